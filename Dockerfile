@@ -10,7 +10,7 @@ RUN apt-get update \
  && groupadd --gid 10001 stateloop \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin stateloop \
  && install -d -o 10001 -g 10001 /var/lib/stateloop
-# Modules come from these two folders only, never from the working directory: anybody may write there.
+# Modules come from these two folders only, never from the working directory, which any user may write to.
 ENV PYTHONPATH=/opt/stateloop:/opt/packages PYTHONSAFEPATH=1 PYTHONUNBUFFERED=1
 # Spark writes into its working directory, and dies where it cannot.
 WORKDIR /tmp
@@ -41,7 +41,7 @@ COPY --from=packages /opt/packages /opt/packages
 FROM packages AS spark-packages
 RUN $INSTALL -r spark.lock --target /opt/spark-packages \
  && cd /opt/spark-packages/pyspark && rm -rf examples data tests && find . -type d -name tests -prune -exec rm -rf {} + \
-# Machine learning and Hive: nobody here asks for them.
+# Machine learning and Hive: no part uses them.
  && cd jars && rm -f breeze* spire* cats-kernel* algebra_* spark-mllib* spark-hive* hive-* datanucleus-* derby-*
 
 # A slim Debian has no manuals, and Java's package ends in an error where it cannot link its own.

@@ -147,7 +147,7 @@ yardstick-job: install jars
 
 RUNS ?= 3
 .PHONY: bench
-bench: install jars ## Measure job and workers beside their peers (hours; ARGS=--help: parts of it); QUICK=1 for a try of 8 minutes
+bench: install jars ## Compare job and workers with their peers (hours; ARGS=--help: parts of it); QUICK=1 for a try of 8 minutes
 	@exec $(BIN)/python -m bench $(if $(QUICK),--quick,--runs $(RUNS)) $(ARGS)
 
 .PHONY: profile

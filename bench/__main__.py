@@ -1,4 +1,4 @@
-"""Measure job, worker and query service beside their peers, answers checked: `make bench`, `python -m bench --help`."""
+"""Compare job, worker and query service with their peers, answers checked: `make bench`, `python -m bench --help`."""
 
 import argparse
 import dataclasses
@@ -94,7 +94,7 @@ def exit_code(results: Sequence[RunResult], console: Console) -> int:
 
 
 def interrupt(*_: object) -> None:
-    """End it: once, because what is asked twice would break off the stopping of what was started."""
+    """Stop once: a second signal would interrupt the shutdown of the processes."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

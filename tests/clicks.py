@@ -42,7 +42,7 @@ class Click(BaseEvent):
 
 
 class Identified(Click):
-    """A click that can be told from its copies."""
+    """A click with an id, by which duplicates are found."""
 
     event_id: str
 

@@ -25,8 +25,8 @@ from bench.harness.results import RunResult
 from contracts.wire import Snapshot
 from contracts.wire.window_key import window_key
 
-HIGHEST, STEPS = 1_000.0, 10_000
-"""The temperatures of the keys: so many different ones, evenly below the highest."""
+MAXIMUM, STEPS = 1_000.0, 10_000
+"""The temperatures of the keys: the maximum, and the number of different ones, evenly distributed."""
 RULE = "too-hot"
 BREAKS = 0.01
 PATIENCE_S = 120.0
@@ -36,12 +36,12 @@ COMMIT_S = 240.0
 
 def temperature(number: int) -> float:
     """The temperature of a key."""
-    return number * 7_919 % STEPS * HIGHEST / STEPS
+    return number * 7_919 % STEPS * MAXIMUM / STEPS
 
 
 def threshold(change: int) -> float:
     """The limit of a change. Each is a little lower than the one before."""
-    return HIGHEST * (1 - BREAKS) - change * HIGHEST / STEPS
+    return MAXIMUM * (1 - BREAKS) - change * MAXIMUM / STEPS
 
 
 class RuleChange(NamedTuple):

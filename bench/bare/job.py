@@ -1,6 +1,6 @@
 """The bare Spark job: `python -m bench.bare.job`. It is what a good reader of Spark's manual writes in an hour.
 
-It trusts its input: nothing is validated, no clock is doubted, there are no dead letters, copies are not told apart.
+It trusts its input: nothing is validated, no clock is checked, there are no dead letters, duplicates are not removed.
 It is not tuned, but for the shuffle's wait of 1 ms, without which its latency cannot be compared with anything.
 The environment has the places: BOOT (broker), CKPT (checkpoint), JARS (the Kafka connector). BATCH: 5 minutes if unset.
 """

@@ -13,7 +13,7 @@ class Behaviour:
 
     latency_s: float = 0.05
     slow_one_in: int | None = None
-    """One call in so many takes `slow_s`: which ones, depends on what is asked for."""
+    """One call in so many takes `slow_s`; the requested value decides which ones."""
     slow_s: float = 5.0
     quota: int | None = None
     """So many calls a second are answered, and the others with 429."""

@@ -69,7 +69,7 @@ class WorkerDrain:
             yield port
 
     def _run(self, job: Job, name: str, port: int, sampler: Sampler, show: Show) -> WorkerRun:
-        """Start it, kill it in the middle if that is asked for, and follow it to its end."""
+        """Start it, kill it halfway if the measure has that fault, and follow it to its end."""
         run = WorkerRun(self._calls.answered)
         if self._calls.fault:
             with self._start(job, name, 0, port) as running:

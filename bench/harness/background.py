@@ -1,6 +1,6 @@
 """A function in a process of its own, which runs until it is stopped and then gives its result.
 
-The load and the receiver are such processes, so that neither waits for the other, nor for what is shown meanwhile.
+The load and the receiver are such processes, so that neither waits for the other, nor for the progress line.
 """
 
 import multiprocessing
@@ -36,7 +36,7 @@ class Background(Generic[T]):
         self._process.join(END_S)
 
     def finish(self) -> T:
-        """Tell it to stop, and give its result. Raises HelperExitedError."""
+        """Stop it, and return its result. Raises HelperExitedError."""
         self._stop.set()
         try:
             result: T = self._result.recv()

@@ -21,7 +21,7 @@ PORTS = range(20_000, 29_000, 2)
 READY_S = 90
 ANSWER_S = 1.0
 SESSION_S = 60
-"""A full machine holds the broker up for seconds. Nobody kills it here, so it need not lose its partitions for that:
+"""A busy machine delays the broker for seconds. No test kills it here, so it need not lose its partitions for that:
 while it has none, nothing flows, which would count as the job's."""
 
 

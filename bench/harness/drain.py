@@ -20,7 +20,7 @@ FIRST_S = 120.0
 NEXT_S = 45.0
 """and then the next one."""
 FRESH_S = 40 * 60.0
-"""A device's state lives for an hour from when it was first seen: before that is near, the events are made anew."""
+"""The age of the events after which they are sent anew: a state expires an hour after its device was first seen."""
 
 
 class Drain:

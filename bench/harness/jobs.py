@@ -17,13 +17,13 @@ class Job:
     command: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
     batch: dict[str, str] = field(default_factory=dict)
-    """More of the environment, when a length of its batches is asked for: that is {batch_s}, in seconds."""
+    """Further variables of the environment if the plan sets the length of batches: {batch_s}, in seconds."""
     peer: str | None = None
-    """Which of the peers must be built for it."""
+    """The peers that must be built for it."""
     device: str = "device_id"
-    """Where a snapshot has its device, as a path with dots."""
+    """The path of the device in a snapshot, with dots."""
     count: str = "events"
-    """Where it has its count of events. The state's other fields are beside that one."""
+    """The path of the count of events. The state's other fields are next to it."""
     commits: str | None = None
     """The files that appear in the checkpoint whenever a batch ends, as a glob. None: it has no batches."""
     in_order: bool = True
@@ -46,7 +46,7 @@ EXACT = Job(
     batch=STATELOOP.batch,
     count=STATELOOP.count,
     commits=SPARK_COMMITS,
-    in_order=False,  # events are first spread by their ids, to be told from their copies
+    in_order=False,  # events are first spread by their ids, to find duplicates
 )
 """Ours with each event counted once, however often it is delivered: more than the others do."""
 BARE = Job(
@@ -79,6 +79,6 @@ KSTREAMS = _jvm("kstreams", "KsJob")
 
 JOBS = (STATELOOP, FLINK, KSTREAMS, BARE, EXACT)
 MEASURED = STATELOOP
-"""Which has targets, and is compared with the others."""
+"""The job that has targets, and is compared with the others."""
 USUAL = (STATELOOP, FLINK, KSTREAMS, BARE)
 """Those that are measured if nothing else is said."""

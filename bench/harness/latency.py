@@ -27,7 +27,7 @@ PATIENCE_S = 120.0
 BATCH_S = 600.0
 """and how long a job's first batch."""
 LEAD_S = 5.0
-"""From the first batch's end to the measured time: what the boundary held up has passed by then."""
+"""From the first batch's end to the measured time: events that the boundary delayed have passed by then."""
 
 
 class Latency:

@@ -20,7 +20,7 @@ SEED = 7
 STEP_S = 1e-4
 """Between the times of two readings that are sent all at once."""
 ZIPF = 1.1
-"""Beside a busy device, the k-th of the others takes a turn 1/k**ZIPF times as often as their first."""
+"""In addition to a busy device, the k-th of the others takes a turn 1/k**ZIPF times as often as their first."""
 IN_ORDER: dict[str, str | int | bool] = {
     "partitioner": PARTITIONER,
     # Without it a record that is sent again comes behind those sent after it, and a right snapshot looks wrong.
@@ -98,7 +98,7 @@ def skewed(devices: int, hot: float) -> list[float]:
 
 
 def readings(count: int, devices: int, end: float, step_s: float = STEP_S) -> Iterator[SensorReading]:
-    """So many readings, one each step, the last of them taken at `ends`."""
+    """Return so many readings, one each step, the last of them taken at `end`."""
     fleet, begin = Fleet("d", devices), end - count * step_s
     return (fleet.reading(begin + index * step_s) for index in range(count))
 
@@ -121,7 +121,7 @@ def preload_stamped(
 
 
 def steady(boot: str, rate: int, fleet: Fleet, stop: Flag) -> list[Sent]:
-    """Send `rate` readings a second of these devices until told to stop; those that are late are sent at once."""
+    """Send `rate` readings a second of these devices until the flag is set; those that are late are sent at once."""
     gc.disable()  # a collection would be a pause of the load
     producer, sent = keyed(boot, linger_ms=1), list[Sent]()
     began = time.time()

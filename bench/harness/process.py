@@ -95,7 +95,7 @@ class RunningJob:
     """A job that runs on an empty checkpoint. A context manager; leaving it ends the job and removes what it kept."""
 
     def __init__(self, job: Job, plan: Plan, site: Site, name: str, more: Mapping[str, str] = NOTHING) -> None:
-        """`more` is what its command and environment may say besides."""
+        """`more` has further values for its command and its environment."""
         self.job = job
         self.log = site.log(name)
         self._folder = site.folder / "run" / name
@@ -131,7 +131,7 @@ class RunningJob:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def commits(self) -> list[float]:
-        """When its batches ended, in seconds of the epoch; those that were there when this was last asked, too."""
+        """When its batches ended, in seconds of the epoch; those of the previous call included."""
         for path in self._checkpoint.glob(self.job.commits or "nothing"):
             with suppress(FileNotFoundError):  # a job keeps the last few
                 self._commits.setdefault(path.name, path.stat().st_mtime)

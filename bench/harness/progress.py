@@ -1,4 +1,4 @@
-"""What is shown while it runs: which run, how far it is, and how long all of it still takes."""
+"""The progress line of a benchmark: the run, its progress, and the remaining time of all runs."""
 
 import time
 from collections.abc import Callable
@@ -12,11 +12,11 @@ Show = Callable[[str, float], None]
 """Takes what is being done, and which part of the run is done, from 0 to 1."""
 REFRESH_HZ = 2
 TRUST_S = 60.0
-"""How much the estimates weigh against what was seen: as if they had held for so long before."""
+"""The weight of the estimates against the measured times: as if they had been right for so long before."""
 
 
 class Display:
-    """A line with a bar. Elsewhere than on a terminal, only a line for each run. A context manager.
+    """A line with a bar; without a terminal, a line for each run. A context manager.
 
     `expected` is how long all of it takes by estimate, in seconds; what earlier runs took corrects it.
     """

@@ -15,7 +15,7 @@ Received = tuple[float, bytes]
 
 
 def receive(boot: str, topic: str, stop: Flag) -> list[Received]:
-    """All records from the first on, until told to stop."""
+    """Receives all records from the first on, until the flag is set."""
     gc.disable()  # a collection would be a pause of the receiver, and count as the job's
     consumer, received = Consumer(consumer_settings(boot)), list[Received]()
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])

@@ -13,7 +13,7 @@ from bench.harness.results import RunResult, middle, values
 from bench.harness.targets import TARGETS
 
 LATE_MS = 5.0
-"""A load that is later than this for one event in a hundred is no longer the load that was asked for."""
+"""A load that is later than this for one event in a hundred is no longer the declared load."""
 
 
 def described(result: RunResult) -> str:
@@ -24,7 +24,7 @@ def described(result: RunResult) -> str:
 
 
 def late(result: RunResult) -> str:
-    """What is to be said of the load of a run, if it was late."""
+    """Return a note on the load of a run that was late."""
     found = result.figures.get("late_p99_ms", 0.0)
     return f"LOAD LATE: {found:.0f} ms at p99, so events came in bursts" if found > LATE_MS else ""
 

@@ -16,7 +16,7 @@ from bench.harness.oracle import OracleReport
 
 @dataclass(frozen=True)
 class RunResult:
-    """One measure of one run of one job. A run that broke off has a problem, and neither figures nor verdict."""
+    """One measure of one run of one job. A run that broke off has a problem, and neither figures nor report."""
 
     measure: str
     job: str

@@ -27,7 +27,7 @@ class Goal:
     relative_to: str | None = None
     """Another measure: the bound is on the ratio to our job's figure there."""
     goal: bool = False
-    """Beyond what must be: told, and nothing fails for it."""
+    """Whether it is reported only: a missed goal fails nothing."""
 
     def binds(self, results: Sequence[RunResult]) -> bool:
         """Return whether these are of the size that it is set for, of our job and of the other one."""

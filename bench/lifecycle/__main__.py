@@ -99,7 +99,7 @@ class Lifecycle:
         least, states = past(sent, begin), lasts(published, "readings", until)
         found["after the change"] = {
             "renamed has its past": share(states, "readings", {name: one.events for name, one in least.items()}),
-            "added has its past": share(states, "t_max", {name: one.maximum for name, one in least.items()}),
+            "added has its past": share(states, "t_max", {name: one.largest for name, one in least.items()}),
         }
         found["at the end"] = {"counts exact": exact(lasts(published, "events", float("inf")), "events", sent)}
         return found

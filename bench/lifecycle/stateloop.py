@@ -1,4 +1,4 @@
-"""Stateloop's job, and the commands that an operator runs beside it."""
+"""Stateloop's job, and the commands that an operator runs for it."""
 
 from __future__ import annotations
 

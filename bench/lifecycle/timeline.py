@@ -22,7 +22,7 @@ class Past(NamedTuple):
     """What a state must at least have: the number of its device's events, and the largest temperature."""
 
     events: int
-    maximum: float
+    largest: float
 
 
 def decode(records: Iterable[tuple[int, bytes]]) -> list[Published]:
@@ -44,7 +44,7 @@ def past(sent: Iterable[Sent], until: float) -> dict[str, Past]:
     for one in sent:
         if one.at < until:
             known = found.get(one.reading.device, Past(0, float("-inf")))
-            found[one.reading.device] = Past(known.events + 1, max(known.maximum, one.reading.temperature))
+            found[one.reading.device] = Past(known.events + 1, max(known.largest, one.reading.temperature))
     return found
 
 

@@ -13,7 +13,7 @@ class ToolMissingError(BenchError):
     def __init__(self, tool: str, looked_in: str) -> None:
         super().__init__(
             f"{tool} is not in {looked_in}, and the peers need a JDK of Java 17 or later: install one (on Debian or "
-            f"Ubuntu, apt-get install -y openjdk-17-jdk-headless; set JAVA_HOME if it is elsewhere), {WITHOUT}"
+            f"Ubuntu, apt-get install -y openjdk-17-jdk-headless; set JAVA_HOME if it is in another folder), {WITHOUT}"
         )
         self.tool = tool
 

@@ -1,1 +1,1 @@
-"""The query service at work, beside Redis that is fed by the same topic."""
+"""The query service under load, compared with a Redis that is fed from the same topic."""

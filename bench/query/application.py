@@ -1,4 +1,4 @@
-"""The state that is asked: as large as the benchmark wants it, and of no other meaning."""
+"""The state that is queried: of the size that the benchmark needs, and without other meaning."""
 
 from datetime import timedelta
 from typing import Annotated

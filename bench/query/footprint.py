@@ -1,4 +1,4 @@
-"""What a service takes of the machine besides CPU."""
+"""The memory, disk and threads that a service uses in addition to CPU."""
 
 from __future__ import annotations
 

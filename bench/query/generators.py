@@ -17,7 +17,7 @@ CLOSE_S = 60.0
 
 
 class LoadFailedError(RunFailedError):
-    """A load generator did not run, or what it asked was not answered."""
+    """A load generator did not run, or its requests were not answered."""
 
     def __init__(self, program: str, said: str) -> None:
         super().__init__(f"{program}: {said}")

@@ -45,7 +45,7 @@ BETWEEN_S = 0.02
 PATIENCE_S = 10
 BEFORE_S = 1.0
 """So long before a batch's end events may wait for the next one."""
-ASKED = service_of("query", "bench.yardstick.application:app")
+SERVICE = service_of("query", "bench.yardstick.application:app")
 
 
 class VisibleEvent(NamedTuple):
@@ -85,14 +85,14 @@ class EventVisibility:
         topics.renew(boot, (*topics.INPUTS, *topics.OUTPUTS, app.topics.instances))
         with (
             service_facts(self._site, name) as facts,
-            RunningJob(ASKED, self._plan, self._site, f"{name}-service", facts) as service,
+            RunningJob(SERVICE, self._plan, self._site, f"{name}-service", facts) as service,
             RunningJob(job, self._plan, self._site, name) as running,
             Background(steady, boot, loop.rate, self._stream.fleet()),
             Background(receive, boot, "snapshots") as receiver,
             closing(HttpStoreClient(int(facts["port"]), app.name)) as store_client,
         ):
             begin = Latency(self._stream, self._plan, self._site).warm_up(running, show)
-            show("sending events and asking for them", 0.5)
+            show("sending events and querying them", 0.5)
             events = measure_visibility(boot, store_client, loop.seconds)
             service.require_running()
             commits, received = running.commits(), receiver.finish()
@@ -124,7 +124,7 @@ def measure_visibility(boot: str, store_client: Reads, seconds: float) -> list[V
 
 
 def published(received: Iterable[Received], reader: SnapshotDecoder) -> Published:
-    """When each snapshot came first to somebody who reads the topic."""
+    """Return the time at which a consumer of the topic received each snapshot first."""
     found: dict[tuple[str, int], float] = {}
     for at, value in received:
         if snapshot := reader.read(value):
@@ -133,7 +133,7 @@ def published(received: Iterable[Received], reader: SnapshotDecoder) -> Publishe
 
 
 def outside(events: Sequence[VisibleEvent], commits: Sequence[float], snapshots: Published) -> Figures:
-    """The latencies of those that were not sent around the end of a batch, and the longest of all.
+    """Return the latencies of the events that were not sent near the end of a batch, and the longest of all.
 
     `visible` is until the answer, `snapshot` until its snapshot came to a consumer of the topic, `shown` the rest.
     """

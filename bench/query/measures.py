@@ -7,7 +7,7 @@ FILL_PER_S, LOAD_PER_S, PHASES = 60_000, 40_000, 5
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys that are all on the topic before a service starts, and then updated at a rate while they are asked for."""
+    """Keys that are all on the topic before a service starts, and then updated at a rate while they are queried."""
 
     name: str
     keys: int
@@ -32,7 +32,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class LoopMeasure:
-    """Events that go through the job to the service, and are asked for there; others come at a rate meanwhile."""
+    """Events that go through the job to the service, and are queried there; others come at a rate meanwhile."""
 
     name: str
     rate: int

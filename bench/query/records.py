@@ -1,4 +1,4 @@
-"""The records: 500 bytes each, told by key and version alone, so that any answer can be checked."""
+"""The records: 500 bytes each, determined by key and version alone, so that any answer can be checked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def key(number: int) -> str:
 
 
 def value(number: int, version: int, began: str) -> bytes:
-    """The snapshot of a key whose life began then, at this version."""
+    """Return the snapshot of a key at this version, of the window that began then."""
     name = key(number)
     head = (
         f'{{"device_id":"{name}","first_seen":"{began}","version":{version},"as_of":"{began}",'

@@ -1,4 +1,4 @@
-"""The services that are measured: how each is started, on one core, and asked."""
+"""The services that are measured: how each is started on one core, and queried."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ KSTREAMS = Job(
     ),
     peer="kstreams",
 )
-"""Interactive queries of Kafka Streams; on one core, with a heap for what is asked: its states are outside."""
+"""Interactive queries of Kafka Streams; on one core, with a heap for queries: its states are outside."""
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ class KeyQueries:
         }
 
     def _fill(self, show: Show) -> str:
-        """Put all keys on the topic; gives when their lives began."""
+        """Put all keys on the topic; return the start of their windows."""
         began = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         topics.renew(self._site.boot, TOPICS)
         count = self._keys.keys

@@ -1,4 +1,4 @@
-"""How a service is asked for keys: over HTTP, or in Redis's protocol."""
+"""The clients that read keys of a service: over HTTP, or in Redis's protocol."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ RESERVED = 100
 
 
 def updating(boot: str, keys: int, rate: int, began: str, stop: Flag) -> dict[int, int]:
-    """Update keys at random until told to stop; gives the versions of those that were."""
+    """Update keys at random until the flag is set; return the versions of the updated keys."""
     gc.disable()
     random, versions, sent = Random(SEED), array("i", [FIRST]) * keys, 0  # noqa: S311  # a load keeps no secret
     made, start = keyed(boot, linger_ms=2), time.monotonic()

@@ -2,7 +2,7 @@
  *
  *     watchers PORT PATH COUNT
  *
- * A line "complete VERSION" is told when all have it. At the end of the input, "VERSION NANOSECONDS" for each that came,
+ * A line "complete VERSION" is written when all have it. At the end of the input, "VERSION NANOSECONDS" for each that came,
  * by CLOCK_MONOTONIC. Ends with 1, and says why, when a connection ends before.
  */
 #define _GNU_SOURCE

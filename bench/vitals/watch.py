@@ -23,7 +23,7 @@ class PushedChunk(NamedTuple):
 
 
 def watch(port: int, stop: Flag) -> dict[SentChunk, PushedChunk]:
-    """Watch until told to stop; gives the first push of each chunk."""
+    """Watch until the flag is set; return the first push of each chunk."""
     gc.disable()  # a collection would be a pause of the receiver, and count as the service's
     return asyncio.run(_watch(port, stop))
 

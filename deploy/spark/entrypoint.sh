@@ -1,5 +1,5 @@
 #!/bin/bash
-# What Kubernetes starts in the Spark image: Spark asks for a `driver` or an `executor` and says the rest in variables
+# The entry point of the Spark image in Kubernetes: Spark asks for a `driver` or an `executor` and passes the rest in variables
 # of its own. Anything else is a command, as in compose.
 set -euo pipefail
 

@@ -1,4 +1,4 @@
-"""What is asked about a flight, of the API named `reference`."""
+"""The enrichments of a flight, from the API named `reference`."""
 
 from datetime import UTC, datetime
 

@@ -18,7 +18,7 @@ class NoDataError(FlightsError, PermanentError):
 
 
 class OutsideDataError(FlightsError, PermanentError):
-    """A day was asked for that the tables do not have."""
+    """The tables do not have a requested day."""
 
     def __init__(self, day: date) -> None:
         super().__init__(f"There are no flights on {day}: the tables have those of 2013-01-01 to 2013-12-31")

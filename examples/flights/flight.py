@@ -17,7 +17,7 @@ class Flight:
     """A row of the table. Delays and air time are in minutes.
 
     The table has local clock times, origin's for departures and destination's for arrivals. The instants come from
-    `time_hour` (which is UTC) and the delays, for a clock time says neither its day nor its side of a change of clocks.
+    `time_hour` (which is UTC) and the delays, because a clock time has neither a day nor an offset.
     They show the table's `dep_time` and `arr_time` on every flight but one: that `arr_time` was on no clock
     (02:03 on the night of 10 March).
     """

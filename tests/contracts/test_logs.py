@@ -109,4 +109,4 @@ def test_a_client_without_its_broker_does_not_fill_the_log() -> None:
     done = subprocess.run([sys.executable, "-c", LOST_BROKER], capture_output=True, text=True, check=True, timeout=60)
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     refused = [line for line in lines if "Connection refused" in line["message"]]
-    assert 1 <= len(refused) <= 2, lines  # the client counts those that it held back itself: a line of another kind
+    assert 1 <= len(refused) <= 2, lines  # the client counts those that it suppressed itself: a line of another kind

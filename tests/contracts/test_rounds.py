@@ -60,7 +60,7 @@ def answer(request: Request, error: int | None) -> Answer:
 
 
 def run(errors: list[int | None], x: int = 1, previous: Answer | None = None) -> tuple[list[Request], Answer]:
-    """The requests of the iteration, and the answer that it ends with: until then nothing else is asked."""
+    """Return the requests of the iteration, and its last answer: until then nothing else is requested."""
     requested: list[Request] = []
     while requests := plan(app, at(previous.version + 1 if previous else 1, x, **_slots(previous)), NOW):
         if [one.enrichment for one in requests] != ["fit"]:

@@ -17,7 +17,7 @@ from tests.services.client.streaming import Streaming, event
 
 KEY = "2013-01-01/UA/1545/EWR-IAH"
 PAGE = (Path(__file__).parents[2] / "docs/how-to/query-states.md").read_text(encoding="utf-8")
-SHOWN = {"get", "coverage", "watch", "keys", "states"}
+COMMANDS_OF_PAGE = {"get", "coverage", "watch", "keys", "states"}
 COMMANDS = [line.split("  #")[0] for line in re.findall(r"^    stateloop (.+)$", PAGE, re.MULTILINE)]
 
 
@@ -41,8 +41,8 @@ async def test_the_example_waits_until_the_flight_has_landed(capsys: pytest.Capt
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_commands_of_the_page_are_understood(command: str) -> None:
     piped, *_ = command.split(" | ")
-    assert arguments(shlex.split(piped)).command in SHOWN
+    assert arguments(shlex.split(piped)).command in COMMANDS_OF_PAGE
 
 
 def test_the_page_shows_commands() -> None:
-    assert {command.split()[0] for command in COMMANDS} == SHOWN
+    assert {command.split()[0] for command in COMMANDS} == COMMANDS_OF_PAGE

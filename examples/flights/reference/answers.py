@@ -92,7 +92,7 @@ def weather(faa: str, hour: str) -> Weather | None:
 
 
 def route(query: RouteQuestion) -> Route:
-    """The great circle between two places."""
+    """Return the great circle between two places."""
     endpoints = query.from_lat, query.from_lon, query.to_lat, query.to_lon
     return Route(distance_miles=round(sphere.distance(*endpoints), 1), bearing_deg=round(sphere.bearing(*endpoints), 1))
 

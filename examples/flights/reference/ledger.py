@@ -1,4 +1,4 @@
-"""The ledger of calls: what was asked for how often, and with what status it was answered."""
+"""The ledger of calls: the number of calls of each path, and the statuses of their answers."""
 
 from collections import Counter, defaultdict
 

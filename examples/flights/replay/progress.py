@@ -13,7 +13,7 @@ BAR_EVERY_S: Final = 0.1
 
 
 class Report(Protocol):
-    """Told of every event that was sent."""
+    """Called with every event that was sent."""
 
     def __call__(self, sent: int, ts: datetime) -> None:
         """So many events were sent, the last one of this time."""
@@ -48,7 +48,7 @@ class Every:
 
 @contextmanager
 def reporting(console: Console, begin: datetime, end: datetime, clock: Callable[[], float]) -> Iterator[Report]:
-    """A report on the data from begin to end, shown while the context lasts."""
+    """A report on the data from begin to end, displayed while the context is open."""
     if not console.is_terminal:
         yield Every(LINE_EVERY_S, clock, lambda *facts: console.print(line(*facts), highlight=False, soft_wrap=True))
         return

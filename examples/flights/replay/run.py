@@ -22,7 +22,7 @@ REMEMBER_TICKS: Final = 10
 
 
 class Replay:
-    """Sends a stream through a sender at a pace. `stopped` is asked before each event, and while waiting."""
+    """Sends a stream through a sender at a pace. `stopped` is called before each event, and while waiting."""
 
     def __init__(self, sender: Sender, pace: Pace, position: PositionFile, stopped: Callable[[], bool]) -> None:
         self._sender = sender

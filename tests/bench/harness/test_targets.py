@@ -9,7 +9,7 @@ WRONG = OracleReport(events=10, snapshots=10, wrong=1)
 RATIO, GOAL = TARGETS[:2]
 ABSOLUTE = next(one for one in TARGETS if one.measure == "latency-10k")
 BATCHED = next(one for one in TARGETS if one.of.name == "stateloop-batch")
-BESIDE = next(one for one in TARGETS if one.measure == "worker-slow")
+RELATIVE = next(one for one in TARGETS if one.measure == "worker-slow")
 
 
 def drain(job: str, rate: float, report: OracleReport = RIGHT, size: str = SIZES["drain-2m"]) -> RunResult:
@@ -38,10 +38,10 @@ def calls(measure: str, rate: float) -> RunResult:
 
 
 def test_a_ratio_to_another_measure() -> None:
-    assert not BESIDE.binds([calls("worker-slow", 90.0)])
+    assert not RELATIVE.binds([calls("worker-slow", 90.0)])
     results = [calls("worker-slow", 90.0), calls("worker-calls", 100.0)]
-    assert BESIDE.binds(results)
-    met, sentence = BESIDE.outcome(results)
+    assert RELATIVE.binds(results)
+    met, sentence = RELATIVE.outcome(results)
     assert not met
     assert sentence == "NOT MET worker-slow: calls/s over that of worker-calls 0.90 (target ≥ 0.95)"
 

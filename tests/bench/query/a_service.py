@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BOOT, PORT, SPOIL = sys.argv[1], int(sys.argv[2]), os.environ["SPOIL"]
 VERSION = re.compile(rb'"version":(\d+)')
 PROBED = "k000000000100"
-"""Those below are waited for, so that a lie about them would be told as no answer at all."""
+"""Versions below this one are awaited, so that a wrong answer would look like no answer."""
 KEYS: dict[str, bytes] = {}
 CHANGED = asyncio.Condition()
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Answers:
-    """A store_client behind which each device has as many events as are asked for, and these more."""
+    """A store client of which each device has the requested number of events, and `more`."""
 
     def __init__(self, more: int) -> None:
         self.more = more

@@ -83,7 +83,7 @@ def test_a_chunk_that_is_not_pushed_or_is_pushed_wrong_fails_the_run() -> None:
 
 
 class Blobs:
-    """A client behind which each blob has its chunks, once it has been asked for a second time."""
+    """A client behind which each blob has its chunks, once it has been requested a second time."""
 
     def __init__(self) -> None:
         self.requested = list[str]()

@@ -17,7 +17,7 @@ CHECKOUT = Path(__file__).parents[3]
 
 
 class Court:
-    """Runs the judge beside the stack, on the day that the stack replays."""
+    """Runs the judge next to the stack, on the day that the stack replays."""
 
     def __init__(self, stack: Stack, steps: Steps, inside: tuple[str, ...]) -> None:
         self._stack, self._steps, self._inside = stack, steps, inside

@@ -1,6 +1,6 @@
 """The Docker engine that the test runs on: the one that is there, or one of its own that lasts as long as the test.
 
-An engine of its own is two daemons after each other on the same data. The first builds: it lives in the machine's
+An engine of its own is two daemons after each other on the same data. The first builds: it runs in the machine's
 network, which it leaves as it is, so that only builds on the host's network have any. The second runs the stack: it
 has a network namespace to itself, so bridges, published ports and address translation are its own.
 """
@@ -78,7 +78,7 @@ def answers(commands: Commands) -> bool:
 
 
 class Present:
-    """An engine that somebody else keeps."""
+    """An engine that already runs."""
 
     own = False
 

@@ -1,4 +1,4 @@
-"""What must hold with all layers on top: a Spark cluster, three workers, and Prometheus beside them."""
+"""The checks with all layers: a Spark cluster, three workers, and Prometheus."""
 
 from __future__ import annotations
 

@@ -65,11 +65,11 @@ class Stack:
         """Kill a container's processes behind the engine's back, as a crash does; return when it is back."""
         before = self.container(service, of)
         pid = int(before["State"]["Pid"])
-        if pid == 0:  # to kill process 0 is to kill whoever is in our own group
+        if pid == 0:  # to kill process 0 is to kill this process group
             raise StackError(f"{service} cannot crash, for it does not run: {before['State']['Status']}")
         if str(before["Id"]) not in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8"):
             raise StackError(
-                f"{service} is no process of this machine: the engine is elsewhere, and this cannot crash it"
+                f"{service} is no process of this machine: the engine is on another machine, and this cannot crash it"
             )
         os.kill(pid, signal.SIGKILL)
         restarts = before["RestartCount"]

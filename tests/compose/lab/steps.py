@@ -18,7 +18,7 @@ MEGABYTE = 1_000_000
 
 
 class Steps:
-    """Tells each step when it begins and when it has ended; `folder` is where the disk is measured."""
+    """Reports the start and the end of each step; `folder` is where the disk is measured."""
 
     def __init__(self, folder: Path) -> None:
         self._console = Console(highlight=False, soft_wrap=True)

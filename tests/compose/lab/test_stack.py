@@ -40,7 +40,7 @@ def test_a_process_that_belongs_to_no_container_of_here_is_not_killed(tmp_path: 
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         stack = ScriptedStack(tmp_path, {"Pid": process.pid, "Running": True})
         stack.id = "f00f"
-        with pytest.raises(StackError, match="the engine is elsewhere"):
+        with pytest.raises(StackError, match="the engine is on another machine"):
             stack.crash("job")
         assert process.poll() is None
 

@@ -109,7 +109,7 @@ def test_only_what_has_its_needs_is_planned() -> None:
     assert planned(snapshot({})).keys() == set()
     assert planned(snapshot({"x": 1})).keys() == {"a", "d"}
     both = planned(snapshot({"x": 1, "y": 2}))
-    assert both.keys() == {"a", "b"}, "d waits for b, which is being asked for"
+    assert both.keys() == {"a", "b"}, "d waits for b, which is being requested"
     assert both["b"].inputs == {"x": 1, "y": 2}
     assert both["b"].version == 7
 
@@ -134,7 +134,7 @@ def test_what_waits_for_a_new_answer_is_not_called_with_the_old_one() -> None:
     answers = {name: answer(request) for name, request in planned(snapshot(state)).items()}
     assert planned(snapshot(state, **answers)).keys() == {"c", "d"}
     changed = snapshot(state | {"y": 3}, **answers)
-    assert planned(changed).keys() == {"b"}, "c and d wait for b to be asked with the new y"
+    assert planned(changed).keys() == {"b"}, "c and d wait for b to be requested with the new y"
 
 
 def test_a_stale_answer_serves_until_the_next_comes() -> None:
@@ -165,7 +165,7 @@ def test_what_is_skipped_is_reported_once_with_the_reason() -> None:
     skips = {name: one for name, one in due(snapshot(state, **answers)).items() if one.skipped}
     assert {name: one.skipped for name, one in skips.items()} == {"c": "b: absence", "e": "c: skipped"}
     answers |= {name: answer(one) for name, one in skips.items()}
-    assert due(snapshot(state, **answers)).keys() == {"d", "f"}, "and is not told again"
+    assert due(snapshot(state, **answers)).keys() == {"d", "f"}, "and is not reported again"
     answers["b"] = answer(first["b"], "failure").model_copy(update={"version": 8})
     again = due(snapshot(state, **answers))
     assert again["c"].skipped == "b: failure", "but the new reason is"

@@ -1,4 +1,4 @@
-"""Verdicts on a record's key and times, in plain Python; tests/spark_app/test_decode.py holds the job to the same."""
+"""Checks of a record's key and times in plain Python; tests/spark_app/test_decode.py compares the job with them."""
 
 from __future__ import annotations
 

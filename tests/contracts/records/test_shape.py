@@ -22,7 +22,7 @@ ROUTES = st.fixed_dictionaries(
 )
 
 
-def verdicts(value: bytes) -> list[RecordError | None]:
+def errors(value: bytes) -> list[RecordError | None]:
     """The result of `read` for a record that orjson wrote, and that of `check_own`."""
     found: list[RecordError | None] = []
     for look in (lambda: read(Bounded, value, LONGEST), lambda: check_own(Bounded, value)):
@@ -35,7 +35,7 @@ def verdicts(value: bytes) -> list[RecordError | None]:
 
 
 def assert_the_same(value: bytes) -> None:
-    read_so, checked_so = map(str, verdicts(value))
+    read_so, checked_so = map(str, errors(value))
     assert read_so == checked_so
 
 
@@ -108,5 +108,5 @@ def test_so_are_texts_that_the_jobs_parser_does_not_bear(text: str) -> None:
 
 
 def test_the_parser_judges_what_we_wrote() -> None:
-    assert all(isinstance(one, RecordError) for one in verdicts(good(tags={"a": "\\ud800"})))
-    assert all(isinstance(one, RecordError) for one in verdicts(good(tags={"x" * (LONGEST_NAME + 1): "a"})))
+    assert all(isinstance(one, RecordError) for one in errors(good(tags={"a": "\\ud800"})))
+    assert all(isinstance(one, RecordError) for one in errors(good(tags={"x" * (LONGEST_NAME + 1): "a"})))

@@ -1,4 +1,4 @@
-"""The list of all variables, held to the settings models, the files of the deployments and the documents."""
+"""The list of all variables, compared with the settings models, the files of the deployments and the documents."""
 
 from __future__ import annotations
 

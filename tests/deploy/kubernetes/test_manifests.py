@@ -1,4 +1,4 @@
-"""The manifests, held to the schemas of Kubernetes and of Spark's operator. KEDA's is in no package that is small."""
+"""The manifests, checked by the schemas of Kubernetes and of Spark's operator. No small package has KEDA's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of all flights of the year: unique, in order, and within a life."""
+"""Events of all flights of the year: unique, in order, and within a window."""
 
 from collections import Counter
 from datetime import date, timedelta

@@ -96,5 +96,5 @@ def reserve_port(port: int) -> bool:
             lock.bind(("127.0.0.1", port))
         except OSError:
             return False
-        lock.detach()  # the descriptor stays open, and the port reserved, for the life of this process
+        lock.detach()  # the descriptor stays open, and the port reserved, until this process ends
         return True

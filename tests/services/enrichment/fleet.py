@@ -57,7 +57,7 @@ async def quote(api: Api, plate: str) -> Quote:
 
 
 def application(prefix: str = "") -> Application:
-    """The application. Its lives were over long ago by the clock, which does not matter in a replay."""
+    """The application. Its windows expired long ago by the clock, which does not matter in a replay."""
     return Application(
         name=f"{prefix}fleet",
         event=Seen,
@@ -72,7 +72,7 @@ app = application(os.environ.get("FLEET_PREFIX", ""))
 
 
 def snapshot(version: int, plate: str | None = "P1", device: str = "d1", **answers: Answer) -> Snapshot:
-    """A car's snapshot, in its first life."""
+    """A car's snapshot, of its first window."""
     at = START + timedelta(seconds=version)
     return Snapshot(
         device_id=device,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
-LIFE = timedelta(days=1)
+LIFETIME = timedelta(days=1)
 MOST_ANSWERS = 500
 
 
@@ -57,7 +57,7 @@ def applications(draw: st.DrawFn) -> Application:
     declared = tuple(draw(enrichments(name, names[:number])) for number, name in enumerate(names))
     annotations: dict[str, Any] = {"x": Annotated[int | None, Latest()], "y": Annotated[int | None, Latest()]}
     annotations |= {name: Annotated[Found | None, Enriched()] for name in names}
-    state = type("Any", (State,), {"__annotations__": annotations, "__module__": __name__}, lifetime=LIFE)
+    state = type("Any", (State,), {"__annotations__": annotations, "__module__": __name__}, lifetime=LIFETIME)
     budget = draw(st.none() | st.builds(Budget, requests=st.integers(1, 6), per=st.just(20 * SECOND)))
     return Application(name="any", event=Ping, state=state, enrichments=declared, budget=budget)
 
@@ -83,7 +83,7 @@ class Device:
         self.application = application
         self.now = NOW
         self.fold = Fold(application)
-        self.state = PartitionState(1000, LIFE, lambda: 0.0, Backpressure(1000, 1000, 1000))
+        self.state = PartitionState(1000, LIFETIME, lambda: 0.0, Backpressure(1000, 1000, 1000))
         self.under_way: dict[Any, PendingRequest] = {}
         self.begun: list[tuple[datetime, Request]] = []
         self.deltas = 0

@@ -68,7 +68,7 @@ async def test_what_is_read_beyond_a_slow_one_is_bounded_by_the_window_and_takes
         assert log.pauses == pauses, "the worker reads other partitions"
         gated.blocked["slow"].set()
         await until(lambda: log.committed[-1] == 50_001)
-    assert grown < 20 * 15_000, f"{grown} bytes for 15,000 finished offsets: they are held"
+    assert grown < 20 * 15_000, f"{grown} bytes for 15,000 finished offsets: they are retained"
 
 
 async def test_an_unavailable_api_delays_only_its_own_requests() -> None:

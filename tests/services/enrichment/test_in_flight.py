@@ -108,7 +108,7 @@ def test_an_api_that_comes_and_goes_changes_nothing_of_that(
 
 
 async def _flap(log: Loop, gated: Gated, steps: list[tuple[str, str, bool]], unfinished: int) -> None:
-    """Plates change while the API comes and goes; what waits for it is parked, the earlier the less is held."""
+    """Plates change while the API comes and goes; waiting requests are deferred, the earlier the fewer may wait."""
     async with running(log, gated, unfinished=unfinished, in_flight=1):
         for device, plate, is_up in steps:
             gated.down = set() if is_up else {"registry"}
@@ -187,7 +187,7 @@ async def test_one_that_is_on_its_way_into_kafka_is_left_to_arrive() -> None:
 
 
 async def test_what_is_skipped_does_not_wait_in_the_place_of_one_that_waits() -> None:
-    """An API is away; a device's first plate waits for it, and its second is one that nothing is asked of."""
+    """An API is away; a device's first plate waits for it, and its second is one without requests."""
     unasked = fleet(QUICK, enrichments=(replace(owner, when=condition("owner", known, {"plate": str})), street, quote))
     log, gated = Log([snapshot(1, "P1").encode(), snapshot(2, "none").encode()]), Gated().let()
     gated.down = {"registry"}

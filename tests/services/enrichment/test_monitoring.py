@@ -130,7 +130,7 @@ def test_a_scrape_gives_the_whole_catalogue_with_its_values(served: Served) -> N
     assert samples["stateloop_worker_calls_total", "registry", "owner", "result"] == 3
     assert samples["stateloop_worker_calls_total", 'an "odd"\nname', "owner", "absence"] == 1
     assert samples["stateloop_worker_breaker", "registry"] == 2
-    assert samples["stateloop_worker_waiting",] == 42, "gauges are measured when they are asked for"
+    assert samples["stateloop_worker_waiting",] == 42, "gauges are measured when they are scraped"
     assert samples["stateloop_worker_outdated_total",] == 0, "what was never counted is 0"
     assert samples["stateloop_worker_call_seconds_bucket", "registry", "0.005"] == 1
     assert samples["stateloop_worker_call_seconds_bucket", "registry", "0.25"] == 2

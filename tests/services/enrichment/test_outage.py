@@ -93,7 +93,7 @@ async def test_an_outage_stops_nothing_but_its_calls_and_leaves_no_trace() -> No
             after = [await rate(registry) for _ in range(within + 1)]
     assert max(after) >= SHARE * before, f"{before:.0f} answers a second before, {after} after"
     assert log.longest < 1, "polling goes on, or the group would take the partitions away"
-    assert gated.dead_letters() == [], "what was under way when it went away is asked again"
+    assert gated.dead_letters() == [], "requests in flight when it went away are repeated"
 
 
 async def rate(registry: Outage) -> float:

@@ -27,7 +27,7 @@ DEVICES = 200
 STEADY = (("owner", "result"), ("quote", "result"))
 both_protocols = pytest.mark.parametrize("group", list(GROUPS))
 STOPPED_S = 20
-TELLING = {"stats_every": "0.1"}
+FREQUENT_STATS = {"stats_every": "0.1"}
 LONG_SESSION = '{"session.timeout.ms": "300000"}'
 """Longer than the broker is away, so that the worker keeps its partitions."""
 
@@ -114,7 +114,7 @@ async def test_a_record_with_any_key_is_buried_and_stops_no_worker(cluster: Clus
 @both_protocols
 async def test_two_workers_share_the_work(cluster: Cluster, registry: Registry, group: str) -> None:
     registry.latency = 0.02
-    settings = TELLING | GROUPS[group]
+    settings = FREQUENT_STATS | GROUPS[group]
     with cluster.worker(registry.url, **settings) as one, cluster.worker(registry.url, **settings) as two:
         await condition(lambda: cluster.stats("partitions") == {0: 2, 1: 2}, "each has two partitions")
         cluster.produce(*cars())
@@ -137,7 +137,7 @@ async def test_a_worker_is_killed_in_mid_work_and_another_finishes(cluster: Clus
         found = await asyncio.to_thread(cluster.feedback, everybody)
         await condition(lambda: cluster.committed() == DEVICES, "all committed")
     assert {(one.enrichment, one.status) for one in found} == set(STEADY)
-    assert registry.calls.total() <= 2 * DEVICES + begun - 2 * committed, "only what was not committed is asked again"
+    assert registry.calls.total() <= 2 * DEVICES + begun - 2 * committed, "only uncommitted requests are repeated"
 
 
 async def test_sigterm_finishes_what_is_under_way(cluster: Cluster, registry: Registry) -> None:
@@ -157,7 +157,7 @@ async def test_partitions_move_in_mid_work_to_a_worker_that_joins(
 ) -> None:
     registry.latency = 0.5
     cluster.produce(*cars())
-    settings = TELLING | GROUPS[group]
+    settings = FREQUENT_STATS | GROUPS[group]
     with cluster.worker(registry.url, in_flight="4", **settings) as one:
         await condition(lambda: registry.calls.total() >= 20, "in mid-work")
         with cluster.worker(registry.url, in_flight="4", **settings) as two:
@@ -177,7 +177,7 @@ async def test_what_cannot_finish_before_its_partition_moves_is_given_up(
 ) -> None:
     registry.gate.clear()
     cluster.produce(*cars())
-    settings = TELLING | GROUPS[group]
+    settings = FREQUENT_STATS | GROUPS[group]
     with cluster.worker(registry.url, drain="0", **settings) as one:
         await condition(lambda: cluster.stats("answers") == {0: {"result": DEVICES}}, "no more than owners is open")
         with cluster.worker(registry.url, drain="0", **settings) as two:
@@ -200,7 +200,7 @@ async def test_a_worker_that_slept_loses_its_partitions_and_goes_on(
     cluster: Cluster, registry: Registry, group: str
 ) -> None:
     registry.gate.clear()
-    settings = TELLING | GROUPS[group]
+    settings = FREQUENT_STATS | GROUPS[group]
     with cluster.worker(registry.url, **settings) as one, cluster.worker(registry.url, **settings) as two:
         await condition(lambda: cluster.stats("partitions") == {0: 2, 1: 2}, "each has two partitions")
         cluster.produce(*cars())
@@ -242,7 +242,7 @@ async def test_the_broker_is_killed_in_mid_work(cluster: Cluster, broker: Embedd
         await asyncio.to_thread(cluster.feedback, everybody)
         await condition(lambda: cluster.committed() == DEVICES, "all committed")
         assert process.poll() is None, cluster.log()
-    assert registry.calls.total() == 2 * DEVICES, "the worker remembers what it asked"
+    assert registry.calls.total() == 2 * DEVICES, "the worker remembers its requests"
 
 
 async def test_a_stop_while_the_broker_is_down(cluster: Cluster, broker: EmbeddedBroker, registry: Registry) -> None:

@@ -68,7 +68,7 @@ def test_all_conditions_are_needed() -> None:
 
 def test_an_api_is_ready_when_its_health_check_succeeds(port: int) -> None:
     assert HttpOk(port).is_ready(FakeProcess())
-    assert not HttpOk(port).is_ready(FakeProcess(code=1))  # somebody else answers there
+    assert not HttpOk(port).is_ready(FakeProcess(code=1))  # another process answers there
     assert not HttpOk(port, "/").is_ready(FakeProcess())
     assert not HttpOk(free_port_pair()).is_ready(FakeProcess())
 

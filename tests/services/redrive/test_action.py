@@ -33,7 +33,7 @@ LIVE = type(app)(
     tables=(LIMITS,),
     alerts=(Alerts("too_high", LIMITS, above, webhook=WEBHOOK), Alerts("silent", LIMITS, above)),
 )
-"""As the fleet, but no replay: its lives end. It decodes raw records, and delivers one of its two kinds of alerts."""
+"""As the fleet, but no replay: its windows expire. It decodes raw records, and delivers one of its two kinds of alerts."""
 ACTIONS = {
     Reason.EMPTY: RedriveAction.NOT_REDRIVABLE,
     Reason.OVERSIZED: RedriveAction.SENT_AGAIN,

@@ -167,6 +167,6 @@ async def test_a_failed_request_is_repeated_when_the_api_is_repaired(
                 for name, one in slots.items()
             }
             cluster.publish(snapshot(4, "forbidden").model_copy(update={"enrichments": answers}))
-            await condition(lambda: registry.calls["/owners/forbidden"] == 2, "asked again")
+            await condition(lambda: registry.calls["/owners/forbidden"] == 2, "requested again")
             last = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 4)
     assert [(one.enrichment, one.status, one.version) for one in last if one.version == 4] == [("owner", "result", 4)]

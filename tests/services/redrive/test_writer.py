@@ -125,7 +125,7 @@ def test_what_the_client_cannot_take_is_reported(broker: Broker) -> None:
 
 
 def test_a_record_goes_where_it_was_whole_and_not_twice(broker: Broker) -> None:
-    """The client's own limit is a tenth of what a broker may be told to take, and its partitioner another."""
+    """The client's own limit is a tenth of what a broker may be configured to take, and its partitioner another."""
     KafkaWriter({"bootstrap.servers": "b"})
     assert broker.config["bootstrap.servers"] == "b"
     assert broker.config["partitioner"] == PARTITIONER

@@ -1,4 +1,4 @@
-"""The main path of a sink, with everything around it in memory."""
+"""The main path of a sink, with all its dependencies in memory."""
 
 from __future__ import annotations
 

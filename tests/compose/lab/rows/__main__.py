@@ -35,7 +35,7 @@ Rows = dict[str, Any]
 
 PATIENCE_S = 120.0
 PAUSE_S = 1.0
-SHOWN = 5
+LISTED = 5
 PASSING = (RedisError, psycopg.OperationalError, ClientError)
 """Errors of a store or service that has just started."""
 
@@ -87,7 +87,7 @@ def differences(state: str, answers: Rows, stored: Mapping[str, Rows]) -> str:
     wrong = {
         store: [one for one in answers | rows if answers.get(one) != rows.get(one)] for store, rows in stored.items()
     }
-    return "; ".join(f"{state} in {store}: {len(of)} differ: {of[:SHOWN]}" for store, of in wrong.items() if of)
+    return "; ".join(f"{state} in {store}: {len(of)} differ: {of[:LISTED]}" for store, of in wrong.items() if of)
 
 
 async def answered(port: int, state: NamedState) -> Rows:

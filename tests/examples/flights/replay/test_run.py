@@ -25,7 +25,7 @@ def positions() -> list[Place]:
 
 
 class Stop:
-    """OutputHas stop when it was asked so often."""
+    """Stops after so many calls."""
 
     def __init__(self, after: int | None = None) -> None:
         self._left = after

@@ -31,7 +31,7 @@ def good(target: str) -> Response:
 
 
 class Scripted:
-    """ResponseCache by a function of the target, after a while, and notes what it was asked. Implements Transport."""
+    """Answers by a function of the target, after a while, and records the requests. Implements Transport."""
 
     def __init__(self, answers: Callable[[str], Response] = good) -> None:
         self.answers = answers

@@ -1,4 +1,4 @@
-"""A server that sends bytes which no request asked for."""
+"""A server that sends bytes that belong to no request."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Straying:
             writer.close()
 
     def send(self, stray: bytes) -> None:
-        """Send bytes that no request asked for on each connection."""
+        """Send bytes that belong to no request on each connection."""
         for writer in self.open.values():
             writer.write(stray)
 

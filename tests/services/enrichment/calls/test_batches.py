@@ -38,7 +38,7 @@ def response(found: Any) -> Response:
 
 
 def desk(api: Scripted, policy: Policy = POLICY, **declared: Any) -> Desk:
-    """The fleet, its owners asked for many at a time."""
+    """The fleet, its owners requested many at a time."""
     parts: dict[str, Any] = {"parameter": "plate", "key": "plate", "size": 10, "wait": WAIT}
     batch = Batch("/owners", Owner, **parts | declared)
 
@@ -172,7 +172,7 @@ def test_failed_items_are_requested_again_together_and_the_others_not() -> None:
 
         api = Scripted(items)
         ended = await desk(api, Policy(attempts=9), status="status").answers(4)
-        await asyncio.sleep(60)  # in which nothing more may be asked
+        await asyncio.sleep(60)  # in which nothing more may be requested
         assert [answer.status for answer in ended] == ["result"] * 4
         assert [keys(target) for _, target in api.requests] == [["P0", "P1", "P2", "P3"], ["P1", "P2"], ["P1", "P2"]]
 

@@ -19,7 +19,7 @@ POLICY = Breaker(share=0.5, calls=10, failures=3, window=60 * SECOND, open_for=5
 
 
 class Watched:
-    """A breaker, its time, and the states that it told."""
+    """A breaker, its time, and the states that it reported."""
 
     def __init__(self, policy: Breaker = POLICY) -> None:
         self.time = Time()

@@ -27,7 +27,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class Server:
-    """ResponseCache the requests of each connection with these bytes in turn; None ends the connection instead."""
+    """Answer the requests of each connection with these bytes in turn; None closes the connection instead."""
 
     def __init__(self, *connections: list[bytes | None]) -> None:
         self.connections = list(connections)

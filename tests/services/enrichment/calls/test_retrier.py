@@ -74,7 +74,7 @@ async def test_the_deadline_covers_all_attempts_and_pauses() -> None:
     policy = Policy(timeout=2 * SECOND, deadline=19 * SECOND, attempts=99, backoff=SECOND, max_backoff=4 * SECOND)
     with pytest.raises(PermanentCallError, match="down"):
         await one.by(policy)
-    assert (one.made, one.waits) == (4, [1, 2, 4]), "8 s of tries, 7 s of waits: 4 s more leave none"
+    assert (one.made, one.waits) == (4, [1, 2, 4]), "8 s of attempts, 7 s of waits: 4 s more leave none"
 
 
 async def test_an_api_that_asks_to_wait_beyond_the_deadline_is_not_waited_for() -> None:

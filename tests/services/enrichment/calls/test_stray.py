@@ -1,4 +1,4 @@
-"""Bytes that no request asked for: a connection that received some carries no further request."""
+"""Bytes that belong to no request: a connection that received some carries no further request."""
 
 from __future__ import annotations
 
