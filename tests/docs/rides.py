@@ -25,7 +25,7 @@ def follow(kafka: str, group: str, *, topic: str = "snapshots") -> Iterator[dict
         if message is None or message.error() or (value := message.value()) is None:
             continue
         snapshot = json.loads(value)
-        place = snapshot["first_seen"], snapshot.get("epoch", 0), snapshot["version"]
-        if place > newest.get(snapshot["device_id"], ("", 0, 0)):  # else older, or published again after a crash
-            newest[snapshot["device_id"]] = place
+        order = snapshot["first_seen"], snapshot.get("epoch", 0), snapshot["version"]
+        if order > newest.get(snapshot["device_id"], ("", 0, 0)):  # else older, or published again after a crash
+            newest[snapshot["device_id"]] = order
             yield snapshot
