@@ -27,7 +27,7 @@ class DeclarationError(PermanentError):
 
 
 class InvalidSettingsError(PermanentError):
-    """Settings are missing, wrong or unknown. `problems` has the variable of each, and what is wrong with it."""
+    """Settings are missing, wrong or unknown. `problems` has the variable and the problem of each."""
 
     def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
         listed = "; ".join(f"{variable}: {problem}" for variable, problem in problems)
@@ -36,7 +36,7 @@ class InvalidSettingsError(PermanentError):
 
 
 class TopicConfigError(PermanentError):
-    """A topic on the broker treats its records otherwise than the catalogue requires: `wrong` has those values."""
+    """A topic on the broker has other settings than the catalogue requires: `wrong` has those values."""
 
     def __init__(self, topic: str, found: Mapping[str, str], wrong: Mapping[str, str], kafka: str) -> None:
         differences = " and ".join(f"{name}={found.get(name)}, not {value}" for name, value in wrong.items())
@@ -71,7 +71,7 @@ class RetryableCallError(CallError, RetryableError):
 
 
 class PermanentCallError(CallError, PermanentError):
-    """A call that will not succeed however often it is tried. `response` is how the API's answer began."""
+    """A call that no retry would make succeed. `response` is the start of the API's answer."""
 
     def __init__(self, reason: str, *, response: str | None = None) -> None:
         super().__init__(reason)

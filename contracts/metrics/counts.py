@@ -21,7 +21,7 @@ Labels = tuple[str, ...]
 class Counts(Collector):
     """The values of a catalogue in one process. Written by one thread only, which scrapes too.
 
-    To count costs two looks into plain dicts; a scrape pays for the rest. Raises ValueError for a metric that is
+    A count costs two lookups in plain dicts; a scrape does the rest. Raises ValueError for a metric that is
     counted with other labels than it declares.
     """
 
@@ -39,12 +39,12 @@ class Counts(Collector):
         self._values[metric][labels] = value
 
     def clear(self, metric: Metric, *labels: str) -> None:
-        """Drop a gauge's values whose labels begin with these: they no longer hold."""
+        """Drop a gauge's values whose labels begin with these, because they are outdated."""
         for found in self.divided(metric, labels):
             del self._values[metric][found]
 
     def observe(self, metric: Metric, value: float, *labels: str) -> None:
-        """Note one value of a histogram."""
+        """Record one value of a histogram."""
         self._histograms[metric][labels].note(value)
 
     def get(self, metric: Metric, *labels: str) -> float:
@@ -123,7 +123,7 @@ class HistogramCounts:
         self.sum = 0.0
 
     def note(self, value: float) -> None:
-        """Note one value."""
+        """Record one value."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self.sum += value
 
@@ -142,7 +142,7 @@ class HistogramCounts:
 
 
 class _Values(dict[Labels, float]):
-    """Begins at 0 what is counted for the first time, and only then looks at its labels."""
+    """The values of one metric by their labels. The first access of a value checks its labels, and starts it at 0."""
 
     def __init__(self, metric: Metric) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class _Values(dict[Labels, float]):
 
 
 class _Histograms(dict[Labels, HistogramCounts]):
-    """The same of histograms. One without labels is there from the beginning."""
+    """The histograms of one metric by their labels. One without labels exists from the beginning."""
 
     def __init__(self, metric: Metric) -> None:
         super().__init__({} if metric.labels else {(): HistogramCounts(metric.buckets)})

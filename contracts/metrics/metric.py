@@ -27,10 +27,10 @@ class Metric:
 
     @property
     def exported(self) -> str:
-        """The name that a query asks for."""
+        """The name in a query of Prometheus."""
         return f"{self.family}_total" if self.kind == "counter" else self.family
 
 
 def listed(module: dict[str, Any]) -> tuple[Metric, ...]:
-    """The metrics that a module declares, in their order, so that none is forgotten."""
+    """Return the metrics that a module declares, in their order."""
     return tuple(value for value in module.values() if isinstance(value, Metric))

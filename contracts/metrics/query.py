@@ -11,7 +11,7 @@ _histogram = partial(Metric, "query", "histogram")
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 REQUESTS = _counter("requests", "Requests answered, by status.", ("status",))
-KEYS = _counter("keys", "Keys that were asked for, those of batches among them.", ("state",))
+KEYS = _counter("keys", "Requested keys, those of batches included.", ("state",))
 REQUEST_SECONDS = _histogram(
     "request_seconds", "How long answers took, without those given at once and those that stay open.", (), SECONDS
 )
@@ -29,7 +29,7 @@ PUSH_SECONDS = _histogram(
 )
 PARTITIONS = _gauge("partitions", "Partitions, by what the instance is to them.", ("state", "role"))
 LAG = _gauge("lag", "Records in the topic that readers do not see yet, where it follows.", ("state",))
-HELD = _gauge("held", "Keys held, about; ended lives that are remembered among them.", ("state",))
+HELD = _gauge("held", "Keys in the store, approximately, with the remembered expired ones.", ("state",))
 RECORDS = _counter("records", "Records read.", ("state",))
 MISPLACED = _counter(
     "misplaced",

@@ -1,1 +1,1 @@
-"""Declarations: what the author of an application writes, checked when it is made."""
+"""The declarations of an application, which are checked when they are created."""

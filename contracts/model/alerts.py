@@ -44,13 +44,13 @@ class AlertRule(BaseModel):
 
     @cached_property
     def prefix(self) -> str:
-        """The text with which each key begins that it applies to."""
+        """The prefix of all keys that the rule applies to."""
         found = PATTERN.search(self.keys)
         return self.keys[: found.start()] if found else self.keys
 
     @cached_property
     def applies_to(self) -> Callable[[str], object]:
-        """A function that returns whether it applies to a key. It is called for each rule and snapshot."""
+        """The function that returns whether the rule applies to a key. It is called for each rule and snapshot."""
         return re.compile(translate(self.keys)).match if self.is_pattern else self.keys.__eq__
 
 

@@ -1,4 +1,4 @@
-"""An application: all that its author declares, checked when it is made."""
+"""An application: the declaration of an event model, a state model and enrichments, checked when it is created."""
 
 import importlib
 from collections.abc import Mapping
@@ -40,8 +40,8 @@ class Application:
     """An event model, a state model and enrichments. Raises DeclarationError, with what to write instead.
 
     `apis` has a policy for each API that needs another than `Policy()`. `budget` limits the requests of each device.
-    `skew` is how far a device's clock may be ahead of the record's timestamp. `deduplicate` counts an event once that
-    is delivered twice, with the same `event_id`. `largest_record` is in bytes. `traced` carries the trace context of
+    `skew` is the maximum lead of a device's clock over the record's timestamp. With `deduplicate`, events with the
+    same `event_id` count once. `largest_record` is in bytes. `traced` carries the trace context of
     events and feedback through the state. `emit` chooses when the job writes a snapshot, and `emit_interval` is the
     interval of `Emit.BATCH` and `Emit.CLOSE`. `processor` computes the state, whose fields then have no reducers.
     `query` has the options of queries of the state, under the application's name; `derived` and `states` are further
@@ -132,17 +132,17 @@ class Application:
 
     @property
     def derived_names(self) -> tuple[str, ...]:
-        """The names of what a derive worker writes: the derived states, and the alerts."""
+        """The names of the derived states and the alerts, which a derive worker writes."""
         return (*(one.name for one in self.derived), *(one.name for one in self.alerts))
 
     @property
     def layout_topic(self) -> str:
-        """The topic with as many partitions as keys are placed by. It is the last one that gets more of them."""
+        """The topic whose number of partitions decides the partition of a key. Partitions are added to it last."""
         return self.topics.feedback if self.enrichments else self.topics.events
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The topics that it writes. Other applications may read its events, and none writes these."""
+        """The topics that it writes, and no other application. Other applications may read its events."""
         topics = self.topics
         derived = (topics.derived(one) for one in self.derived_names)
         tables = (topics.table(one) for one in self.tables)
@@ -194,7 +194,7 @@ class Application:
 
     @cached_property
     def by_name(self) -> dict[str, Enrichment]:
-        """The enrichments by name, each after what it needs."""
+        """The enrichments by name, each after its dependencies."""
         return {one.name: one for one in self.enrichments}
 
     @cached_property
@@ -219,7 +219,7 @@ class Application:
 
 
 def _renamed(one: Enrichment, aliases: Mapping[str, str]) -> Enrichment:
-    """The enrichment with the first names of what it gives and needs."""
+    """Return the enrichment with the first names of its slot and its inputs."""
     own = {name: aliases[name] for name in (one.name, *(need.name for need in one.needs)) if name in aliases}
     return replace(one, aliases=own) if own else one
 
@@ -313,7 +313,7 @@ def _check_largest(state: type[State], largest_record: int) -> None:
 
 
 def _check_filter(where: str, declared: Filter | None, event: type[BaseEvent]) -> None:
-    """Refuse what is no filter, and a filter that does not fit the event."""
+    """Refuse an argument that is no filter, and a filter that does not fit the event."""
     if declared is None:
         return
     if not isinstance(declared, Filter):

@@ -37,11 +37,11 @@ class Batch(Generic[M]):
     wait: timedelta = timedelta(milliseconds=10)
     """The maximum time for which the first key waits for others."""
     items: str | None = None
-    """The field of the answer that holds the items, unless the answer is they."""
+    """The field of the answer that has the items, unless the answer itself is the items."""
     separator: str | None = None
     """The separator of keys in a single value, as in `tailnum=N1,N2`; None repeats the parameter."""
     status: str | None = None
-    """The field of an item, if it has one, that is its own status: it means what a response's would by the policy."""
+    """The field of an item that has its own status, which counts like the status of a response."""
 
     def __post_init__(self) -> None:
         self._must("path", self.path.startswith("/") and not set(self.path) & set("?#{} "), "a path, as '/planes'")

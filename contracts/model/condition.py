@@ -27,7 +27,7 @@ class Condition:
         return "when" if own == "<lambda>" else own
 
     def unmet(self, inputs: Mapping[str, Any]) -> str | None:
-        """Why these inputs, as they are on the wire, are worth no call; None if they are worth one."""
+        """Return why these inputs, as on the wire, cause no call; None if they cause one."""
         try:
             met = self.predicate(**{name: kind.validate_python(inputs[name]) for name, kind in self._types.items()})
         except Exception as error:  # noqa: BLE001  # the author's own code: one device must not stop all others

@@ -31,7 +31,7 @@ class Api(Protocol):
         ...
 
     async def get_one(self, batch: Batch[M], key: str | int) -> M:
-        """Ask for one key; the worker gathers those of many devices into one call. Raises as `get` does."""
+        """Request one key; the worker combines the keys of many devices into one call. Raises as `get` does."""
         ...
 
 

@@ -12,7 +12,7 @@ STATUSES = range(100, 600)
 
 
 class Declared(BaseModel):
-    """A part of a policy. Raises DeclarationError for what cannot be meant, saying what to write."""
+    """The base of a policy and its parts. Raises DeclarationError with a correct form for an impossible value."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -96,7 +96,7 @@ class Cache(Declared):
 class Policy(Declared):
     """The rules by which one worker calls one API. A call is one attempt; a request may make several.
 
-    Raises DeclarationError for one by which nothing can be called.
+    Raises DeclarationError for a policy that allows no call.
     """
 
     timeout: timedelta = timedelta(seconds=5)
@@ -106,11 +106,11 @@ class Policy(Declared):
     attempts: int = 12
     """The maximum number of attempts, after which the request is a failure: by default after about a minute."""
     backoff: timedelta = timedelta(milliseconds=200)
-    """The longest wait before the second try; it doubles with each further one (full jitter)."""
+    """The longest wait before the second attempt; it doubles with each further one (full jitter)."""
     max_backoff: timedelta = timedelta(seconds=30)
-    """The longest wait before any try, Retry-After excepted."""
+    """The longest wait before any attempt, Retry-After excepted."""
     max_retry_after: timedelta = timedelta(minutes=1)
-    """The longest that an API's Retry-After is obeyed."""
+    """The longest Retry-After of an API that is respected."""
 
     success: frozenset[int] = frozenset({200, 201, 203})
     absence: frozenset[int] = frozenset({204, 404, 410})
@@ -156,5 +156,5 @@ class Policy(Declared):
 
 
 def spelled(value: object) -> str:
-    """A value as one writes it in a declaration."""
+    """Return a value as source code of a declaration."""
     return repr(value).replace("datetime.", "")

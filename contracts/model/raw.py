@@ -26,7 +26,7 @@ class Raw:
 
     `decode` is a `PackedIntegers`, or any pure function from a `RawRecord` to the fields of an event, to those of
     several, or to None for no event; it raises ValueError for a record that it cannot decode, which becomes a dead
-    letter. `fields` has where the other fields come from. Without an entry, `event_id` is the place of the record, so
+    letter. `fields` has the sources of the other fields. Without an entry, `event_id` is the position of the record, so
     that a record that is decoded again gives the same event. Needs the extra `stateloop[raw]`.
     """
 

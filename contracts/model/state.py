@@ -43,10 +43,10 @@ class State(BaseModel):
     keys: ClassVar[tuple[str, ...]] = ("device_id",)
     """The argument `key`: a field, or a tuple of fields."""
     lifetime: ClassVar[timedelta] = HOUR
-    """Of a windowed state, its window."""
+    """The span of a window; in a windowed state, the window's size."""
     window: ClassVar[timedelta | None] = None
     every: ClassVar[timedelta | None] = None
-    """By default the window: then windows do not overlap."""
+    """The time between the starts of two windows; by default the window's size, so windows do not overlap."""
     offset: ClassVar[timedelta] = NO_TIME
     grace: ClassVar[timedelta] = timedelta(minutes=10)
     where: ClassVar[Filter | None] = None

@@ -22,7 +22,7 @@ class Suite:
         _check_events(applications)
 
     def catalogue(self) -> tuple[Topic, ...]:
-        """Return all topics with their settings. A topic of events that several read is kept as the longest needs."""
+        """Return all topics with their settings. A shared topic of events has the longest retention."""
         topics: dict[str, Topic] = {}
         for one in self.applications:
             for topic in one.catalogue():
@@ -38,7 +38,7 @@ class Suite:
         return tuple(found.values())
 
     def group(self, application: Application, named: str) -> str:
-        """Return the consumer group of one application's workers: several applications do not share the named one."""
+        """Return the consumer group of one application's workers. Several applications do not share one group."""
         return named if len(self.applications) == 1 else f"{named}-{application.name}"
 
 
@@ -56,7 +56,7 @@ def load_suite(reference: str) -> Suite:
 
 
 def _check_outputs(applications: tuple[Application, ...]) -> None:
-    """Each topic is written by one application, and read as events by none that another writes."""
+    """Refuse a topic that two applications write, or that one writes and another reads as events."""
     writers: dict[str, str] = {}
     for one in applications:
         for topic in one.outputs:
@@ -74,7 +74,7 @@ def _check_outputs(applications: tuple[Application, ...]) -> None:
 
 
 def _check_events(applications: tuple[Application, ...]) -> None:
-    """Applications that read one topic of events agree on its settings."""
+    """Refuse applications that read one topic of events with different settings."""
     readers: dict[str, Application] = {}
     for one in applications:
         first = readers.setdefault(one.topics.events, one)

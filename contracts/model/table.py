@@ -1,4 +1,4 @@
-"""Reference tables: small keyed topics, such as rules, that every derive worker holds whole."""
+"""Reference tables: small keyed topics, such as rules, that every derive worker stores whole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Table:
 
     Its topic is compacted, and is named `topic`, or `<prefix><name>`. A row is validated against `model` when it is
     written and when it is read; its version is the offset of its record. A record without value removes the row. A
-    record that `model` rejects is a dead letter, and the former row stays in force. The table can be queried as a named
+    record that `model` rejects is a dead letter, and the former row stays valid. The table can be queried as a named
     state.
     """
 

@@ -14,13 +14,13 @@ from contracts.model.table import Table
 
 FOREVER = timedelta(milliseconds=-1)
 PARTITIONER = "murmur2_random"
-"""librdkafka's name for the Java clients' partitioner: a device is in one partition number throughout."""
+"""librdkafka's name for the Java clients' partitioner: a device has the same partition number in all topics."""
 
 READ_COMMITTED = {"isolation.level": "read_committed"}
 """The isolation of every consumer: the default of librdkafka, but not of Java's clients."""
 COMPACTION_LAG = "min.compaction.lag.ms"
 MEANING = ("message.timestamp.type", "cleanup.policy")
-"""The settings without which a topic's records mean something else. How long they are kept is the operator's choice."""
+"""The settings that change the meaning of a topic's records. The retention is the operator's choice."""
 
 
 class Stamp(StrEnum):
@@ -88,7 +88,7 @@ class Topics:
     replay: bool = False
     partitions: int = 4
     events: str = ""
-    """The topic of what devices sent: `<prefix>events`, unless it is set."""
+    """The topic of events: `<prefix>events`, unless it is set."""
 
     def __post_init__(self) -> None:
         """Name the topic of events. Raises DeclarationError if that is an output."""
@@ -99,12 +99,12 @@ class Topics:
 
     @property
     def feedback(self) -> str:
-        """Answers on their way back into the state."""
+        """The topic of feedback: answers on their way back into the state."""
         return f"{self.prefix}feedback"
 
     @property
     def snapshots(self) -> str:
-        """The whole state after each record."""
+        """The topic of snapshots: the whole state after each record."""
         return f"{self.prefix}snapshots"
 
     @property
@@ -134,9 +134,9 @@ class Topics:
     def alert_topics(
         self, state: type[State], alerts: Sequence[Alerts], query: QueryOptions | None = None
     ) -> tuple[Topic, ...]:
-        """The topics of alerts, with their settings. Their records are kept as long as the snapshots.
+        """The topics of alerts, with their settings. Their records have the retention of the snapshots.
 
-        With a webhook, each of them is kept for `outage` at least: its worker delivers what has happened after it.
+        With a webhook, each of them is kept for `outage` at least: after an outage its worker delivers all of them.
         """
         kept = _outputs_kept(state, query)
         return tuple(

@@ -13,17 +13,17 @@ LENGTH = 55
 
 
 def carried(given: str | None) -> str | None:
-    """A context as the state takes it. A device that writes anything else loses its trace, not its record."""
+    """Return the valid context of a record. A device that sends anything else loses its trace, not its record."""
     return given if given is not None and len(given) == LENGTH and re.match(FORM, given) else None
 
 
 def carried_sql(x: str) -> str:
-    """The same in Spark SQL."""
+    """Return the same in Spark SQL."""
     return f"CASE WHEN length({x}) = {LENGTH} AND {x} RLIKE {text(FORM)} THEN {x} END"
 
 
 def check_event(event: type[BaseModel]) -> None:
-    """A traced application's event must have the field. Raises DeclarationError."""
+    """Check that a traced application's event has the field. Raises DeclarationError."""
     field = event.model_fields.get(FIELD)
     if field is None or field.is_required() or without_none(field.annotation) != (str, True):
         write = f"Write `{FIELD}: str | None = None` among its fields"

@@ -16,7 +16,7 @@ class DeliveryRequest(Request):
     @property
     @override
     def slot(self) -> tuple[str, datetime, str]:
-        """No later delivery replaces it."""
+        """The identity alone, so no later delivery replaces it."""
         return self.device_id, self.first_seen, self.fingerprint
 
 
@@ -31,7 +31,7 @@ def delivery(alerts: str, record: AlertRecord, idempotency_key: str | None) -> D
 
 
 def events(alerts: str, record: AlertRecord) -> list[AlertEvent]:
-    """Return what has happened to the alerts of this record, in the order of the record."""
+    """Return the events of the alerts of this record, in the order of the record."""
     return [
         AlertEvent(
             event="closed" if one.status == "closed" else "opened",

@@ -24,7 +24,7 @@ class EnrichmentStatus(StrEnum):
     """A dependency has no result or was skipped, so this one cannot run; or its condition is false."""
     PLANNABLE = "plannable"
     TOO_SOON = "too_soon"
-    """A request would come too soon after the last request (`at_most_every`): a later snapshot plans it."""
+    """The last request is too recent (`at_most_every`): a later snapshot plans the next one."""
     OVER_BUDGET = "over_budget"
     """The device's budget is spent: the first snapshot of the next period plans it."""
     ANSWERED = "answered"
@@ -33,7 +33,7 @@ class EnrichmentStatus(StrEnum):
 
 
 class _Evaluation(NamedTuple):
-    """The status of an enrichment or of a field of the state, and what those that depend on it receive."""
+    """The status of an enrichment or of a field of the state, and the value that its dependents receive."""
 
     enrichment_status: EnrichmentStatus
     result: Any = None

@@ -20,7 +20,7 @@ class Request:
     inputs: dict[str, Any]
     """The inputs as they are on the wire."""
     skipped: str | None = None
-    """Why the answer takes no call, if it takes none. The fingerprint then names this reason, and not the inputs."""
+    """The reason for an answer without a call, if there is one. The fingerprint is then that of the reason."""
     traceparent: str | None = None
     """The trace context of the snapshot."""
     round: int = 1

@@ -1,6 +1,6 @@
 """Evaluates rules against snapshots. Pure: the same snapshots and rules give the same alerts.
 
-The evaluation looks at the state only, so it can be repeated: a snapshot that was evaluated before changes nothing.
+The evaluation depends on the state only, so it can be repeated: a snapshot that was evaluated before changes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Rules:
-    """The present rules: those of one key are found by the key, those of a pattern by a look at each."""
+    """The present rules. Rules of one key are found by the key; each rule of a pattern is checked."""
 
     def __init__(self, rows: Mapping[str, TableRow] | None = None) -> None:
         self._rows: dict[str, TableRow] = {}
@@ -155,7 +155,7 @@ class Evaluation(NamedTuple):
                 yield self._opened(alert, row, snapshot)
 
     def _opened(self, alert: Alert, row: TableRow, snapshot: Snapshot) -> Alert:
-        """A pending alert whose condition is true: open, if it has been for long enough."""
+        """Return a pending alert whose condition is true: open, if the condition has been true for long enough."""
         opens_at = alert.since + rule_of(row).hold
         if max(snapshot.as_of, self.now or snapshot.as_of) < opens_at:
             return alert
@@ -174,7 +174,7 @@ def expired(former: AlertRecord, offset: int, at: datetime, layout: int) -> Aler
 
 
 def closed(alert: Alert, at: datetime, by: ClosedBy) -> tuple[Alert, ...]:
-    """An alert that is closed; nothing of one that was pending."""
+    """Return the alert as closed; nothing for a pending alert."""
     if alert.status == "pending":
         return ()
     return (alert.model_copy(update={"status": "closed", "closed_at": at, "closed_by": by}),)

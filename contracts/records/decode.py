@@ -136,12 +136,12 @@ class Decoder:
         return clock, whose
 
     def _check_start(self, start: datetime, clock: datetime, whose: str) -> None:
-        """The window that starts then must not be over by the clock."""
+        """Raise RecordError if the window that starts then is over by the clock."""
         if clock - start > self.application.kept_for:
             raise RecordError(Reason.LATE, refusal.late(start, clock, whose, self.application.kept_for))
 
 
 def _check_key(field: str, expected: str, given: bytes | None) -> None:
-    """Records of one device are in order only under one key."""
+    """Raise RecordError for a record with another key than its device's: only one key keeps the order of records."""
     if given != expected.encode():
         raise RecordError(Reason.WRONG_KEY, refusal.wrong_key(field, given, expected))

@@ -1,4 +1,4 @@
-"""A record's JSON, read as strictly as the job's parser reads it, and put into a text as that parser does."""
+"""Reads a record's JSON as strictly as the job's parser, and writes values as text in the same way."""
 
 import json
 import math
@@ -16,7 +16,7 @@ LONE_SURROGATE = (
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
-"""An escape that is half a character: no text can hold it."""
+"""An escape of half a character, which no text can contain."""
 LONGEST_NUMBER, LONGEST_NAME = 1_000, 50_000
 """In characters: the limits of the job's JSON parser."""
 ESCAPE = b"\\"
@@ -25,7 +25,7 @@ PLAIN = 1e-3, 1e7
 
 
 class Object(dict[str, Any]):
-    """A JSON object that remembers its repeated names: the last one counts, but the types of all are minded."""
+    """A JSON object with its repeated names: the last one counts, but the types of all are checked."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__((_bounded(name, LONGEST_NAME), value) for name, value in pairs)
@@ -33,7 +33,7 @@ class Object(dict[str, Any]):
 
 
 def parse(value: bytes) -> Object:
-    """The one JSON object that a record is. Raises RecordError."""
+    """Return the JSON object of a record. Raises RecordError."""
     try:
         written = value.decode()
     except UnicodeDecodeError as error:
@@ -52,7 +52,7 @@ def parse(value: bytes) -> Object:
 
 
 def parse_own(value: bytes) -> dict[str, Any]:
-    """The object that orjson wrote: what `parse` makes of it, several times as fast, or RecordError."""
+    """Return the object of a record that orjson wrote: as `parse`, but several times as fast. Raises RecordError."""
     plain = len(value) <= LONGEST_NAME and ESCAPE not in value
     found: dict[str, Any] = orjson.loads(value) if plain else parse(value)
     return found

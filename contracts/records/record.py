@@ -1,4 +1,4 @@
-"""A record of an input topic, and what becomes of it: a delta, or a refusal with the reason."""
+"""A record of an input topic, and its result: a delta, or a refusal with the reason."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,14 +11,14 @@ LARGEST_HEAD = 1_000
 """The number of characters of a refused record in a dead letter."""
 
 HEARTBEAT_KEY = b"stateloop heartbeat"
-"""The key of a record without value that the job writes for itself: it only lets time pass."""
+"""The key of a heartbeat: a record without value that the job writes to advance the watermark."""
 
 
 class Reason(StrEnum):
-    """Why there is a dead letter: the job's reasons in the order in which it checks them, then the workers'."""
+    """The reasons of dead letters: the job's in the order of its checks, then those of the workers."""
 
     EMPTY = "empty"
-    """No value: a tombstone, or nothing in it."""
+    """The record has no value, or an empty one."""
     OVERSIZED = "oversized"
     NOT_UTF8 = "not_utf8"
     MALFORMED = "malformed"
@@ -28,7 +28,7 @@ class Reason(StrEnum):
     INVALID_FIELD = "invalid_field"
     """A required field is missing, or a value is outside its bounds; the detail names the field."""
     WRONG_KEY = "wrong_key"
-    """The record's key is not its device's, or there is none: then nothing keeps the device's records in order.
+    """The record's key is not its device's, or is missing, so the device's records have no order.
 
     (Events of a windowed state may have any key.)"""
     INCREDIBLE_TIME = "incredible_time"
@@ -36,13 +36,13 @@ class Reason(StrEnum):
     LATE = "late"
     """The window and its grace, or all windows of the event, had ended when the broker received the record."""
     PROCESSOR_FAILED = "processor_failed"
-    """The processor raised on the record, or yielded what is no state; the detail is what. Its variables are as before.
+    """The processor raised on the record, or yielded no valid state; the detail has the error. Its variables are reset.
 
     (The origin of a timer has no partition and no offset.)"""
     UNDECODABLE = "undecodable"
-    """A raw record cannot be decoded to events; the detail is what is wrong with it, or what the decoder raised."""
+    """A raw record cannot be decoded to events; the detail has the problem, or the decoder's error."""
     LARGE_SNAPSHOT = "large_snapshot"
-    """The state has grown too large to be published whole; the detail is its size. It is kept, and merged on."""
+    """The state is too large to be published whole; the detail is its size. It is stored, and merged further."""
     UNDECODABLE_SNAPSHOT = "undecodable_snapshot"
     """A record of the snapshots topic is no snapshot, or one of a topic of alerts is none of those."""
     ENRICHMENT_FAILED = "enrichment_failed"
@@ -52,7 +52,7 @@ class Reason(StrEnum):
     INVALID_ROW = "invalid_row"
     """A record of a reference table that its model rejects; the detail names the field. The former row stays."""
     NOT_DERIVED = "not_derived"
-    """The function of a derived state raised on a snapshot; the detail is what."""
+    """The function of a derived state raised on a snapshot; the detail is the error."""
     NOT_STORED = "not_stored"
     """A sink cannot write a record of a state, or its store refuses the row; the detail has the reason."""
 

@@ -1,7 +1,7 @@
 """The shape of a record's JSON: the pydantic model of an input topic, read strictly and without surprises.
 
-The job reads the same shapes with native expressions (spark_app/decode.py); a corpus of hostile records holds the two
-to the same results.
+The job reads the same shapes with native expressions (spark_app/decode.py); tests compare the
+two with a corpus of hostile records.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def read(shape: type[BaseModel], value: bytes | None, largest: int) -> dict[str,
 
 
 def check_own(shape: type[BaseModel], value: bytes) -> None:
-    """Raise RecordError for a record that orjson wrote, if `read` would; its size is not looked at."""
+    """Raise RecordError for a record that orjson wrote, if `read` would. The size is not checked."""
     _judge(_typed(parse_own(value), shape), shape)
 
 
@@ -79,7 +79,7 @@ def _first_mistyped(document: dict[str, Any], shape: type[BaseModel]) -> str | N
 
 class _Field(NamedTuple):
     exact: Any
-    """The type of the values that need not be taken, because they are what they should be."""
+    """The type of the values that need no conversion."""
     take: _Taker
 
 
@@ -142,7 +142,7 @@ def _struct(value: Any, shape: type[BaseModel]) -> dict[str, Any]:
 def _taker(annotation: Any, name: str) -> _Taker:
     """Return the function that converts a value other than null to its declared type, or raises RecordError.
 
-    Whole numbers serve as floats, any JSON serves as text, nothing else is bent.
+    Whole numbers are valid floats, and any JSON is a valid text; nothing else is converted.
     """
     inner, _ = without_none(annotation)
     if is_model(inner):

@@ -35,11 +35,11 @@ class StateRecord(NamedTuple):
     key: str
     window_start: int
     epoch: int
-    """0 where the records have none."""
+    """The epoch; 0 if the records have none."""
     version: int
     event_time: int
     source: int = 0
-    """A number of what the record comes from; 0 where all records of a key come from one source."""
+    """A number of the record's source; 0 if all records of a key have one source."""
 
 
 class Tombstone(NamedTuple):

@@ -31,8 +31,8 @@ class Reducer(ABC):
     where: Filter | None = field(default=None, kw_only=True)
     """The events whose values are reduced; by default all. The value of any other event counts as null."""
     alias: str | None = field(default=None, kw_only=True)
-    """The name that the field of the state had at first. Under it the answers are recorded of an enrichment that gives
-    the field, and of enrichments that need it: so a renamed field keeps them."""
+    """The first name of the field. Feedback has the answers of the field's enrichment, and of those that need it, under
+    this name, so a renamed field keeps them."""
 
     depends_on_order: ClassVar[bool] = False
     """Whether the order of merges may change a float result within its rounding error.

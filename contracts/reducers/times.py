@@ -1,4 +1,4 @@
-"""Reducers that go by the event's time: the latest, the earliest, the last or first few, and the rate."""
+"""Reducers by the event's time: the latest, the earliest, the last or first few, and the rate."""
 
 import heapq
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from contracts.types.columns import is_model, sql_type, without_none
 from contracts.types.quantize import MICROSECOND
 
 MOST_KEPT = 10_000
-"""The most values that one key may keep in a list."""
+"""The maximum number of values of one key in a list."""
 
 
 @dataclass(frozen=True)

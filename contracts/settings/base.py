@@ -76,5 +76,5 @@ def _json_wanted(model: type[BaseSettings], field: str) -> str:
 
 
 def _field(location: tuple[int | str, ...]) -> str:
-    """A check of several fields together has no place of its own."""
+    """Return the name of a problem's field; `*` for a check of several fields."""
     return str(location[0]) if location else "*"

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 
 class Clock:
-    """Call it for the time; it is timezone-aware if what it starts with is."""
+    """A call returns the time, which is timezone-aware if the first one is."""
 
     def __init__(self, start: datetime) -> None:
         self._time = start
@@ -14,5 +14,5 @@ class Clock:
         return self._time
 
     def forward(self, by: timedelta) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self._time += by

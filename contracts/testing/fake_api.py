@@ -1,4 +1,4 @@
-"""An API whose answers a test knows."""
+"""An API with the prepared answers of a test."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -34,10 +34,10 @@ class FakeApi:
         self.calls: list[str] = []
 
     async def get(self, path: str, model: type[M], /, **values: str | float) -> M:
-        """The prepared answer, as the model.
+        """Return the prepared answer, as the model.
 
         Raises PermanentCallError for one that does not fit, and RetryableCallError for one to another call (`Echo`): a
-        worker tries both again, and then has a failure.
+        worker retries both, and then has a failure.
         """
         return await self._get(path, model, values, values)
 

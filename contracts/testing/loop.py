@@ -60,7 +60,7 @@ class Loop:
         return [self._add(delta) for delta in deltas][-1] if deltas else self.snapshot(key)
 
     async def settle(self) -> None:
-        """Answer what is under way, and what the answers call for, until nothing is left to ask.
+        """Answer the waiting requests, and those that follow from the answers, until none is left.
 
         Any error of an enrichment's function but those of calls is raised here; a worker would answer with a failure.
         """

@@ -71,7 +71,7 @@ def instant_sql(written: str) -> str:
 
 
 def instant(written: str) -> datetime | None:
-    """The time that a text is, in UTC; None if it is none."""
+    """Return the time of a text, in UTC; None if it is no time."""
     try:
         return datetime.fromisoformat(written).astimezone(UTC) if re.match(RFC3339, written) else None
     except ValueError:
@@ -103,7 +103,7 @@ def _bounds(annotation: Any, outer: Iterable[Any], where: str, *, inside: bool) 
 
 
 def _of_items(each: tuple[Bound, ...]) -> Iterator[Bound]:
-    """Nulls among the items are let through: a condition only judges what is there."""
+    """Yield the constraint of a list's items. A null item meets it."""
     if each:
         yield Bound(
             lambda x: f"forall({x}, item -> {_all('item', each)})",

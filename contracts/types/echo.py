@@ -16,7 +16,7 @@ VALUES = "stateloop_values"
 
 
 class MismatchError(RetryableCallError):
-    """The answer names something else than the call requested: it may belong to another request."""
+    """The answer has another value than the call requested: it may belong to another request."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Echo:
 
         await api.get("/owners/{plate}", Owner, plate=plate)
 
-    An answer with another value, or with null, is no result: the worker closes its connection and tries again, and the
-    last try is a failure. Values are the same if they are equal, or equal as text (7 and "7").
+    An answer with another value, or with null, is no result: the worker closes its connection and retries, and the
+    last attempt is a failure. Values are the same if they are equal, or equal as text (7 and "7").
     """
 
     value: str | None = None
@@ -40,7 +40,7 @@ class Echo:
         return AfterValidator(self._checked).__get_pydantic_core_schema__(source, handler)
 
     def _checked(self, found: Any, info: ValidationInfo) -> Any:
-        """The value. A model that is not made from an answer has no call to be compared with."""
+        """Return the value. A model that is not created from an answer is not checked."""
         if not isinstance(info.context, Mapping) or VALUES not in info.context:
             return found
         values: Mapping[str, Any] = info.context[VALUES]

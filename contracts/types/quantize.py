@@ -1,4 +1,4 @@
-"""Declared rounding: inputs that differ by less than matters are the same input."""
+"""Declared rounding of inputs: values within one step give the same input."""
 
 import math
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Quantize:
 
         async def place(api: Api, lat: Annotated[float, Quantize(0.001)]) -> Place: ...
 
-    The function gets the rounded value. A value that flutters across the border between two multiples stays with the
+    The function receives the rounded value. A value that crosses the border between two multiples keeps the
     one of the last request, until it is three quarters of a step away from it.
     """
 
@@ -45,7 +45,7 @@ class Quantize:
     def choices(self, value: Any) -> tuple[Any, ...]:
         """The multiples that a value, as it is on the wire, may stand for: the nearest, and the one within reach.
 
-        What is neither a number nor a time, as the step is, stays what it is.
+        A value of another type than the step's is not changed.
         """
         steps = self._steps(value)
         if steps is None:

@@ -1,4 +1,4 @@
-"""A raw record, as a source sends it, and where the fields of an event are in it."""
+"""A raw record, as a source sends it, and the sources of an event's fields in it."""
 
 import struct
 from abc import ABC, abstractmethod
@@ -30,11 +30,11 @@ class RawRecord:
     value: bytes
     headers: Mapping[str, bytes] = field(default_factory=dict)
     redriven_from: str | None = None
-    """The place of the record that this one repeats, if a redrive sent it."""
+    """The position of the record that this one repeats, if a redrive sent it."""
 
     @property
     def origin(self) -> str:
-        """The place at which the record was first, `topic/partition/offset`, which only its repetitions share."""
+        """The first position of the record, `topic/partition/offset`, which only its repetitions share."""
         return self.redriven_from or f"{self.topic}/{self.partition}/{self.offset}"
 
 

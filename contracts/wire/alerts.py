@@ -9,7 +9,7 @@ from typing_extensions import override
 from contracts.wire.messages import NEVER_WRITTEN, OffsetVersioned, Order, Wire
 
 AlertStatus = Literal["pending", "open", "closed"]
-"""Pending: the condition is true, and not yet for as long as the rule's `hold`."""
+"""The status of an alert. Pending: the condition is true, but not yet for the rule's `hold`."""
 ClosedBy = Literal["condition", "rule_changed", "rule_removed", "expired"]
 EventKind = Literal["opened", "closed"]
 NAMESPACE = UUID("156f06c5-c4cc-49ba-9a5a-269dd1d62658")
@@ -77,7 +77,7 @@ class AlertRecord(OffsetVersioned):
     """With `epoch`, of the snapshot that was evaluated."""
     as_of: AwareDatetime
     offset: int = Field(ge=-1)
-    """The offset of the last snapshot of the partition that was read before: earlier ones change nothing any more."""
+    """The offset of the last snapshot of the partition that was read before: earlier ones have no further effect."""
     status: AlertStatus
     """`open` if an alert is open, else `pending` if one is, else `closed`."""
     alerts: tuple[Alert, ...]

@@ -22,7 +22,7 @@ class AnnouncedPart(BaseModel):
     position: int = Field(default=0, ge=0)
     """The offset of the first record not yet applied."""
     lag: int = Field(default=0, ge=0)
-    """Records from there to the topic's end."""
+    """The number of records from there to the topic's end."""
 
 
 class AnnouncedState(BaseModel):
@@ -42,15 +42,15 @@ class Announcement(Wire):
     """
 
     instance: str
-    """Its name, the same after a restart."""
+    """The name of the instance, the same after a restart."""
     store: str
-    """Names its folder, which one process at a time can have."""
+    """The id of the instance's folder, which one process at a time can lock."""
     run: int = Field(ge=1)
-    """Counts the processes that had the folder: those before this one have ended."""
+    """The number of processes that have locked the folder: all earlier ones have ended."""
     url: str
     """The address for other instances: scheme, host and port."""
     number: int = Field(ge=1)
-    """Counts the announcements of the run."""
+    """The number of the announcement in the run."""
     ts: AwareDatetime
     leaving: bool = False
     """Whether it stops, and no longer answers."""

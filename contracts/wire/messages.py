@@ -17,7 +17,7 @@ Status = Literal["result", "absence", "failure", "skipped"]
 REDRIVEN = "redriven"
 """The fingerprint that a redrive gives a failure. It names no inputs, so the worker requests the answer again."""
 NEVER_WRITTEN = -1
-"""The partition and offset of what has none."""
+"""The partition and the offset of an origin that has none."""
 FORMAT = 1
 """The latest version of the records' formats. A reader rejects a record of a later one."""
 LARGEST_COUNT = 1 << 53
@@ -52,9 +52,9 @@ class Answer(Wire):
     ts: AwareDatetime
     """The time of the answer, by the worker's clock."""
     fingerprint: str
-    """Names the inputs."""
+    """The identity of the inputs."""
     reason: str | None = None
-    """Why there is no result."""
+    """The reason for a missing result."""
     spent: int | None = Field(default=None, ge=0)
     """The number of the enrichment's requests for this window in the budget's period; null without a budget."""
     result: dict[str, Any] | None = None
@@ -110,7 +110,7 @@ class Snapshot(TopicRecord):
     version: int = Field(ge=1)
     """The number of deltas merged. It grows within one window and epoch.
 
-    Readers order the snapshots of a key by (first_seen, epoch, version), and drop those that they have passed.
+    Readers order the snapshots of a key by (first_seen, epoch, version), and drop those that are not greater.
     """
     as_of: AwareDatetime
     """The largest broker time of the records merged."""
@@ -167,7 +167,7 @@ class DerivedRecord(TopicRecord, OffsetVersioned):
 
 
 class DeadLetter(TopicRecord):
-    """A record that could not be used, with the reason and where it came from.
+    """A record that could not be processed, with the reason and its origin.
 
     Those of the job have topic, partition and offset of the record; those of a worker have the snapshot's. A snapshot
     that was too large to be written has partition and offset -1.

@@ -6,7 +6,7 @@ _SEED = 0x9747B28C
 
 
 def partition(key: bytes, partitions: int) -> int:
-    """The number of the key's partition, of so many. Source: murmur2 in Kafka's Utils.java, its sign bit dropped."""
+    """Return the partition of a key among so many. Source: murmur2 in Kafka's Utils.java, its sign bit dropped."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
