@@ -1,1 +1,1 @@
-"""One folder per deployable. Services import contracts, and nothing else of the project."""
+"""The services and commands, one folder each. They import contracts, and nothing else of the project."""

@@ -87,12 +87,12 @@ class Upkeep:
         self._renewed_at = time.monotonic()
 
     def after(self, progress: StreamingQueryProgress) -> None:
-        """Note a committed batch."""
+        """Count a committed batch."""
         self._heartbeat.after(progress)
         self._renew()
 
     def idle(self) -> None:
-        """The query waits for records."""
+        """Handle a query that waits for records."""
         self._heartbeat.beat()
         self._renew()
 

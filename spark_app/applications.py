@@ -1,4 +1,4 @@
-"""Runs the applications of a job side by side: one that gives up does not stop the others."""
+"""Runs the applications of a job in parallel: one that gives up does not stop the others."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Runnable(Protocol):
 def run_all(
     jobs: Sequence[Runnable], spark: SparkSession, stopping: threading.Event, *, retry_after: timedelta
 ) -> None:
-    """Run all until `stopping` is set. When all have given up, raise what the last one raised.
+    """Run all until `stopping` is set. When all have given up, raise the error of the last one.
 
-    An application that gives up for a reason that may pass starts again after `retry_after`, while others run.
+    An application that gives up for a transient reason starts again after `retry_after`, while others run.
     """
     given_up = GivenUp(len(jobs), stopping)
     with ThreadPoolExecutor(len(jobs), thread_name_prefix="application") as threads:
@@ -50,7 +50,7 @@ def run_all(
 
 
 def keep_running(job: Runnable, spark: SparkSession, given_up: GivenUp, retry_after: timedelta) -> None:
-    """Run one application until the job is stopped, all have given up, or this one has for good."""
+    """Run one application until the job is stopped, all have given up, or this one has failed permanently."""
     while not given_up.is_over():
         try:
             job.run(spark, given_up.stopping)
@@ -64,7 +64,7 @@ def keep_running(job: Runnable, spark: SparkSession, given_up: GivenUp, retry_af
 
 
 class GivenUp:
-    """The applications of a job, a number of them in all, that have given up."""
+    """The applications of a job that have given up, and the number of all."""
 
     def __init__(self, applications: int, stopping: threading.Event) -> None:
         self.stopping = stopping

@@ -1,6 +1,6 @@
 """Archives the snapshots of an application as Parquet: `stateloop archive`.
 
-A run reads the topic of snapshots from where the last one ended to its present end, and ends. Spark's file sink logs
+A run reads the topic of snapshots from the end of the last run to the current end offsets. Spark's file sink logs
 the files of each batch in `_spark_metadata`, so a batch that was killed and repeated counts once. The checkpoint of the
 query is in the folder of the archive: with another one, the sink would take new batches for those that it has.
 
@@ -31,7 +31,7 @@ from spark_app.settings import JobSettings
 from spark_app.topics import TopicIdentity, identify_topic
 
 CHECKPOINT = "_checkpoint"
-"""The folder of the query's checkpoint in that of the archive. Readers of Parquet skip it for its first character."""
+"""The folder of the query's checkpoint in that of the archive. Readers of Parquet skip names that begin with `_`."""
 TOPIC = "stateloop.topic"
 """The file in it with the id of the topic."""
 DATE = "date"
@@ -51,7 +51,7 @@ class Archived:
 
     snapshots: int
     undecodable: int
-    """Records that are no snapshots of the declared state, and are not in the archive."""
+    """The number of records that are no snapshots of the declared state, and are not in the archive."""
 
 
 def archive(  # noqa: PLR0913  # two of them are options of the command

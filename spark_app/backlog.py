@@ -3,7 +3,7 @@
 In real-time mode the watermark moves on while one partition may be read faster than another. A partition that falls
 behind by more than the grace loses records, because their windows have expired. A long backlog, and each record for a
 new checkpoint, is therefore read in one micro-batch: its watermark does not move, and it publishes each window once,
-with all that is known of it. So readers see no half-built state, and workers repeat no call that has its answer.
+with its last state. So readers see no half-built state, and workers repeat no call that has its answer.
 """
 
 import json
@@ -34,9 +34,9 @@ class Backlog:
 
     records: int
     is_first: bool
-    """The checkpoint has no committed batch."""
+    """Whether the checkpoint has no committed batch."""
     is_long: bool
-    """A record that was not read is older than the newest record of all partitions, by more than the limit."""
+    """Whether an unread record is older than the newest record of all partitions by more than the limit."""
 
     def must_be_caught_up(self, *, may_stay_long: bool = False) -> bool:
         """Return whether to read it in a micro-batch first."""
@@ -68,7 +68,7 @@ def offset_ranges(settings: KafkaSettings, topics: list[TopicIdentity]) -> dict[
 
 
 def offsets_since(settings: KafkaSettings, topics: list[TopicIdentity], since_ms: int) -> dict[tuple[str, int], int]:
-    """Return the offset of the first record of each partition that is no older; its end, where all are older.
+    """Return the offset of the first record of each partition since that time; its end offset if all are older.
 
     Raises BrokerUnreachableError.
     """
@@ -92,7 +92,7 @@ def compared(
 
 
 def committed_positions(checkpoint: CheckpointFolder) -> Positions | None:
-    """Return where the last committed batch ends; None where there is none."""
+    """Return the positions after the last committed batch; None without one."""
     batch = last_batch(checkpoint)
     content = None if batch is None else checkpoint.read(f"{OFFSETS}/{batch}")
     return None if content is None else parsed(content)

@@ -1,8 +1,8 @@
-"""Bootstrap: the state of events of the past, made before the first start of the job.
+"""Bootstrap: builds the state of events of the past before the first start of the job.
 
-The events are written to the topic of events with the times at which they were measured. So the topic, and not a file,
-is what the state is made of. A rebuild from the first record then makes the state at the speed of a batch, and the job
-continues from its end. A bootstrap that was killed continues; no event is written twice.
+The events are written to the topic of events with the times at which they were measured. So the state is built
+from the topic, and not from a file: a rebuild from the first record runs at the speed of a batch, and the job continues
+from its end. A bootstrap that was killed continues; no event is written twice.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ Report = Callable[[HistoryFile, HistoryPosition], object]
 
 
 class Bootstrap:
-    """Writes files of events to the topic, and makes the state of them."""
+    """Writes files of events to the topic, and builds the state."""
 
     def __init__(self, spark: SparkSession, application: Application, settings: JobSettings) -> None:
-        """Look at the checkpoint. Raises StateExistsError and NotMergedError."""
+        """Check the checkpoint. Raises StateExistsError and NotMergedError."""
         if application.processor is not None:
             remedy = "send the events to its topic, and start the job with an empty checkpoint"
             raise NotMergedError(application.name, "a bootstrap", remedy)
@@ -61,11 +61,11 @@ class Bootstrap:
         return position
 
     def rebuild(self) -> Rebuild:
-        """Return the rebuild that makes the state of all that the topics have. Raises as `identify`."""
+        """Return the rebuild of the state from all records of the topics. Raises as `identify`."""
         return Rebuild(self._spark, self._application, self._settings, since_ms=EARLIEST_MS)
 
     def finish(self, position: HistoryPosition) -> None:
-        """Let the topic forget old events again, which the state has. Raises HistoryWriteError."""
+        """Let the topic delete old events again, which the state has. Raises HistoryWriteError."""
         if position.config:
             self._times.change(position.config)
 

@@ -1,4 +1,4 @@
-"""The identity of a checkpoint. One of another state model, other topics or another partition count is refused."""
+"""The identity of a checkpoint. A job refuses one of another state model, other topics or another partition count."""
 
 from typing import Literal
 
@@ -49,7 +49,7 @@ class CheckpointIdentity(BaseModel):
 
 
 class FormatVersion(BaseModel):
-    """The one field of stateloop.json that each release reads."""
+    """The field of stateloop.json that every release reads."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 

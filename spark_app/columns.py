@@ -1,7 +1,7 @@
 """The columns of the job's rows: each name is declared here once, with its meaning.
 
 A column with a value of the application has a prefix for the stage of the row, so that a field may have any name. The
-names of a delta's columns are in the expressions of the state model: a change of one makes every checkpoint foreign.
+names of a delta's columns are in the expressions of the state model: a change of one invalidates every checkpoint.
 """
 
 from contracts.model.application import Application
@@ -18,7 +18,7 @@ TEXT = "text"
 PLACE = "place"
 """The partition of the device, by its key."""
 REASON = "reason"
-"""Why the record is refused, a struct of reason and detail; null for a valid record."""
+"""The reason and the detail of a refusal, a struct; null for a valid record."""
 
 # A delta: one valid record, or one dead letter.
 DEVICE_ID = "device_id"

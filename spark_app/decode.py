@@ -1,4 +1,4 @@
-"""Decode: from a record's bytes to typed fields or a reason of refusal, by the rules of contracts/records/shape.py."""
+"""Decodes a record's bytes to typed fields or a reason of refusal, by the rules of contracts/records/shape.py."""
 
 import secrets
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Exports the state of a checkpoint as rows of the declared model, without the query service.
 
 Spark repeats the last committed batch of a copy in complete mode, and so gives every row of the state to the sink. The
-values are those that the job publishes, also of reducers whose buffers are bytes that only Spark knows. The records of
+values are those that the job publishes, also of reducers whose buffers only Spark can read. The records of
 that one batch must still be in the topics.
 """
 

@@ -18,7 +18,7 @@ from spark_app.raw_query import count_decoded
 MARGIN = timedelta(minutes=1)
 """The maximum time that a batch takes beyond its length, for its start and its end."""
 UNKNOWN = -1
-"""Spark's value of a figure that it does not know."""
+"""Spark's value of an unknown figure."""
 
 
 class Families(NamedTuple):
@@ -58,11 +58,11 @@ class JobMetrics:
         return self._queries[-1]
 
     def text(self) -> bytes:
-        """All figures, in Prometheus' text format. Java's CPU and memory are another process' and not among them."""
+        """Return all metrics in Prometheus' text format. Java, another process, is not included."""
         return generate_latest(self._registry)
 
     def unhealthy(self) -> str | None:
-        """Return why a restart is called for, with the applications that need it."""
+        """Return why a restart is necessary, with the applications that need it."""
         return "; ".join(why for one in self._queries if (why := one.unhealthy())) or None
 
     def unready(self) -> str | None:
@@ -102,7 +102,7 @@ class QueryMetrics:
                 family.labels(application)  # so that it is there from the beginning, as 0
 
     def unhealthy(self) -> str | None:
-        """Return why a restart is called for: no batch was committed, nor the query started, for longer than one takes.
+        """Return why a restart is necessary: the query started or committed a batch too long ago.
 
         A micro-batch that catches up takes as long as its backlog demands. An application that has given up needs the
         remedy that its error names, not a restart, which would stop the others.
@@ -125,11 +125,11 @@ class QueryMetrics:
         self._set(names.ABOUT, 1, state, checkpoint)
 
     def catching_up(self, records: int) -> None:
-        """The next run reads a backlog of so many records, and publishes when it has read all."""
+        """Record that the next run reads a backlog of so many records, and publishes when it has read all."""
         self._set_backlog(records)
 
     def live(self) -> None:
-        """The next run reads records as they come."""
+        """Record that the next run reads records as they come."""
         self._set_backlog(0)
 
     def _set_backlog(self, records: int) -> None:
@@ -137,26 +137,26 @@ class QueryMetrics:
         self._set(names.CATCHING_UP, records)
 
     def starting(self) -> None:
-        """The query is about to start. One that always fails gives up, so this may count as getting on."""
+        """Record that the query starts. This counts as progress, because a query that always fails gives up."""
         self._since = self._clock()
         self._set_given_up(None)
         self._add(names.STARTS, 1)
 
     def running(self) -> None:
-        """The query was started."""
+        """Record that the query was started."""
         self._running = True
 
     def idle(self) -> None:
-        """The query waits for records."""
+        """Record that the query waits for records."""
         self._since = self._clock()
 
     def failed(self) -> None:
-        """The query failed."""
+        """Record that the query failed."""
         self._running = False
         self._add(names.FAILURES, 1)
 
     def gave_up(self, why: str) -> None:
-        """The application does not start its query again."""
+        """Record that the application has given up."""
         self._running = False
         self._set_given_up(why)
 
@@ -169,7 +169,7 @@ class QueryMetrics:
         return rows // self._scans
 
     def batch(self, progress: StreamingQueryProgress) -> None:
-        """A batch was committed."""
+        """Record a committed batch."""
         self._since = self._clock()
         self._add(names.BATCHES, 1)
         self._set(names.COMMITTED_AT, self._now())
@@ -233,7 +233,7 @@ def _gauge(metric: Metric, registry: CollectorRegistry) -> Gauge:
 
 
 def _offsets(offsets: str) -> dict[str, dict[str, int]]:
-    """Offsets by topic and partition; none when the source does not report them."""
+    """Return offsets by topic and partition; none if the source does not report them."""
     try:
         found = json.loads(offsets)
     except ValueError:

@@ -42,7 +42,7 @@ class CheckpointFolder:
             return bool(self._fs.exists(self._at(name)))
 
     def names(self, name: str = ".") -> list[str]:
-        """Return the names of all files and folders in a folder of this name; none where it does not exist."""
+        """Return the names of all files and folders in a folder of this name; none if it does not exist."""
         with suppress(FileNotFoundError), self._refusals():
             return [str(status.getPath().getName()) for status in self._fs.listStatus(self._at(name))]
         return []
@@ -162,7 +162,7 @@ class CheckpointFolder:
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:
-        """Make Python's errors of Java's."""
+        """Translate Java's errors to Python's."""
         try:
             yield
         except Py4JNetworkError as error:

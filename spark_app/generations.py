@@ -25,7 +25,7 @@ class Activation(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     generation: str
-    """The name of its folder."""
+    """The name of the generation's folder."""
     epoch: PositiveInt
 
 
@@ -72,7 +72,7 @@ def unfinished(checkpoint: CheckpointFolder) -> Iterator[str]:
 
 
 def activate(checkpoint: CheckpointFolder, generation: str, now_ms: int, epoch: int) -> Activation:
-    """Have jobs continue from this generation, under an epoch greater than `epoch`, the former one.
+    """Activate this generation for the next jobs, under an epoch greater than `epoch`, the former one.
 
     Raises ActivationConflictError if another process activated one at the same time.
     """

@@ -1,4 +1,4 @@
-"""The handover from one job to the next: what the former one published last, and how long readers waited after it.
+"""The handover from one job to the next: the last snapshot of the former one, and the time until the next snapshot.
 
 Partitions are added in between, and then the newest snapshots are copies. So the time of the last one of the job is
 stored in the folder of the generation until that is active.
@@ -47,7 +47,7 @@ class Handover:
 
     @classmethod
     def begin(cls, settings: KafkaSettings, application: Application, folder: CheckpointFolder) -> "Handover":
-        """Look at the topic of snapshots, and store in the folder what `finish` deletes.
+        """Read the end of the topic of snapshots, and store it in the folder until `finish`.
 
         Raises BrokerUnreachableError.
         """
@@ -67,11 +67,11 @@ class Handover:
 
     @staticmethod
     def finish(folder: CheckpointFolder) -> None:
-        """Forget what was stored, when the generation is active."""
+        """Delete the stored file, when the generation is active."""
         folder.delete(FILE)
 
     def await_epoch(self, settings: KafkaSettings, application: Application, epoch: int) -> timedelta | None:
-        """Wait for the first snapshot of this epoch; return how long after the last one of the former job it came.
+        """Wait for the first snapshot of this epoch; return the time since the last one of the former job.
 
         Raises BrokerUnreachableError.
         """

@@ -1,7 +1,7 @@
 """Heartbeats: records that let an idle application's windows expire.
 
-The watermark follows the records, so without new windows it stands still, and no window expires or closes. While it
-lies behind the clock, the driver writes records without value to a topic that the job reads. Their only effect is their
+The watermark follows the records, so without new windows it does not advance, and no window expires or closes. While it
+is behind the clock, the driver writes records without value to a topic that the job reads. Their only effect is their
 timestamp, the broker's.
 """
 
@@ -45,15 +45,15 @@ class Heartbeat:
         self._next = now()
 
     def after(self, progress: StreamingQueryProgress) -> bool:
-        """Write a heartbeat if the watermark of this batch calls for one; return whether the broker has it."""
+        """Write a heartbeat if the watermark of this batch requires one; return whether the broker has it."""
         watermark = progress.eventTime.get("watermark")
         self._watermark = datetime.fromisoformat(watermark) if watermark else None
         return self.beat()
 
     def beat(self) -> bool:
-        """Write a heartbeat if the last watermark calls for one; return whether the broker has it.
+        """Write a heartbeat if the last watermark requires one; return whether the broker has it.
 
-        A broker that is away is no error here: the query reports it, and a later look calls for the next heartbeat.
+        A broker that is away is no error here: the query reports it, and a later call writes the heartbeat.
         """
         now = self._now()
         if not self._is_live or now < self._next or not self._is_idle(now):

@@ -35,7 +35,7 @@ class HistoryRecord(NamedTuple):
     """A row of a file: the record for the topic of events, or a dead letter."""
 
     row: int
-    """The first is 0."""
+    """The number of the row; the first one is 0."""
     key: bytes | None
     value: bytes
     timestamp_ms: int
@@ -72,7 +72,7 @@ def history_records(spark: SparkSession, application: Application, path: str, af
 
 
 def _rows(spark: SparkSession, path: str) -> DataFrame:
-    """Return a column `value` with each row as JSON, and the place of its block in the file."""
+    """Return a column `value` with each row as JSON, and the position of its block in the file."""
     start = F.col("_metadata.file_block_start").alias("start")
     if path.endswith(LINES):
         return spark.read.text(path).select(start, F.col("value").cast("binary").alias("value"))

@@ -31,7 +31,7 @@ class HistoryPosition(BaseModel):
     of: int
     """The number of files."""
     row: int = 0
-    """The number of its row to continue with."""
+    """The number of the file's row to continue with."""
     refused: int = 0
     """The number of rows before it that are dead letters."""
     config: dict[str, str] = {}
@@ -88,7 +88,7 @@ class HistoryWriter:
             raise HistoryWriteError(self._topic, error.args[0].str()) from error
 
     def close(self) -> None:
-        """Leave the records since the last commit unwritten."""
+        """Abort the transaction of the records since the last commit."""
         with suppress(KafkaException):  # the next writer aborts it too
             self._producer.abort_transaction(TRANSACTION_S)
         self._consumer.close()

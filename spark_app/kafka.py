@@ -1,4 +1,4 @@
-"""Kafka's settings for the connector: the project words them as librdkafka does, Spark's client is Java's."""
+"""Kafka's settings for the connector: the project uses librdkafka's names, Spark's client Java's."""
 
 from collections.abc import Mapping
 

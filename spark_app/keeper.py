@@ -1,4 +1,4 @@
-"""Keep a lease while the query runs, and stop the query when the lease may be another job's."""
+"""Keeps a lease while the query runs, and stops the query when another job may have the lease."""
 
 import threading
 from collections.abc import Callable, Iterator

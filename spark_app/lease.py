@@ -8,7 +8,7 @@ On the machine of a dead owner it does not wait.
 A local file system and HDFS create a file only if it is absent, so one of two jobs gets a number. An object store looks
 first and writes later: both may write the number, and the last one counts. There the job pauses and reads the file back
 before it starts; a job that wrote even later ends that one's lease with its next renewal. Renewals change only their
-own number, so an owner that was frozen never destroys the lease of its successor.
+own number, so a frozen owner never destroys the lease of its successor.
 """
 
 from collections.abc import Callable
@@ -74,7 +74,7 @@ class StoredLease:
 
     @property
     def owner(self) -> JobOwner | None:
-        """The job that wrote it; None for a part of a file."""
+        """The job that wrote the file; None for an incomplete file."""
         try:
             return LeaseFile.model_validate_json(self.content).owner
         except ValidationError:
@@ -132,7 +132,7 @@ class Lease:
         return None
 
     def renew(self) -> None:
-        """Make the lease last longer. Raises LeaseLostError, and CheckpointUnreachableError."""
+        """Renew the lease. Raises LeaseLostError, and CheckpointUnreachableError."""
         now, found = self.clock(), newest(self.files)
         if found is None or found.number != self.number or (found.owner or self.owner).id != self.owner.id:
             raise LeaseLostError(self.files.path, str(found.owner) if found else "no other job")
@@ -141,7 +141,7 @@ class Lease:
         self.renewed_at = now
 
     def release(self) -> None:
-        """Let the next job start at once. Of a lease that was lost, delete the file that is this job's alone."""
+        """Release the lease, so the next job starts at once. After a lost lease, delete this job's file."""
         found = newest(self.files)
         if found is None:
             return

@@ -1,4 +1,4 @@
-"""Lift: from a decoded record to a delta, a row of the columns that the merge reads, or to a dead letter.
+"""Lifts decoded records to deltas, rows of the columns that the merge reads, or to dead letters.
 
 A dead letter passes through the state as a delta with a window of its own. So it needs no second query and no second
 decoding, and reaches its topic exactly when its record is committed; it costs a row of state that expires with its
@@ -62,7 +62,7 @@ JOB_CLOCK = "timestamp_millis(CAST(reflect('java.lang.System', 'currentTimeMilli
 a micro-batch, whose records are older than that, it is the same when a killed job's batch runs again."""
 OWN_OFFSET = f"CASE WHEN partition = {PLACE} THEN offset END"
 IS_HEARTBEAT = f"value IS NULL AND coalesce(key = X'{HEARTBEAT_KEY.hex()}', false)"
-"""A heartbeat of the job becomes a row that is neither a device's delta nor a dead letter."""
+"""The row of a heartbeat, which is neither a device's delta nor a dead letter."""
 TIMESTAMP_FORMAT = {"timestampFormat": PATTERN}
 
 

@@ -1,4 +1,4 @@
-"""Merge: the declared state as aggregate expressions, and the snapshot as it is published."""
+"""Merges deltas by the aggregate expressions of the declared state, and encodes the published snapshot."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -23,7 +23,7 @@ def merged(deltas: DataFrame, application: Application) -> DataFrame:
 
 
 def published(rows: DataFrame, application: Application, epoch: int, partitions: int) -> DataFrame:
-    """Return what the sink writes: topic, key, value and partition of a snapshot, or of a dead letter.
+    """Return the rows of the sink: topic, key, value and partition of a snapshot, or of a dead letter.
 
     The key of a snapshot names its window, so that compaction keeps the last of each window. It is in the partition of
     its device's events; that of a windowed state is where a producer would put the state's key, as `partitions` is
@@ -47,7 +47,7 @@ def published(rows: DataFrame, application: Application, epoch: int, partitions:
 
 
 def dead_letters(deltas: DataFrame, application: Application) -> DataFrame:
-    """Return what the sink writes of the dead letters among these deltas."""
+    """Return the rows of the sink for the dead letters among these deltas."""
     return deltas.where(f"{DEAD_LETTER} IS NOT NULL").select(
         F.lit(application.topics.dead_letters).alias("topic"),
         F.col(DEVICE_ID).alias("key"),

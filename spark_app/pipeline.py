@@ -43,7 +43,7 @@ def pipeline(
 def build(  # noqa: PLR0913, PLR0917  # as `pipeline`, and since when
     spark: SparkSession, application: Application, settings: JobSettings, epoch: int, since_ms: int, partitions: int
 ) -> DataStreamWriter:
-    """The query that builds a state and publishes nothing, from the records since a time to the topics' ends.
+    """The query that builds a state and publishes nothing, from the records since a time to the end offsets.
 
     No window expires, since partitions are read at different speeds. The job that continues from it has so many
     `partitions` in each topic; there may be fewer now.
@@ -62,7 +62,7 @@ def build(  # noqa: PLR0913, PLR0917  # as `pipeline`, and since when
 def snapshots(
     events: DataFrame, feedback: DataFrame | None, application: Application, epoch: int, partitions: int
 ) -> DataFrame:
-    """Records of both topics, as Kafka's source gives them, to what the sink writes."""
+    """Transform records of both topics, as Kafka's source returns them, to the rows of the sink."""
     found = deltas(events, feedback, application, epoch, partitions)
     rows = published(states(found, application, epoch), application, epoch, partitions)
     if application.emit is Emit.CLOSE:  # snapshots wait for the end of their window, and dead letters do not
@@ -73,7 +73,7 @@ def snapshots(
 def deltas(
     events: DataFrame, feedback: DataFrame | None, application: Application, epoch: int, partitions: int
 ) -> DataFrame:
-    """Records of both topics to deltas and dead letters."""
+    """Transform records of both topics to deltas and dead letters."""
     found = lift.events(events, application, epoch, partitions)
     return found if feedback is None else found.unionByName(lift.feedback(feedback, application, epoch, partitions))
 
@@ -102,7 +102,7 @@ def scans(application: Application) -> int:
 
 
 def read(spark: SparkSession, kafka: dict[str, str], topic: str) -> DataFrame:
-    """A topic's records, from the first that it keeps. Lost records stop the query: nothing is skipped unseen."""
+    """Read a topic's records from its first offset. Lost records stop the query: none is skipped silently."""
     source = spark.readStream.format("kafka").options(**kafka, **CONSUMER).option("subscribe", topic)
     return source.option("startingOffsets", "earliest").option("failOnDataLoss", "true").load()
 
@@ -122,7 +122,7 @@ def live(query: DataStreamWriter, emit: Emit, batch: timedelta) -> StreamingQuer
 
 
 def catching_up(query: DataStreamWriter, application: Application) -> StreamingQuery:
-    """Start the query in one micro-batch, from the checkpoint to the ends that the topics have now; then it ends."""
+    """Start the query in one micro-batch, from the checkpoint to the current end offsets; then it stops."""
     if application.processor is not None:  # the other trigger runs batches until no operator has timers: for ever
         return query.trigger(once=True).start()
     return query.trigger(availableNow=True).start()
@@ -136,5 +136,5 @@ def republishing(query: DataStreamWriter) -> StreamingQuery:
 
 
 def interval(duration: timedelta) -> str:
-    """A duration as Spark spells it."""
+    """Return a duration in Spark's format."""
     return f"{round(duration.total_seconds() * 1000)} milliseconds"

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 PROC = Path("/proc")
 ENDED = ("Z", "X")
-"""The states of a process that is dead, and not yet forgotten."""
+"""The states of a dead process that the kernel still lists."""
 
 
 class Process(BaseModel):
@@ -20,7 +20,7 @@ class Process(BaseModel):
 
     pid: int
     started: int | None
-    """In the kernel's ticks since the machine started."""
+    """The start time, in the kernel's ticks since the machine started."""
 
 
 class JobOwner(BaseModel):
@@ -40,7 +40,7 @@ class JobOwner(BaseModel):
         return place is not None and self.place == place and all(started(p.pid) != p.started for p in self.processes)
 
     def __str__(self) -> str:
-        """Name the job to an operator."""
+        """Return the name of the job for an operator."""
         return f"the job on {self.host} with process {self.processes[0].pid}, since {self.since:%Y-%m-%d %H:%M:%S} UTC"
 
 

@@ -1,4 +1,4 @@
-"""Reads from a checkpoint what the job publishes of some keys, for a comparison with what was published."""
+"""Reads the snapshots of some keys from a checkpoint, to compare them with the published ones."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class PublishedState:
     """The time of the job's last commit, by the file system's clock."""
     snapshots: list[Snapshot]
     unpublished: frozenset[str]
-    """Keys with a window that is too large to be published."""
+    """The keys with a window that is too large to be published."""
 
 
 def published_state(
@@ -41,7 +41,7 @@ def published_state(
     scratch: Path,
     choose: Callable[[DataFrame], Collection[str]],
 ) -> PublishedState:
-    """Return the snapshots of the keys that are chosen among all, a column `key`. Raises as `export`."""
+    """Return the snapshots of the chosen keys, of all in a column `key`. Raises as `export`."""
     snapshots: list[Snapshot] = []
     unpublished: set[str] = set()
 

@@ -1,7 +1,7 @@
-"""Decode raw records and write their events, in Spark's Python processes.
+"""Decodes raw records and writes their events, in Spark's Python processes.
 
 The events are written here, and not by Spark's sink, because they keep the timestamps of their raw records: a record
-that waited for the decoder is not late for that. Spark's sink cannot set timestamps. A batch that fails or is killed is
+that waited for the decoder is not late. Spark's sink cannot set timestamps. A batch that fails or is killed is
 decoded again, and gives events with the same ids.
 """
 
@@ -39,7 +39,7 @@ class RawTask:
     """The options of the Kafka client."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the events and dead letters of all records; then yield how many there were."""
+        """Write the events and dead letters of all records; then yield their numbers."""
         application, decoder = _decoder(self.suite, self.application, self.topic)
         writer = _writer(self.client)
         decoded = dead = 0

@@ -81,7 +81,7 @@ class Progress:
     """Listens to a query that needs no upkeep."""
 
     def after(self, progress: StreamingQueryProgress) -> None:
-        """A batch was committed."""
+        """Handle a committed batch."""
 
     def idle(self) -> None:
-        """The query waits for records."""
+        """Handle a query that waits for records."""

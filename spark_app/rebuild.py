@@ -2,7 +2,7 @@
 
 The build reads the records that a live window can have, merges them as the application of this release declares, and
 publishes nothing. When it is level with the topics, its generation is activated: the running job stops, and the job of
-this release continues from the new one. That job reads what came meanwhile and publishes each window once. So readers
+this release continues from the new one. That job reads the records since and publishes each window once. So readers
 see no half-built state, and workers repeat no call that has its answer. A build that was killed continues.
 """
 
@@ -63,7 +63,7 @@ class RebuildPlan:
     generation: str
     """The folder of the new generation."""
     is_begun: bool
-    """An earlier build of this generation was interrupted, and continues."""
+    """Whether an interrupted build of this generation continues."""
     records: int
     """The number of records to read."""
     missing: list[str]
@@ -86,7 +86,7 @@ class Rebuild:
         *,
         since_ms: int | None = None,
     ) -> None:
-        """Look at the topics. Raises NotMergedError, and as `identify`."""
+        """Identify the topics. Raises NotMergedError, and as `identify`."""
         if application.processor is not None:
             remedy = "start the job with an empty checkpoint, and it publishes each window again"
             raise NotMergedError(application.name, "a rebuild", remedy)
@@ -102,7 +102,7 @@ class Rebuild:
         self._mine = identity(application, grown, state_partitions)
 
     def plan(self, now_ms: int) -> RebuildPlan:
-        """Return what a rebuild does now. Raises BrokerUnreachableError and CheckpointUnreachableError."""
+        """Return the plan of a rebuild. Raises BrokerUnreachableError and CheckpointUnreachableError."""
         begun = next((name for name in unfinished(self._checkpoint) if self._is_mine(name)), None)
         since = self._since_ms(now_ms)
         first, parts = offsets_since(self._settings, self._topics, since), offset_ranges(self._settings, self._topics)
@@ -140,7 +140,7 @@ class Rebuild:
     def activate(
         self, generation: str, now_ms: int, when_stopped: Callable[[], object] = lambda: None
     ) -> tuple[Activation, Handover]:
-        """Stop the running job, and have the next one continue from a generation. Return also what it left.
+        """Stop the running job, and activate a generation for the next one. Return also the handover.
 
         `when_stopped` runs while no job can. Raises ActivationConflictError, LeaseLostError, and what it raises.
         """

@@ -23,11 +23,11 @@ class JobReport:
         self._write = write
 
     def started(self, settings: dict[str, Any], slots: int, http_port: int | None = None) -> None:
-        """The settings that are in force, and where /healthz and /metrics answer."""
+        """Write the settings, and the addresses of /healthz and /metrics."""
         self.line("started", slots=slots, http_port=http_port, settings=settings)
 
     def ended(self, why: str, level: Level = "info") -> None:
-        """The driver ends."""
+        """Report the end of the driver."""
         self.line("ended", level, why=why)
 
     def line(self, what: str, level: Level = "info", **facts: object) -> None:
@@ -46,24 +46,24 @@ class QueryReport:
         self._metrics = metrics
 
     def catching_up(self, records: int) -> None:
-        """The next run reads this many records in one micro-batch."""
+        """Report that the next run reads this many records in one micro-batch."""
         self._metrics.catching_up(records)
         self._line("catching_up", records=records)
 
     def republishing(self) -> None:
-        """The next run publishes each window of a state that was restored or rebuilt."""
+        """Report that the next run publishes each window of a state that was restored or rebuilt."""
         self._line("republishing")
 
     def live(self) -> None:
-        """The next run reads records as they come."""
+        """Report that the next run reads records as they come."""
         self._metrics.live()
 
     def starting(self) -> None:
-        """The query is about to start."""
+        """Report that the query starts."""
         self._metrics.starting()
 
     def running(self) -> None:
-        """The query was started."""
+        """Report that the query was started."""
         self._metrics.running()
 
     def batch(self, progress: StreamingQueryProgress) -> None:
@@ -88,21 +88,21 @@ class QueryReport:
         )
 
     def idle(self) -> None:
-        """The query waits for records."""
+        """Report that the query waits for records."""
         self._metrics.idle()
 
     def failed(self, problem: str, failures: int, pause_s: float) -> None:
-        """The query failed, and is started again after a pause."""
+        """Report that the query failed, and restarts after a pause."""
         self._metrics.failed()
         self._line("failed", "warning", problem=problem, failures=failures, restart_in=round(pause_s * 1000))
 
     def gave_up(self, why: str) -> None:
-        """The application ends, or starts again after a long pause while others run."""
+        """Report that the application stops, or restarts after a long pause while others run."""
         self._metrics.gave_up(why)
         self._line("gave_up", "error", why=why)
 
     def warning(self, problem: str) -> None:
-        """Report a problem that the application goes on with."""
+        """Report a problem that does not stop the application."""
         self._line("warning", "warning", problem=problem)
 
     def _line(self, what: str, level: Level = "info", **facts: object) -> None:

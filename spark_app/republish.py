@@ -14,7 +14,7 @@ NO_BATCH = -1
 
 
 def request_republication(checkpoint: CheckpointFolder) -> None:
-    """Have the next batch of the job publish each window."""
+    """Request that the next batch of the job publishes each window."""
     checkpoint.overwrite(FILE, str(_last(checkpoint)))
 
 

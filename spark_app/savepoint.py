@@ -33,7 +33,7 @@ class Savepoint(BaseModel):
     application: str
     created: AwareDatetime
     batch: int
-    """The last committed batch that it has."""
+    """The last committed batch of the copy."""
     epoch: PositiveInt
     """The epoch under which its job publishes."""
     identity: CheckpointIdentity
@@ -94,7 +94,7 @@ def restore(
     ranges: Mapping[tuple[str, int], tuple[int, int]],
     now_ms: int,
 ) -> Savepoint:
-    """Make a checkpoint of a savepoint; return the savepoint.
+    """Create a checkpoint from a savepoint; return the savepoint.
 
     `mine` is the identity of the application on the topics as they are now. `ranges` has the first and the end offset
     of each of their partitions. Raises RestoreRefusedError, with each reason, and UnreadableSavepointError.

@@ -58,7 +58,7 @@ def slots(application: Application, partitions: int, state_partitions: int) -> i
 
 
 def session(settings: JobSettings, slots: int) -> SparkSession:
-    """The session. Under spark-submit the master, the jars and the memory are the submitter's."""
+    """Return the session. Under spark-submit the submitter sets the master, the jars and the memory."""
     builder = SparkSession.Builder().appName("stateloop").config(map=CONF)
     if urlsplit(settings.checkpoint).scheme in ("", "file"):
         builder = builder.config(map=LOCAL_FILES)
@@ -133,7 +133,7 @@ def batches_per_snapshot(batch: timedelta) -> int:
 
 
 def java_options(options: str, archive: Path | None) -> str:
-    """The options, with those that use the archive of classes, or make it when the job ends."""
+    """Return the options, with those that read the archive of classes, or write it when the job ends."""
     if archive is None:
         return options
     use = "SharedArchiveFile" if archive.exists() else "ArchiveClassesAtExit"

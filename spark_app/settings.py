@@ -22,7 +22,7 @@ class JobSettings(KafkaSettings):
     a folder of its name in it; raw sources have theirs next to it, in `<checkpoint>-raw`."""
     batch: Duration = timedelta(minutes=5)
     """The length of a batch in real-time mode. It bounds what is published again after a crash; between batches
-    nothing flows. A query that emits at intervals has those instead."""
+    the job processes nothing. A query that emits at intervals has those instead."""
     jars: Path = Path(".stateloop/jars")
     """The folder of the jars, of which `spark` has the Kafka connector's; spark-submit brings its own instead."""
     driver_memory: str = "2g"
@@ -44,7 +44,7 @@ class JobSettings(KafkaSettings):
     http_host: str = "127.0.0.1"
     """The address at which /healthz, /readyz and /metrics answer; in a container, 0.0.0.0."""
     http_port: int | None = Field(default=None, ge=0, le=65535)
-    """Their port; 0 is any free one, which the first line has. Unset, they are not served."""
+    """The port of these endpoints; 0 selects a free one, which the first line reports. Unset, they are not served."""
 
     def by_application(self, suite: Suite) -> list[tuple[Application, Self]]:
         """Return the settings of each application: several of them have a folder each for the checkpoint."""

@@ -51,7 +51,7 @@ class Starter:
         self._caught_up = False
 
     def start(self, topics: list[TopicIdentity]) -> QueryRun:
-        """Start the next run. Raises BrokerUnreachableError, CheckpointUnreachableError, and what Spark refuses."""
+        """Start the next run. Raises BrokerUnreachableError, CheckpointUnreachableError, and Spark's errors."""
         # A closed window is published once: a restored state has none of those. And a processor publishes what changes.
         republishes = self._application.emit is not Emit.CLOSE and self._application.processor is None
         if republishes and is_republication_due(self._checkpoint):
@@ -69,7 +69,7 @@ class Starter:
     def _backlog(self, topics: list[TopicIdentity]) -> int:
         """Return how many records to catch up with; 0 for a backlog that real-time mode may read.
 
-        A replay's records are old by nature, and may come faster than they are caught up with: once is enough.
+        A replay's records are always old, and may come faster than the job catches up: it catches up once.
         """
         found = measure(self._settings, topics, committed_positions(self._checkpoint), self._limit)
         may_stay_long = self._is_replay and self._caught_up

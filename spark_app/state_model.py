@@ -41,9 +41,9 @@ class StateField(BaseModel):
 
     type: str
     reducer: str
-    """The reducer as the application declares it, for messages. `sql` is what has to be equal."""
+    """The reducer as the application declares it, for messages. The comparison uses `sql`."""
     sql: str
-    """The aggregate, and what it aggregates, if that is no field of the event."""
+    """The aggregate, and the SQL of its input if that is no field of the event."""
 
 
 class StateModel(BaseModel):
@@ -57,8 +57,8 @@ class StateModel(BaseModel):
     filter: str | None = None
     """The SQL of the state's filter, over the names of the event's fields."""
     window: str | None = None
-    """The size of the windows of a windowed state, what is from one to the next, and their offset: a checkpoint of
-    another alignment has the sums of other spans."""
+    """The size, the interval and the offset of the windows of a windowed state: a checkpoint of another alignment has
+    the sums of other spans."""
     every: str | None = None
     offset: str | None = None
     grouping: list[str]
@@ -72,7 +72,7 @@ class StateModel(BaseModel):
     """The class of the processor, and its version."""
 
     def differences(self, stored: "StateModel") -> list[str]:
-        """Return in what this model differs from the one of a checkpoint, a sentence for each field."""
+        """Return the differences of this model from the one of a checkpoint, a sentence for each field."""
         named = [
             text
             for name in sorted(self.fields.keys() | stored.fields.keys())
@@ -88,7 +88,7 @@ class StateModel(BaseModel):
         return [f"this release merges its state by {self.aggregates}, and it was merged by {stored.aggregates}"]
 
     def digest(self) -> str:
-        """Return a short name of all that has to be equal."""
+        """Return the digest of the model."""
         meaning = self.model_dump_json(exclude={"fields": {"__all__": {"reducer"}}})
         return hashlib.blake2b(meaning.encode(), digest_size=6).hexdigest()
 
@@ -116,7 +116,7 @@ def _stored(application: Application) -> list[str]:
 
 
 def state_name(application: Application) -> str:
-    """Return a short name of the application's state model."""
+    """Return the digest of the application's state model."""
     return f"{application.state.__name__}-{state_model(application).digest()}"
 
 
@@ -154,7 +154,7 @@ def lifted(application: Application) -> dict[str, str]:
 
 
 def _aggregate(application: Application, name: str) -> str:
-    """Return the SQL of a field's reducer, over what it lifts."""
+    """Return the SQL of a field's reducer, over its lifted values."""
     is_lifted = lifted_column(name) in lifted(application)
     return application.reducers[name].sql(lifted_column(name) if is_lifted else _values(application, name))
 

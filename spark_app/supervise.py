@@ -42,7 +42,7 @@ class Failures:
         return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (self.count - 1))
 
     def failed(self, problem: str) -> None:
-        """Note a failure. Raises QueryFailsError when they have gone on for too long."""
+        """Count a failure. Raises QueryFailsError after too long a time without progress."""
         now = self.clock()
         self.count += 1
         self.since = now if self.since is None else self.since
@@ -58,10 +58,10 @@ class Listener(Protocol):
     """Follows a running query."""
 
     def after(self, progress: StreamingQueryProgress) -> None:
-        """A batch was committed."""
+        """Handle a committed batch."""
 
     def idle(self) -> None:
-        """The query waits for records. A query in real-time mode commits empty batches instead."""
+        """Handle a query that waits for records. A query in real-time mode commits empty batches instead."""
 
 
 def supervise(
@@ -71,7 +71,7 @@ def supervise(
     stopping: threading.Event,
     listener: Listener,
 ) -> None:
-    """Run the query until `stopping` is set. Raises QueryFailsError, and what `attempt` and `start` refuse for good."""
+    """Run the query until `stopping` is set. Raises QueryFailsError, and permanent errors of `attempt` and `start`."""
     while not stopping.is_set():
         problem = attempt(start, report, failures, stopping, listener)
         if stopping.is_set():
@@ -136,7 +136,7 @@ def batches(query: StreamingQuery, stopping: threading.Event) -> Iterator[Stream
 
 
 def since(query: StreamingQuery, last: int) -> list[StreamingQueryProgress]:
-    """Return the batches after this one. Most looks find one at most, and each that is read costs a millisecond."""
+    """Return the batches after this one. Most calls find one at most; reading a batch costs a millisecond."""
     newest = query.lastProgress
     if newest is None or newest.batchId <= last:
         return []

@@ -26,7 +26,7 @@ class TopicIdentity:
     partitions: int
 
     def facts(self) -> dict[str, str | int]:
-        """Return it as the checkpoint stores it."""
+        """Return the identity in the checkpoint's format."""
         return asdict(self)
 
 

@@ -1,7 +1,7 @@
 """Runs the broker in the foreground: `stateloop broker`.
 
-It becomes the JVM (exec), so its process id is the broker's: SIGTERM and SIGINT stop it cleanly, and a kill -9 leaves
-nothing behind. Everything that can be wrong is checked before, and reported in one line.
+The command becomes the JVM (exec), so its process id is the broker's: SIGTERM and SIGINT stop it cleanly, and a kill -9
+leaves nothing behind. All checks run before, and report a problem in one line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 
 
 def command(settings: BrokerSettings) -> list[str]:
-    """Check everything, format the storage if it is new, and give the command that is the broker."""
+    """Check everything, format the storage if it is new, and return the command of the broker."""
     data = settings.broker_data.absolute()
     java = find_java()
     classpath = jars.classpath(settings.jars, "broker")

@@ -39,7 +39,7 @@ class NotReadyError(BrokerError, RetryableError):
 
 
 class JavaMissingError(BrokerError, PermanentError):
-    """No Java at all."""
+    """No Java was found."""
 
     def __init__(self, install: str) -> None:
         super().__init__(f"Java is missing: install it with: {install}")
@@ -47,7 +47,7 @@ class JavaMissingError(BrokerError, PermanentError):
 
 
 class JavaTooOldError(BrokerError, PermanentError):
-    """A Java that neither Spark nor Kafka runs on."""
+    """The Java is too old for Spark and Kafka."""
 
     def __init__(self, java: Path, found: int, needed: int, install: str) -> None:
         super().__init__(
@@ -89,7 +89,7 @@ class FolderUnusableError(BrokerError, PermanentError):
 
 
 class DiskFullError(BrokerError, PermanentError):
-    """Too little room to start."""
+    """The disk has too little free space."""
 
     def __init__(self, folder: Path, free_mb: int, needed_mb: int, setting: str) -> None:
         super().__init__(
@@ -102,7 +102,7 @@ class DiskFullError(BrokerError, PermanentError):
 
 
 class JarsMissingError(BrokerError, PermanentError):
-    """The jars are not there, or are not those that ivy.xml pins."""
+    """The jars are missing, or differ from those that ivy.xml pins."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(f"The jars in {folder} are missing or out of date: run make jars")
@@ -110,7 +110,7 @@ class JarsMissingError(BrokerError, PermanentError):
 
 
 class PackageMissingError(BrokerError, PermanentError):
-    """A Python package whose files are needed is not installed."""
+    """A required Python package is not installed."""
 
     def __init__(self, package: str) -> None:
         super().__init__(f"The Python package {package} is missing or incomplete: run make install")

@@ -12,13 +12,13 @@ BEGIN, END = "<!-- metrics: python -m services.catalogue -->\n", "<!-- end of me
 
 
 def tables() -> str:
-    """A table for each part, a row for each metric."""
+    """Return a table for each part, with a row for each metric."""
     parts = dict.fromkeys(metric.part for metric in CATALOGUE)
     return "\n".join(_table([metric for metric in CATALOGUE if metric.part == part]) for part in parts)
 
 
 def written(document: str) -> str:
-    """The document with today's tables. Raises ValueError when it has no marks."""
+    """Return the document with the current tables. Raises ValueError if it has no marks."""
     before, begin, rest = document.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):

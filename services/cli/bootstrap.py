@@ -1,4 +1,4 @@
-"""Makes the first state of files with events of the past: `stateloop bootstrap`."""
+"""Builds the first state from files with events of the past: `stateloop bootstrap`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def main(given: Sequence[str]) -> int:
 
 
 def run(console: Console, bootstraps: Sequence[Bootstrap], paths: Sequence[str]) -> None:
-    """Write the events, make the states of them, and have the job continue from these.
+    """Write the events, build the states from them, and activate these for the job.
 
     Several applications may read one topic, which must keep the events until all of them have a state.
     """

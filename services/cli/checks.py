@@ -1,4 +1,4 @@
-"""The checks of the doctor: each looks at one thing and returns its findings."""
+"""The checks of the doctor: each checks one thing and returns its findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks a set-up and reports what is wrong and what to do: `stateloop doctor`."""
+"""Checks a set-up and reports problems with their remedies: `stateloop doctor`."""
 
 from __future__ import annotations
 

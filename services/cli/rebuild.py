@@ -55,7 +55,7 @@ def main(given: Sequence[str]) -> int:
 
 
 class ApplicationRebuild:
-    """The rebuild of one application, with what it prints."""
+    """The rebuild of one application, with its output."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class ApplicationRebuild:
         return True
 
     def switch(self) -> None:
-        """Stop the running job, and have the next one continue from the new generation, or from the former one."""
+        """Stop the running job, and activate the new generation, or the former one, for the next job."""
         if self._options.rollback:
             self._activation, self._handover = self._rebuild.roll_back(_now_ms())
         else:
@@ -101,7 +101,7 @@ class ApplicationRebuild:
         )
 
     def watch(self) -> None:
-        """Wait for the first snapshot of the next job, and print how long readers had no fresh one."""
+        """Wait for the first snapshot of the next job, and print the time without new snapshots."""
         epoch = self._activation.epoch
         waited = self._handover.await_epoch(self._settings, self._application, epoch)
         since = "" if waited is None else f", {waited.total_seconds():.1f} s after the last one of the former job"

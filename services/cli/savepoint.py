@@ -59,7 +59,7 @@ def listing(spark: SparkSession, application: Application, _: JobSettings, folde
 
 
 def restore(spark: SparkSession, application: Application, settings: JobSettings, path: str) -> None:
-    """Make the checkpoint of a savepoint. The next start of the job continues from it."""
+    """Create the checkpoint from a savepoint. The next start of the job continues from it."""
     topics = identify(settings, application)
     mine = identity(application, topics, settings.state_partitions or topics[0].partitions)
     source, checkpoint = CheckpointFolder(spark, path), CheckpointFolder(spark, settings.checkpoint)

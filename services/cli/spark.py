@@ -23,7 +23,7 @@ TASKS = 2
 
 @contextmanager
 def spark_session(settings: JobSettings) -> Iterator[SparkSession]:
-    """Give a session in this process, with the job's settings."""
+    """Yield a session in this process, with the job's settings."""
     spark = session(settings, TASKS)
     spark.sparkContext.setLogLevel("ERROR")
     try:

@@ -136,7 +136,7 @@ class Verification:
     async def _against_query(
         self, sources: list[StoredSnapshots], keys: frozenset[str], is_live: IsLive
     ) -> list[ComparisonResult]:
-        """Compare with the query service, which gets some time to read what the topic has."""
+        """Compare with the query service, which gets some time to read the topic."""
         deadline = time.monotonic() + self._options.patience
         sources = [self._queried(one) for one in sources]
         async with Client(self._client.url.split(","), token=self._client.secret(None)) as client:

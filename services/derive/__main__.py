@@ -103,7 +103,7 @@ def _alert_worker(
 
 
 class _Counters:
-    """The catalogue's counters. The process exits on every error that it cannot survive, so it is always healthy."""
+    """The counters of the catalogue. The process exits on every permanent error, so a running one is healthy."""
 
     def __init__(self, applications: Sequence[str]) -> None:
         self._registry = CollectorRegistry()

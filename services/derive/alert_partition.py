@@ -31,7 +31,7 @@ class AlertPartition:
         """The windows that have pending alerts; by name of alerts."""
 
     def forget_alerts(self) -> None:
-        """Forget the alerts, so that they are restored."""
+        """Drop the alerts, so that they are restored."""
         for name in self.records:
             self.records[name], self.pending[name] = {}, set()
 
@@ -43,11 +43,11 @@ class AlertPartition:
         self.newest = max([self.newest, *times] if self.newest else times, default=None)
 
     def restore(self, name: str, record: AlertRecord) -> None:
-        """Take over a record of the alerts' topic. A closed one matters while snapshots before it may come again."""
+        """Apply a record of the alerts' topic. A closed one matters while earlier snapshots may come again."""
         self._put(name, record, matters=bool(record.active) or record.offset >= self.offset)
 
     def apply(self, changes: Changes) -> None:
-        """Take over changes that are written."""
+        """Apply changes that are written."""
         if changes.states:
             self.states.change((position, order, value) for position, (order, value) in changes.states.items())
         for (name, _), record in changes.records.items():

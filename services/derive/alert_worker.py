@@ -93,7 +93,7 @@ class AlertWorker:
         yield from self._alerting.derived(record, snapshot)
 
     def settled(self, *, done: bool) -> None:
-        """Take over what was evaluated if it is written. If not, some of it may be: the topics have it."""
+        """Apply the changes if they are written. If not, some of them may be on the topics."""
         if done:
             self._alerting.accept()
             self._count(metrics.ALERTS, self._evaluated)
@@ -103,14 +103,14 @@ class AlertWorker:
         self._evaluated = 0
 
     def prepare(self) -> None:
-        """Read the alerts again if it is not known which were written. Raises KafkaFailedError."""
+        """Read the alerts again after a write with an unknown result. Raises KafkaFailedError."""
         if self._is_unsure and not self._stopping():
             with reading("the alerts"):
                 restore_alerts(self._application, self._reader, self._partitions, self._stopping)
             self._is_unsure = False
 
     def work(self, kafka: Kafka) -> None:
-        """Follow the tables, and write what follows from changed rules, pending alerts, and expired windows."""
+        """Follow the tables, and write the changes by changed rules, pending alerts, and expired windows."""
         with reading("the reference tables"):
             self._change(self._tables.follow())
         self.prepare()

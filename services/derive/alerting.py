@@ -1,4 +1,4 @@
-"""Evaluates what depends on reference tables, for the partitions that a worker has: alerts, and derived states.
+"""Evaluates alerts, and derived states with reference tables, for the partitions of a worker.
 
 The topic of the alerts is their state: a partition of it is read whole when it is assigned. A record is written before
 the offset of its snapshot is committed, so after a crash some snapshots come again. Each record has the offset up to
@@ -58,9 +58,9 @@ class Sweep(NamedTuple):
 
 
 class Alerting:
-    """Evaluates snapshots, and rules that have changed. `accept` takes over what was evaluated when it is written.
+    """Evaluates snapshots, and rules that have changed. `accept` applies the changes when they are written.
 
-    `now` is the clock by which pending alerts open; None, in a replay, leaves that to the times of the snapshots.
+    `now` is the clock by which pending alerts open; None, in a replay, for the times of the snapshots.
     `partitions` has the number of each topic's partitions.
     """
 
@@ -90,7 +90,7 @@ class Alerting:
         return bool(self._sweeps) or any(self._changed.values())
 
     def change_row(self, table: str, name: str, row: TableRow | None) -> None:
-        """Put a row of a table, or remove it with None. `work` evaluates what it concerns."""
+        """Put a row of a table, or remove it with None. `work` evaluates the affected windows."""
         if row is None:
             self._values[table].pop(name, None)
         else:
@@ -104,12 +104,12 @@ class Alerting:
                 self._changed[one].add(name)
 
     def assign(self, partition: AlertPartition) -> None:
-        """Take over a partition that is filled. `work` evaluates all rules on it: some may have changed meanwhile."""
+        """Add a filled partition. `work` evaluates all rules on it: some may have changed meanwhile."""
         self._partitions[partition.number] = partition
         self._sweeps.extend(self._sweep(partition, one, None) for one in self._declared)
 
     def revoke(self, numbers: Collection[int]) -> None:
-        """Forget these partitions."""
+        """Remove these partitions."""
         self.discard()
         if self._sweeps and self._sweeps[0].partition.number in numbers:
             self._slice = None
@@ -150,7 +150,7 @@ class Alerting:
         return [*self._swept(), *self._due(), *self._expired(), *self._dead_letters()]
 
     def accept(self) -> None:
-        """Take over what was evaluated since: it is written."""
+        """Apply the changes since the last call: they are written."""
         for number, changes in self._changes.items():
             self._partitions[number].apply(changes)
         self._changes.clear()
@@ -158,7 +158,7 @@ class Alerting:
             self._slice, self._is_swept = None, False
 
     def discard(self) -> None:
-        """Forget what was evaluated since: it is not written, and is evaluated again."""
+        """Drop the changes since the last call: they are not written, and are evaluated again."""
         self._changes.clear()
         self._is_swept = False
 
@@ -222,7 +222,7 @@ class Alerting:
                 yield from found
 
     def _record(self, snapshot: Snapshot) -> Record:
-        """The record of a stored snapshot, whose place is not known any more."""
+        """Return the record of a stored snapshot, without its position."""
         topic, key = self._application.topics.snapshots, window_key(*snapshot.window)
         return Record(topic, NEVER_WRITTEN, NEVER_WRITTEN, snapshot.as_of, key, snapshot.encode())
 

@@ -22,7 +22,7 @@ STOP_S = 2.0
 
 
 class Commits:
-    """The consumer's. Once one was left undone the consumer must not be closed: that would wait for it."""
+    """The commits of a consumer. After an unfinished one the consumer must not be closed, which would wait for it."""
 
     def __init__(self, consumer: Consumer, stopping: Callable[[], bool]) -> None:
         self._consumer = consumer

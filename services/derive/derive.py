@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DETAIL = 500
 """The largest detail of a dead letter, in characters."""
 BY_KEY = -1
-"""The partition of a record whose key decides it."""
+"""The partition of a record that is selected by its key."""
 
 
 class OutputRecord(NamedTuple):
@@ -41,7 +41,7 @@ def derived(
     partitions: Mapping[str, int],
     tables: Mapping[str, Mapping[str, BaseModel]],
 ) -> Iterator[OutputRecord]:
-    """The records that these declarations derive from a snapshot. Raises whatever their functions raise.
+    """Return the records that these declarations derive from a snapshot. Raises the errors of their functions.
 
     `tables` has the values of the reference tables by name and key. `partitions` has the number of each topic's
     partitions. Raises ValueError for a record that would be too large: the broker would refuse it each time.
@@ -59,7 +59,7 @@ def derived(
 
 
 def failed(application: Application, device_id: str, record: Record, error: Exception) -> OutputRecord:
-    """The dead letter of a device's snapshot from which nothing could be derived. Its key is the device."""
+    """Return the dead letter of a snapshot on which a function failed. Its key is the device."""
     letter = DeadLetter(
         reason=Reason.NOT_DERIVED,
         detail=f"{type(error).__name__}: {error}"[:DETAIL],
@@ -75,7 +75,7 @@ def failed(application: Application, device_id: str, record: Record, error: Exce
 def _values(
     one: Derived, snapshot: Snapshot, tables: Mapping[str, Mapping[str, BaseModel]], layout: int | None
 ) -> Iterator[tuple[str, bytes]]:
-    """The keys for which a snapshot has derived values, with the records of this layout."""
+    """Return the keys of a snapshot's derived values, with the records of this layout."""
     for key, value in one.of(snapshot, tables) if one.tables else one.of(snapshot):
         record = DerivedRecord(
             key=key,

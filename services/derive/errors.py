@@ -55,7 +55,7 @@ class StatesNotStoredError(DeriveError, RetryableError):
 
 
 class EverythingFailsError(DeriveError, PermanentError):
-    """The application's functions raise for every snapshot: more dead letters are of no use."""
+    """The application's functions raise for every snapshot, so the worker stops."""
 
     def __init__(self, failures: int, last: Exception) -> None:
         super().__init__(

@@ -46,14 +46,14 @@ LOSES = {"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_MAX_POLL
 
 
 class AssignmentListener(Protocol):
-    """Follows which partitions of the snapshots the worker has."""
+    """Receives the changes of the worker's assignment."""
 
     def assigned(self, offsets: Mapping[int, int]) -> None:
-        """Take over partitions, with the offset at which each of them continues. It may take long."""
+        """Handle assigned partitions, with the offset at which each of them continues. It may take long."""
         ...
 
     def revoked(self, numbers: Collection[int]) -> None:
-        """Give these partitions up."""
+        """Handle revoked partitions."""
         ...
 
 
@@ -61,27 +61,27 @@ class Kafka(Protocol):
     """The topics that the worker reads and writes."""
 
     def read(self, wait_s: float = POLL_S) -> Sequence[Record]:
-        """The next snapshots, none after a while. Raises KafkaFailedError."""
+        """Return the next snapshots; none after a timeout. Raises KafkaFailedError."""
         ...
 
     def settle(self, records: Sequence[Record], said: Sequence[OutputRecord]) -> bool:
         """Write the derived records of these, wait until all in-sync replicas have them, and commit.
 
-        Or give False, if they could not be written: they are then given again, unless another worker has them.
+        Return False if they could not be written: `read` returns them again, unless another worker has them.
         Raises KafkaFailedError.
         """
         ...
 
     def write(self, said: Sequence[OutputRecord]) -> bool:
-        """Write records that follow from what is settled, after the offsets of that are committed.
+        """Write records that follow from settled snapshots, after the offsets of these are committed.
 
-        Or give False, if they could not be written. Raises KafkaFailedError.
+        Return False if they could not be written. Raises KafkaFailedError.
         """
         ...
 
 
 class RealKafka:
-    """A member of the group. While the broker is away it waits, until it is to stop."""
+    """A member of the group. While the broker is away it waits, until it stops."""
 
     def __init__(  # noqa: PLR0913, PLR0917  # what it needs of the outside
         self,
@@ -203,7 +203,7 @@ class RealKafka:
             self._consumer.close()
 
     def _gave_up(self, _: Consumer, partitions: Sequence[TopicPartition]) -> None:
-        """Drop what was read of these: the group gives it to the next owner, or again to this member."""
+        """Drop the records of revoked partitions: their next owner reads them."""
         gone = {one.partition for one in partitions}
         self._unsettled = [one for one in self._unsettled if one.partition not in gone]
         self._next_offsets = {number: offset for number, offset in self._next_offsets.items() if number not in gone}
@@ -212,7 +212,7 @@ class RealKafka:
             self._followed.revoked(gone)
 
     def _took_over(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        """Find where these continue, and let what follows them take them over."""
+        """Find the committed offsets of assigned partitions, and pass them to the listener."""
         if self._followed is None:
             return
         offsets: dict[int, int] | None = None

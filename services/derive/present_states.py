@@ -46,7 +46,7 @@ class PositionPage(NamedTuple):
 
 
 class PresentStates:
-    """Two databases: snapshots by key and window, and windows by their start. One thread uses it.
+    """The newest snapshots, by key and window, and the windows by their start. One thread uses it.
 
     It raises StatesNotStoredError when it opens, and when it writes.
     """
@@ -134,7 +134,7 @@ class PresentStates:
             return int(txn.stat(self._snapshots)["entries"])
 
     def close(self) -> None:
-        """Give the disk space back."""
+        """Close the file, which frees its disk space."""
         self._env.close()
 
 

@@ -1,4 +1,4 @@
-"""Fills a partition that was assigned: the snapshots that were evaluated before, and the last alerts."""
+"""Fills an assigned partition with the evaluated snapshots and the last alerts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def restore_alerts(
     partitions: Mapping[int, AlertPartition],
     is_stopping: Callable[[], bool],
 ) -> None:
-    """Replace what these partitions know of their alerts by what the topics have. Raises KafkaException."""
+    """Replace the alerts of these partitions by those of the topics. Raises KafkaException."""
     for partition in partitions.values():
         partition.forget_alerts()
     for alerts in application.alerts:

@@ -1,4 +1,4 @@
-"""The settings of the worker that derives."""
+"""The settings of the derive worker."""
 
 from pydantic import Field
 

@@ -52,7 +52,7 @@ class Tables:
         return [self._dead_letter(record, problem) for record, problem in self._bad if record.partition in partitions]
 
     def reported(self, partitions: Collection[int]) -> None:
-        """Forget the bad records of these partitions: their dead letters are written."""
+        """Drop the bad records of these partitions: their dead letters are written."""
         self._bad = [one for one in self._bad if one[0].partition not in partitions]
 
     def _changes(self, records: Iterable[Record]) -> Iterator[RowChange]:

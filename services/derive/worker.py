@@ -31,7 +31,7 @@ MOST_FAILURES = 100
 
 
 class DeriveWorker:
-    """Derives until it must stop. A snapshot is committed after all records derived from it; `count` counts both."""
+    """Derives records until a stop. A snapshot is committed after all its derived records; `count` counts both."""
 
     def __init__(  # noqa: PLR0913, PLR0917  # what it joins together
         self,
@@ -52,7 +52,7 @@ class DeriveWorker:
         self._failures = 0
 
     def run(self) -> None:
-        """Work until it must stop, after the current snapshots. Raises KafkaFailedError, EverythingFailsError."""
+        """Run until a stop, then finish the current snapshots. Raises KafkaFailedError, EverythingFailsError."""
         while not self._stopping():
             if self._alerts is None:
                 self._settle(self._kafka.read())

@@ -86,7 +86,7 @@ class _CallSpan:
 
 
 class _Traced:
-    """ResponseCache with a span that is current while the request's calls are made."""
+    """Answers with a span that is current while the request's calls are made."""
 
     def __init__(self, caller: Enricher, tracer: trace.Tracer) -> None:
         self._caller = caller

@@ -83,7 +83,7 @@ def _lefts(application: Application, found: Layout) -> tuple[list[float], float]
 
 
 def _line(line: Line, found: Layout, application: Application, lefts: list[float], top: dict[str, float]) -> str:
-    """A curve through its places, level where it leaves and arrives."""
+    """Return a curve through the points, horizontal at its ends."""
     begin, end = line
     by_name, column_of = application.by_name, {name: i for i, names in enumerate(found.columns) for name in names}
     rights = [left + _widest(names, by_name) for left, names in zip(lefts, found.columns, strict=True)]

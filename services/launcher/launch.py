@@ -35,7 +35,7 @@ def launch(  # noqa: PLR0913  # what a launch is made of
 ) -> None:
     """Start all parts, keep them running until `stopping` is set, stop them all. Raises LaunchError.
 
-    `browse` is given the address of each page that people look at.
+    `browse` receives the address of each page for users.
     """
     with alone(folders.lock) as lock:
         clean(folders, console, fresh=fresh)
@@ -58,7 +58,7 @@ def launch(  # noqa: PLR0913  # what a launch is made of
 
 
 def clean(folders: Folders, console: Console, *, fresh: bool) -> None:
-    """Stop what a killed launcher left, and remove what should not stay; print both."""
+    """Stop the processes of a killed launcher, and remove old files; print both."""
     if left := leftovers.stop(folders.run):
         console.print(f"Stopped what a killed run had left: {', '.join(left)}")
     if fresh and (state := folders.state()):

@@ -1,4 +1,4 @@
-"""Processes by their ids: which one it is, and how it and its whole group are ended."""
+"""Identifies processes by their ids, and stops them with their groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KILL_S = 5.0
 
 
 def identity(pid: int) -> str | None:
-    """The identity of a process, unlike a later one with its id; None if there is none, or only its remains."""
+    """Return the identity of a process, which no later one with its id has; None for a dead one."""
     if not (PROC / "self" / "stat").exists():
         return _identity_from_ps(pid)
     try:
@@ -38,7 +38,7 @@ def alive(pid: int, was: str) -> bool:
 
 
 def terminate(pid: int) -> None:
-    """Ask one process to stop: its group it stops itself, in its own order."""
+    """Send SIGTERM to one process, which stops its own group."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
 

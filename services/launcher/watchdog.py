@@ -1,7 +1,7 @@
 """Stops the processes of a launcher that was killed: `python -m services.launcher.watchdog FOLDER`.
 
 Its standard input is a pipe that only the launcher holds open. When that closes, however the launcher ended, the
-watchdog stops every process that is still noted in the folder, and goes too. (Linux could signal the children at the
+watchdog stops every process that is recorded in the folder, and exits. (Linux could signal the children at the
 death of their parent, but not their children, of which Spark has one; and other systems could not.)
 """
 

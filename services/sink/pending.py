@@ -52,7 +52,7 @@ class PendingRecords:
         return list(self._taken)
 
     def release(self) -> None:
-        """Forget the batch that was taken: it is written."""
+        """Drop the current batch: it is written."""
         self.bytes -= sum(one.record.size for one in self._taken)
         self._taken.clear()
         if len(self) <= self._max_count // 2 and self.bytes <= self._max_bytes // 2:

@@ -1,4 +1,4 @@
-"""The decision: what some records change in a store. Pure functions; times are in microseconds since 1970."""
+"""Plans the changes of a store by records. Pure functions; times are in microseconds since 1970."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAST_US = 253_402_300_800_000_000
 
 
 class RefusedRecord(NamedTuple):
-    """A record that cannot be written, why, and its key if it is known."""
+    """A record that cannot be written, the reason, and its key if it is known."""
 
     record: ConsumedRecord
     reason: str
@@ -49,7 +49,7 @@ class Planner:
             self._kept_for = (state.lifetime + state.grace + retention) // MICROSECOND
 
     def plan(self, records: Iterable[ConsumedRecord], now: int) -> WritePlan:
-        """WritePlan records, which are in the order of each partition."""
+        """Return the plan of records, which are in the order of each partition."""
         steps, refused, expired = _Steps(self._windows), [], 0
         for record in records:
             try:

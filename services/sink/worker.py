@@ -201,7 +201,7 @@ class SinkWorker:
             self._counts.add(metric, self._state, by=by)
 
     async def _verify(self) -> None:
-        """Look for partitions of which the store has lost writes; no record has to arrive for that."""
+        """Check for partitions of which the store has lost writes, also without new records."""
         while True:
             if unread := self._partitions.unread():
                 self._partitions.set_next_offsets(await self._source.next_offsets(unread))

@@ -1,1 +1,1 @@
-"""Makes an application's topics, once: `stateloop topics`."""
+"""Creates an application's topics: `stateloop topics`."""

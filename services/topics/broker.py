@@ -1,4 +1,4 @@
-"""Connects to a broker: waits until one answers, and reports why none does; looks at the partitions of a topic."""
+"""Connects to a broker: waits until one answers, or reports the reason; reads the end offsets of a topic."""
 
 from __future__ import annotations
 

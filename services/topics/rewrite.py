@@ -75,7 +75,7 @@ def _copy(consumer: Consumer, end_offsets: list[TopicPartition], copier: _Copier
 
 
 class RecordMover:
-    """Makes the copies of a state's records.
+    """Creates the copies of a state's records.
 
     Those of records whose versions are offsets are made in the order of the versions: after an interruption, earlier
     copies and the records that they replace are both there.
@@ -110,7 +110,7 @@ class RecordMover:
 
 
 class _Copier:
-    """Writes copies. Raises the broker's refusal of an earlier one."""
+    """Writes copies. Raises an error that the broker returned for an earlier one."""
 
     def __init__(self, settings: KafkaSettings, topic: str) -> None:
         self._producer = create_producer(settings.client(), "topics", WRITE)

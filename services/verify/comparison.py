@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Subject = tuple[str, "datetime | None"]
 """A key and the start of its window; None for the newest window of a key."""
 TOLERANCE = 1e-9
-"""Relative: after a crash the job may add the same numbers in another order."""
+"""The relative tolerance: after a crash the job may add the same numbers in another order."""
 
 
 class Stored(NamedTuple):
@@ -91,7 +91,7 @@ class ComparisonResult:
 def compare(
     earlier: StoredSnapshots, later: StoredSnapshots, is_live: IsLive, committed: datetime | None = None
 ) -> ComparisonResult:
-    """Compare what was read first with what was read later.
+    """Compare the store that was read first with the one that was read later.
 
     `committed`: the earlier store has all that was written to the later one before this time.
     """

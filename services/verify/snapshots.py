@@ -42,7 +42,7 @@ class TopicContent:
 
 
 def topic_content(client: Mapping[str, str], topic: str, keys: KeyChoice) -> TopicContent:
-    """Read the topic from its start to its present end. Raises TopicReadError."""
+    """Read the topic from its start to its current end offsets. Raises TopicReadError."""
     return newest_of(stored_records(client, "verify", topic), keys)
 
 

@@ -1,7 +1,7 @@
-"""Runs a processor in Spark's Python workers: record by record, with what the pipeline owes each of them.
+"""Runs a processor in Spark's Python workers, record by record.
 
-A record on which the processor raises becomes a dead letter, and the variables are as before it. Without that, Spark
-would repeat the batch for ever, and one record would stop all keys.
+A record on which the processor raises becomes a dead letter, and the variables are as before it. Otherwise Spark
+would repeat the batch without end, and one record would stop all keys.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class ProcessorAdapter(StatefulProcessor):
             yield Row(**{RESULT: window.encode()})
 
     def _merge(self, deltas: list[Json], timers: TimerValues) -> Iterator[Row]:
-        """Give the deltas of one window to the processor, and store what becomes of it."""
+        """Pass the deltas of one window to the processor, and store the result."""
         window = self._load() or StoredWindow(deltas[0]["device_id"], deltas[0]["first_seen"])
         before, is_published = window.version, False
         for delta in deltas:
@@ -145,7 +145,7 @@ class ProcessorAdapter(StatefulProcessor):
             yield Row(**{RESULT: window.encode()})
 
     def _expire(self, window: StoredWindow, timers: TimerValues) -> None:
-        """Remove a window that the watermark has passed, or look again later."""
+        """Remove a window that the watermark has passed, or check again later."""
         if timers.getCurrentWatermarkInMs() * 1000 >= window.first_seen:
             self._handle.clear()
             self._stored.clear()
@@ -154,7 +154,7 @@ class ProcessorAdapter(StatefulProcessor):
             self._save(window)
 
     def _due(self, window: StoredWindow, timers: TimerValues) -> int:
-        """Return when the window may have expired. In a replay, that is not a matter of the clock."""
+        """Return when the window may have expired. In a replay, this does not depend on the clock."""
         by_clock = window.first_seen // 1000 + milliseconds(self._layout.kept_for)
         return max(by_clock, timers.getCurrentProcessingTimeInMs()) + milliseconds(self._layout.look_again)
 
@@ -171,7 +171,7 @@ class ProcessorAdapter(StatefulProcessor):
             self._stored.update((window.encode(),))
 
     def _given(self, delta: Json) -> Row:
-        """Return a delta as the processor gets it."""
+        """Return the row of a delta for the processor."""
         event, answers, times = delta["event"], delta["answers"], self._layout.times
         values = [
             datetime.fromisoformat(event[name]) if name in times and name in event else event.get(name)
@@ -181,7 +181,7 @@ class ProcessorAdapter(StatefulProcessor):
         return self._row(*values, *slots)
 
     def _state(self, yielded: Iterable[Any]) -> Json | None:
-        """Return the last state that the processor yields, as JSON. Raises what it raises, and for what is no state."""
+        """Return the last state that the processor yields, as JSON. Raises its errors, also for an invalid state."""
         last = None
         for row in yielded:
             last = row
@@ -209,7 +209,7 @@ class ProcessorAdapter(StatefulProcessor):
 
 
 def described(error: Exception) -> str:
-    """Return the detail of a dead letter, whatever the author's error has in its text."""
+    """Return the detail of a dead letter for any error of the processor."""
     try:
         text = f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001  # its own __str__ raises
@@ -218,17 +218,17 @@ def described(error: Exception) -> str:
 
 
 def arrival(delta: Json) -> tuple[int, str, int, int]:
-    """Return a key that orders deltas by their records' times, and those of one time by their places."""
+    """Return a key that orders deltas by their records' times, and those of one time by their positions."""
     return delta["record_time"], delta["topic"], delta["partition"], delta["offset"]
 
 
 @lru_cache(MODELS)
 def state_model(state: type[State], fields: tuple[str, ...]) -> type[BaseModel]:
-    """Return the model of what a processor yields. Spark makes an adapter for each partition of each batch."""
+    """Return the model of a processor's rows. Spark makes an adapter for each partition of each batch."""
     known: dict[str, Any] = {name: (state.model_fields[name].annotation | None, None) for name in fields}  # type: ignore[operator]
     return create_model(state.__name__, __config__=ConfigDict(extra="forbid", allow_inf_nan=False), **known)
 
 
 def milliseconds(duration: timedelta) -> int:
-    """Return a duration as Spark's timers count it."""
+    """Return a duration in the unit of Spark's timers."""
     return duration // timedelta(milliseconds=1)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 V = TypeVar("V", BufferedValue, BufferedList, BufferedMap)
 RESERVED = "stateloop"
-"""The name of the variable that the pipeline itself has in each window."""
+"""The name of the pipeline's own variable in each window."""
 Schemas = Mapping[str, tuple[StructType, ...]]
-"""The schemas of the variables by name: one each, and of a map those of key and value."""
+"""The schemas of the variables by name: one schema, or those of key and value of a map."""
 
 
 class BufferedHandle(StatefulProcessorHandle):
@@ -89,7 +89,7 @@ class BufferedHandle(StatefulProcessorHandle):
         self.own_timer = time
 
     def flush(self) -> None:
-        """Write what the processor has changed of this key."""
+        """Write the processor's changes of this key."""
         self.journal.keep()
         for variable in self._variables:
             variable.flush()
@@ -103,7 +103,7 @@ class BufferedHandle(StatefulProcessorHandle):
         self._timers.clear()
 
     def clear(self) -> None:
-        """Remove all that the processor stores of this key."""
+        """Remove all variables and timers of this key."""
         for variable in self._variables:
             variable.clear()
         for time in self.listTimers():
@@ -121,7 +121,7 @@ class BufferedHandle(StatefulProcessorHandle):
 
 
 class _Recorder(StatefulProcessorHandle):
-    """Notes the schemas of the variables that a processor declares, and stores nothing."""
+    """Records the schemas of the variables that a processor declares, and stores nothing."""
 
     def __init__(self, processor: str) -> None:
         self._processor = processor

@@ -49,7 +49,7 @@ REFUSED_KEY = "refused_key"
 
 
 def processed(deltas: DataFrame, application: Application, processor: Processor, epoch: int) -> DataFrame:
-    """Return what `merged` returns: the version and state of each window with a new snapshot, and the dead letters.
+    """Return the rows of `merged`: the version and state of each window with a new snapshot, and the dead letters.
 
     `epoch` is that of the dead letters. Raises MissingPackageError, and DeclarationError for a variable of a type that
     Spark does not store as it is.
@@ -74,7 +74,7 @@ def require_packages() -> None:
 
 
 def layout(application: Application, epoch: int) -> AdapterLayout:
-    """Return what the adapter needs of the application."""
+    """Return the application's parts for the adapter."""
     fields = application.event.model_fields
     return AdapterLayout(
         state=application.state,
@@ -111,7 +111,7 @@ def _delta(application: Application) -> Column:
 
 
 def _result_types(application: Application) -> dict[str, str]:
-    """Return the SQL types of what the adapter gives, by name."""
+    """Return the SQL types of the adapter's rows, by name."""
     annotations = application.state.model_fields
     kinds = (f"`{name}`: {sql_type(annotations[name].annotation, name, times='STRING')}" for name in application.fields)
     deltas = delta_types(application)
@@ -126,7 +126,7 @@ def _result_types(application: Application) -> dict[str, str]:
 
 
 def _columns(application: Application) -> dict[str, str]:
-    """Return the SQL of the columns of a merged row, over what the adapter gives."""
+    """Return the SQL of the columns of a merged row, over the adapter's rows."""
     placed = {
         "partition": f"coalesce({RESULT}.device_partition, {RESULT}.record_partition)",
         "event_offset": f"{RESULT}.event_offset",

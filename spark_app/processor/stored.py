@@ -64,7 +64,7 @@ class StoredWindow:
 
     @classmethod
     def decode(cls, content: str) -> StoredWindow:
-        """Return what `encode` wrote."""
+        """Decode a value of `encode`."""
         return cls(**orjson.loads(content))
 
 
@@ -79,5 +79,5 @@ def largest(one: int | None, other: int | None) -> int | None:
 
 
 def answer_order(answer: Json) -> list[Any]:
-    """Return a key by which the answer is greater that `Enriched` keeps. Times are of one width, and order as text."""
+    """Return the order of answers: `Enriched` stores the greatest one. Times are of one width, and order as text."""
     return [order(answer.get(name)) for name in Answer.model_fields]

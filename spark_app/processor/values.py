@@ -1,4 +1,4 @@
-"""Checks of what a processor writes to a state variable, by the variable's schema.
+"""Checks the values that a processor writes to a state variable, by the variable's schema.
 
 Spark stores a null for a value of another type, without an error.
 """

@@ -1,6 +1,6 @@
 """State variables of a processor that buffer its writes, so that those for one record can be undone.
 
-Each has the interface of PySpark's. Spark's own variables write at once, and nothing takes that back. A variable reads
+Each has the interface of PySpark's. Spark's own variables write at once, which nothing reverts. A variable reads
 from the store once for each key and batch, and writes once: each access of Spark's is a message to the JVM and back.
 """
 
@@ -34,7 +34,7 @@ class Journal:
         self._steps: list[Callable[[], object]] = []
 
     def add(self, undo: Callable[[], object]) -> None:
-        """Note how to undo a write that is about to happen."""
+        """Record how to undo the next write."""
         self._steps.append(undo)
 
     def keep(self) -> None:
@@ -48,7 +48,7 @@ class Journal:
 
 
 def stored(read: Callable[[], T]) -> T:
-    """Return what Spark has. Raises StateStoreError."""
+    """Return Spark's value. Raises StateStoreError."""
     try:
         return read()
     except Exception as error:

@@ -45,14 +45,14 @@ class Enricher(Protocol):
     """Answers requests."""
 
     async def answer(self, request: Request) -> Outcome:
-        """The outcome, whatever happens."""
+        """Return the outcome of a request. Raises nothing."""
         ...
 
 
 class Caller:
     """Runs the application's enrichments.
 
-    `apis` holds what each enrichment calls with, and `retriers` how each is tried again, by enrichment's name.
+    `apis` has the API client of each enrichment, and `retriers` its retry rules, by the enrichment's name.
     """
 
     def __init__(self, application: Application, apis: Mapping[str, Api], retriers: Mapping[str, Retrier]) -> None:

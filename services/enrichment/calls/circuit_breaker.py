@@ -23,16 +23,16 @@ class BreakerState(IntEnum):
     """The state, with its value in the metrics."""
 
     CLOSED = 0
-    """Calls pass."""
+    """Closed: calls pass."""
     HALF_OPEN = 1
-    """A few calls pass, as probes."""
+    """Half open: a few calls pass, as probes."""
     OPEN = 2
-    """No call passes."""
+    """Open: no call passes."""
 
 
 @dataclass(frozen=True)
 class LatestFailure:
-    """The reason of the latest failure, and how many calls failed in a row for it."""
+    """The reason of the latest failure, and the number of consecutive failures with it."""
 
     reason: str
     count: int

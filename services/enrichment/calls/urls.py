@@ -47,7 +47,7 @@ class _Segment(NamedTuple):
 
 @cache
 def _declared(template: str) -> tuple[tuple[_Segment, ...], tuple[str, ...]]:
-    """The segments of a path, and the names of all its places. Raises ValueError for one that is declared wrongly."""
+    """Return the segments of a path, and the names of all its placeholders. Raises ValueError for a wrong path."""
     if not template.startswith("/") or re.search(r"[?#\s]", template):
         raise ValueError(f"the path {template!r} must begin with / and hold no ? and #: give further values by name")
     split = [(text, PLACE.split(text)) for text in template.split("/")]
@@ -67,7 +67,7 @@ def batch_target(batch: Batch[Any], keys: list[str]) -> str:
 
 
 def _filled(segment: _Segment, encoded: dict[str, str]) -> str:
-    """One segment of the path. Dots alone would climb (also percent-encoded: RFC 3986, 6.2.2), nothing would skip."""
+    """Return one segment of the path. Dots alone would climb (also encoded: RFC 3986, 6.2.2), nothing would skip."""
     before, *after = segment.literals
     filled = before + "".join([encoded[name] + text for name, text in zip(segment.names, after, strict=True)])
     if filled in ("", ".", ".."):

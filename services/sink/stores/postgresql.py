@@ -37,9 +37,9 @@ MAX_REMOVED = 10_000
 REFUSALS = (DataError, IntegrityError, ProgramLimitExceeded, StatementTooComplex)
 """The errors of PostgreSQL that a row itself causes: no retry writes it."""
 CLIENT_ENCODING = "UTF8"
-"""Without it the client takes that of the database. If that is SQL_ASCII, it returns bytes instead of text."""
+"""The client's encoding. By default it is the database's; with SQL_ASCII the client returns bytes instead of text."""
 NUL = "\0"
-"""No text of PostgreSQL contains it."""
+"""The character that no text of PostgreSQL contains."""
 
 
 class PostgresqlStore:
@@ -166,7 +166,7 @@ class PostgresqlStore:
         return (await self._connection.execute(self._queries.write, (document,))).rowcount
 
     async def _refused(self, rows: Sequence[Row]) -> list[RefusedRow]:
-        """Find the rows that cannot be written, by halves; nothing of this lasts."""
+        """Find the rows that cannot be written, by halves; all of it is rolled back."""
         try:
             async with self._connection.transaction(force_rollback=True):
                 await self._write(rows)
