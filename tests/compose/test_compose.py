@@ -116,7 +116,7 @@ def test_clients_on_the_host_are_sent_to_the_published_port(services: dict[str, 
     }
 
 
-def test_whoever_reaches_the_query_service_needs_a_token(services: dict[str, Service]) -> None:
+def test_the_query_service_requires_a_token(services: dict[str, Service]) -> None:
     (secret,) = services["query"]["secrets"]
     assert services["query"]["environment"]["STATELOOP_TOKENS"] == f"/run/secrets/{secret['source']}"
     access = Authenticator(ROOT / "deploy" / "query" / "tokens.json")
@@ -201,7 +201,7 @@ def test_the_image_of_spark_has_the_packages_that_the_job_imports() -> None:
     assert own | services <= copied
 
 
-def test_the_build_receives_only_what_the_dockerfile_uses() -> None:
+def test_the_build_receives_only_the_files_of_the_dockerfile() -> None:
     copied = re.findall(r"^COPY (?!--from)(\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     seen = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     assert set(seen) == set(copied)

@@ -89,7 +89,7 @@ def test_warnings_of_different_kinds_do_not_hide_each_other(logged: Logged) -> N
     assert len(logged.lines()) == 4
 
 
-def test_what_is_no_warning_is_always_logged(logged: Logged) -> None:
+def test_a_line_below_a_warning_is_always_logged(logged: Logged) -> None:
     for _ in range(10):
         logged.log.info("stats")
     assert len(logged.lines()) == 10

@@ -89,7 +89,7 @@ def test_it_stops_when_its_result_repeats() -> None:
     assert enrichment_status(app, fit, at(20, 1, fit=last), NOW) is EnrichmentStatus.ANSWERED
 
 
-def test_an_absence_stops_it_and_skips_what_needs_it() -> None:
+def test_an_absence_stops_it_and_skips_its_dependents() -> None:
     requested, last = run([9, None])
     assert len(requested) == 2
     assert [one.skipped for one in plan(app, at(20, 1, fit=last), NOW)] == ["fit: absence"]

@@ -72,7 +72,7 @@ def test_so_does_one_that_does_not_commit(site: Site, monkeypatch: pytest.Monkey
         WorkerDrain(CALLS, PLAN, site).measure(worker("keeps"), 4, ignore)
 
 
-def test_one_that_is_killed_may_repeat_what_was_in_flight_or_uncommitted(site: Site) -> None:
+def test_a_killed_worker_may_repeat_calls_in_flight_or_uncommitted(site: Site) -> None:
     killed = replace(CALLS, fault="kill")
     result = WorkerDrain(killed, PLAN, site).measure(worker("nothing"), 5, ignore)
     assert result.right, result

@@ -36,7 +36,7 @@ def test_the_largest_gap() -> None:
     assert largest_gap([1.0, 1.5, 4.0, 4.0, 5.0]) == 2.5
 
 
-def test_the_rate_leaves_out_what_came_first() -> None:
+def test_the_rate_excludes_the_first_part() -> None:
     slow_then_fast = [0.0, 10.0, 10.5, 11.0, 11.5, 12.0]
     assert rate(slow_then_fast, skipped=2) == 2.0
 

@@ -77,7 +77,7 @@ def test_every_job_drains_the_same_events(drain: Drain) -> None:
     assert first.size == second.size == "2,000 events of 50 devices"
 
 
-def test_what_a_job_kept_on_the_broker_is_gone_before_the_next_one(drain: Drain, site: Site) -> None:
+def test_the_topics_of_a_job_are_deleted_before_the_next_one(drain: Drain, site: Site) -> None:
     topics.renew(site.boot, ("a-job-device-changelog",))
     drain.measure(job("nothing"), 1, ignore)
     there = AdminClient({"bootstrap.servers": site.boot}).list_topics().topics

@@ -78,7 +78,7 @@ def test_a_wrong_count_is_a_missing_and_an_unknown_or_repeated_one() -> None:
 @pytest.mark.parametrize(
     "value", [b"", b"{", b"null", b"[]", b'{"device_id":"d1"}', b'{"device_id":"d1","state":{"events":"1"}}']
 )
-def test_what_is_no_snapshot(value: bytes) -> None:
+def test_an_invalid_snapshot_is_unknown(value: bytes) -> None:
     report = Oracle(LOAD).check([*encoded(honest(LOAD)), value], STATELOOP)
     assert (report.unknown, report.missing, report.right) == (1, 0, False)
 

@@ -13,7 +13,7 @@ def test_a_part_of_it() -> None:
     assert PLAN.only(["latency"]).measures == (STREAM,)
 
 
-def test_another_size_is_said() -> None:
+def test_another_size_is_named() -> None:
     drain, stream = PLAN.sized(events=500, seconds=7).measures
     assert PLAN.size(drain) == "500 events of 10 devices"
     assert PLAN.size(stream) == "100 events/s of 2,000 devices for 7 s"

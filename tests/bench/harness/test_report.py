@@ -39,7 +39,7 @@ def test_medians_and_each_value_and_the_ratio_to_each_other_job() -> None:
     assert SIZE in " ".join(text.split())
 
 
-def test_what_a_run_met_with_has_no_ratio() -> None:
+def test_figures_of_the_conditions_have_no_ratio() -> None:
     ours = RunResult("latency-1k", "stateloop", 1, {"p50_ms": 5.0, "boundaries": 18}, RIGHT)
     text = printed(ours, latency(late=1.0))
     assert "1.25" in text

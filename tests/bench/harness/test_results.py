@@ -25,7 +25,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "results.jsonl"
 
 
-def test_what_is_kept_is_read_back(file: Path) -> None:
+def test_stored_results_are_read_back(file: Path) -> None:
     results = [
         drain("flink", 1.0),
         drain("stateloop", 2.0, WRONG),
@@ -49,7 +49,7 @@ def test_of_each_measure_the_last_session_counts(file: Path) -> None:
     assert kept(file) == [drain("flink", 5.0, measure="drain-100k"), drain("flink", 2.0)]
 
 
-def test_what_was_no_number_is_no_figure(file: Path) -> None:
+def test_a_null_is_no_figure(file: Path) -> None:
     keep([RunResult("drain-2m", "flink", 1, {"gap_ms": math.nan, "cpu_s": 1.0}, RIGHT)], file, Session("today"))
     assert kept(file)[0].figures == {"cpu_s": 1.0}
 

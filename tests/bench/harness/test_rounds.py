@@ -47,7 +47,7 @@ def test_a_job_with_batches_is_waited_for_until_one_has_ended() -> None:
     assert estimate(Run(STREAM, STATELOOP, 1), PLAN) > estimate(Run(STREAM, FLINK, 1), PLAN) + 40
 
 
-def test_the_whole_takes_all_runs_and_the_filling(tmp_path: Path) -> None:
+def test_the_estimate_has_all_runs_and_the_filling(tmp_path: Path) -> None:
     runs = sum(estimate(Run(one, FLINK, 1), PLAN) for one in PLAN.measures)
     whole = Rounds(PLAN, [FLINK], tmp_path / "results", Session("today")).expected
     assert 2 * runs < whole < 2 * runs + 60

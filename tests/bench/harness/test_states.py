@@ -26,7 +26,7 @@ def test_each_state_has_a_place_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("device", "number"), [("d0", 0), ("d0", -1), ("d0", 10_000), ("nobody", 1), (None, 1), ([], 1)]
 )
-def test_what_was_never_sent_has_no_place(device: object, number: int) -> None:
+def test_a_reading_that_was_never_sent_has_no_position(device: object, number: int) -> None:
     assert States(LOAD).place(device, number) is None
 
 

@@ -53,7 +53,7 @@ def test_it_is_built_once(jdk: Path, tmp_path: Path, peer: str) -> None:
 
 
 @pytest.mark.usefixtures("jdk")
-def test_and_again_when_what_it_is_made_from_has_changed(tmp_path: Path) -> None:
+def test_it_is_built_again_when_its_sources_have_changed(tmp_path: Path) -> None:
     build("flink", ignore, tmp_path)
     (tmp_path / "flink" / MARKER).write_text("of other sources")
     (tmp_path / "flink" / "a-0.jar").touch()
@@ -85,7 +85,7 @@ def test_a_mirror_of_the_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert command[command.index("-settings") + 1] == "mirror.xml"
 
 
-def test_each_peer_has_its_job_and_what_both_have_in_common() -> None:
+def test_each_peer_has_its_job_and_the_shared_code() -> None:
     assert [path.name for path in sources("flink")] == [
         "Acc.java",
         "Iso.java",

@@ -42,7 +42,7 @@ def test_wrk_is_understood(late: str, took: str, load: Load) -> None:
     assert said.p99_ms == pytest.approx(load.p99_ms)
 
 
-def test_what_took_very_long_is_counted() -> None:
+def test_very_slow_requests_are_counted() -> None:
     said = parse_wrk(
         WRK.format(late="1.00ms", took="20.00s") + "  Socket errors: connect 0, read 0, write 0, timeout 22\n"
     )

@@ -11,7 +11,7 @@ def ignore(what: str) -> None:
     assert what
 
 
-def test_what_is_there_is_not_installed() -> None:
+def test_installed_programs_are_not_installed_again() -> None:
     require((), ignore)
 
 

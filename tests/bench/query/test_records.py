@@ -27,7 +27,7 @@ def test_a_record_is_a_snapshot_of_that_size(number: int, version: int) -> None:
     assert checked(number + 1, record) is None
 
 
-def test_what_was_cut_or_mixed_up_is_no_record() -> None:
+def test_a_truncated_or_mixed_record_is_invalid() -> None:
     record = value(5, 2, BEGAN)
     assert checked(5, record[:150]) is None
     assert checked(5, record.replace(b'"version":2', b'"version":3')) is None

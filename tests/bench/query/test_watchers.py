@@ -64,7 +64,7 @@ def state(version: int) -> bytes:
     return b"event: state\nid: 1.%d\ndata: %b\n\n" % (version, data)
 
 
-async def test_what_comes_is_noted_for_each_whatever_pieces_it_comes_in() -> None:
+async def test_each_version_is_recorded_also_if_it_arrives_in_pieces() -> None:
     async with watching() as (service, watchers):
         began = time.monotonic()
         await service.send(state(1)[:40], state(1)[40:] + MARK + state(2), state(3)[:-1])

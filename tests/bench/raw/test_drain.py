@@ -69,7 +69,7 @@ def test_each_format_has_a_job_with_its_application() -> None:
         assert application is FORMATS[job.name].application
 
 
-def test_figures_are_of_what_comes_after_the_skipped_chunks() -> None:
+def test_figures_exclude_the_skipped_chunks() -> None:
     samples = [
         DecodeProgress(0, 0, 0),
         DecodeProgress(10, 8.0, 60),

@@ -75,7 +75,7 @@ def drained(seconds: float, cpu_s: float) -> Drained:
     return Drained(seconds, cpu_s, OracleReport(events=10, snapshots=6_000))
 
 
-def test_figures_are_of_what_the_long_backlog_has_more() -> None:
+def test_figures_are_of_the_difference_of_the_backlogs() -> None:
     counts = WindowCounts("windows", events=35_000, keys=50, hours=3)
     found = figures(counts, drained(seconds=12.0, cpu_s=16.5), drained(seconds=14.0, cpu_s=17.5))
     assert found == pytest.approx(

@@ -58,7 +58,7 @@ def test_there_are_several_windows_of_several_events() -> None:
 @pytest.mark.parametrize(
     ("engine", "published"), [(FLINK_EVENT, counted()), (BATCH, last_counts()), (FLINK_CLOSE, closed())]
 )
-def test_what_each_kind_of_engine_must_publish(
+def test_the_required_counts_of_each_kind_of_engine(
     oracle: WindowOracle, engine: WindowEngine, published: list[dict[str, Any]]
 ) -> None:
     assert oracle.check(encoded(published), engine).right
@@ -95,7 +95,7 @@ def test_a_count_that_cannot_be_is_wrong(oracle: WindowOracle, count: int) -> No
         {"count": None},
     ],
 )
-def test_what_is_no_count_of_these_events_is_unknown(oracle: WindowOracle, other: dict[str, Any]) -> None:
+def test_a_count_of_other_events_is_unknown(oracle: WindowOracle, other: dict[str, Any]) -> None:
     assert oracle.check(encoded([*counted(), counted()[0] | other]), FLINK_EVENT).unknown == 1
 
 

@@ -48,7 +48,7 @@ def test_an_engine_that_cannot_start_is_a_failure_with_its_reason(programs: Path
         pytest.fail("it does not build")
 
 
-def test_its_daemon_is_stopped_whatever_happens(programs: Path, tmp_path: Path) -> None:
+def test_its_daemon_is_stopped_also_after_an_error(programs: Path, tmp_path: Path) -> None:
     program(programs, "unshare", 'while [ "$1" != dockerd ]; do shift; done; exec "$@"')
     program(programs, "dockerd", f"echo $$ > {tmp_path}/docker.pid; touch {tmp_path}/up; exec sleep 600")
     program(programs, "docker", f"test -e {tmp_path}/up")
@@ -89,6 +89,6 @@ def test_the_error_of_a_failed_command_has_the_end_of_its_output(tmp_path: Path)
     assert commands.run("sh", "-c", 'echo "$WORD"') == "nonsense\n"
 
 
-def test_the_log_keeps_what_was_run(tmp_path: Path) -> None:
+def test_the_log_has_the_commands(tmp_path: Path) -> None:
     Commands(tmp_path / "log", {}).run("echo", "said")
     assert "$ echo said\nsaid\n" in (tmp_path / "log").read_text()

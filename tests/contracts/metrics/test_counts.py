@@ -60,7 +60,7 @@ def test_a_log_line_has_each_figure_divided_by_its_last_label() -> None:
     assert figures["answers"] == {}
 
 
-def test_a_scrape_has_every_metric_and_what_has_no_labels_begins_at_0() -> None:
+def test_a_scrape_has_every_metric_and_those_without_labels_begin_at_0() -> None:
     counts = Counts(query.CATALOGUE)
     counts.add(query.KEYS, "flights", by=3)
     counts.observe(query.PUSH_SECONDS, 0.7)

@@ -6,13 +6,13 @@ from collections import Counter
 from contracts.metrics import CATALOGUE, derive, job, query, sink, worker
 
 
-def test_each_metric_is_named_once_and_said_in_a_sentence() -> None:
+def test_each_metric_is_named_once_and_described_in_a_sentence() -> None:
     assert not [name for name, count in Counter(one.exported for one in CATALOGUE).items() if count > 1]
     assert all(re.fullmatch(r"stateloop_(worker|job|derive|sink|query)(_[a-z]+)+", one.exported) for one in CATALOGUE)
     assert all(re.fullmatch(r"[A-Z][^|]+\.", one.help) for one in CATALOGUE)
 
 
-def test_the_catalogue_has_what_the_parts_declare() -> None:
+def test_the_catalogue_has_the_metrics_of_all_parts() -> None:
     assert worker.CALLS in CATALOGUE
     assert {one.part for one in worker.CATALOGUE} == {"worker"}
     assert {one.part for one in job.CATALOGUE} == {"job"}

@@ -108,7 +108,7 @@ def test_a_wrong_field_is_refused(annotation: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", [field("speed"), True, "speed > 3"])
-def test_what_is_no_filter_is_refused(wrong: Any) -> None:
+def test_an_invalid_filter_is_refused(wrong: Any) -> None:
     with pytest.raises(DeclarationError, match="is no filter"):
         of(state("n", Annotated[int, Count()], where=wrong))
     with pytest.raises(DeclarationError, match="is no filter"):

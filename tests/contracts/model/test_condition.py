@@ -66,7 +66,7 @@ def answer(request: Request, **result: Any) -> Answer:
     return Answer(**facts, ts=NOW, reason=request.skipped, result=result or None)
 
 
-def test_while_it_is_false_nothing_is_called_and_that_is_reported_once_whatever_the_inputs() -> None:
+def test_while_it_is_false_there_is_no_call_and_one_report_for_any_inputs() -> None:
     first = due(at(1, {"speed": 5.0}))
     assert {name: one.skipped for name, one in first.items()} == {"place": "moving is false", "rule": "place: skipped"}
     skipped = {name: answer(one) for name, one in first.items()}

@@ -48,7 +48,7 @@ TEXT: dict[str, Any] = {"attempts": "many"}
         (lambda: Cache(size=0), "Write cache=None"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(make: Callable[[], object], message: str) -> None:
+def test_an_impossible_policy_is_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(DeclarationError, match=message):
         make()
 

@@ -66,7 +66,7 @@ class Shadowed(State, key="page", window=HOUR):
         ({"processor": None, "enrichments": ()}, "Visit.page: has 0 reducers"),
     ],
 )
-def test_what_does_not_go_together_is_refused(changes: dict[str, Any], problem: str) -> None:
+def test_contradicting_arguments_are_refused(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(DeclarationError, match=problem):
         declared(**changes)
 

@@ -58,7 +58,7 @@ def test_nonsense_loses_the_trace_and_not_the_record(nonsense: object) -> None:
     assert after(event(1, nonsense, 0)) == [None]
 
 
-def test_what_is_no_context_of_this_version_is_not_carried() -> None:
+def test_an_invalid_trace_context_is_dropped() -> None:
     assert carried(context(1)) == context(1)
     assert [carried(one) for one in (None, "", "01" + context(1)[2:], context(1)[:-1], context(1) + "0")] == [None] * 5
 

@@ -105,7 +105,7 @@ def planned(at: Snapshot, now: datetime = NOW) -> dict[str, Request]:
     return {name: request for name, request in due(at, now).items() if request.skipped is None}
 
 
-def test_only_what_has_its_needs_is_planned() -> None:
+def test_only_enrichments_with_their_inputs_are_planned() -> None:
     assert planned(snapshot({})).keys() == set()
     assert planned(snapshot({"x": 1})).keys() == {"a", "d"}
     both = planned(snapshot({"x": 1, "y": 2}))
@@ -114,7 +114,7 @@ def test_only_what_has_its_needs_is_planned() -> None:
     assert both["b"].version == 7
 
 
-def test_what_is_answered_is_not_requested_again_until_its_inputs_change() -> None:
+def test_an_answered_enrichment_is_requested_again_only_for_new_inputs() -> None:
     answers = answered({"x": 1})
     assert not planned(snapshot({"x": 1}, **answers))
     assert planned(snapshot({"x": 2}, **answers)).keys() == {"a", "d"}
@@ -129,7 +129,7 @@ def test_a_failure_that_was_opened_again_is_requested_again_for_the_same_inputs(
     assert planned(snapshot({"x": 1}, **failures | {"a": mark})).keys() == {"a"}
 
 
-def test_what_waits_for_a_new_answer_is_not_called_with_the_old_one() -> None:
+def test_an_enrichment_waits_for_the_new_answer_of_its_dependency() -> None:
     state = {"x": 1, "y": 2}
     answers = {name: answer(request) for name, request in planned(snapshot(state)).items()}
     assert planned(snapshot(state, **answers)).keys() == {"c", "d"}
@@ -149,7 +149,7 @@ def test_an_answer_becomes_stale() -> None:
     assert planned(at, NOW + timedelta(minutes=6)).keys() == {"a"}
 
 
-def test_an_absence_upstream_skips_what_needs_it_and_not_what_can_do_without() -> None:
+def test_an_absence_upstream_skips_required_and_not_optional_dependents() -> None:
     state = {"x": 1, "y": 2}
     first = planned(snapshot(state))
     at = snapshot(state, a=answer(first["a"]), b=answer(first["b"], "absence"))
@@ -158,7 +158,7 @@ def test_an_absence_upstream_skips_what_needs_it_and_not_what_can_do_without() -
     assert not settled(app, at, NOW)
 
 
-def test_what_is_skipped_is_reported_once_with_the_reason() -> None:
+def test_a_skip_is_reported_once_with_the_reason() -> None:
     state = {"x": 1, "y": 2}
     first = planned(snapshot(state))
     answers = {"a": answer(first["a"]), "b": answer(first["b"], "absence")}
@@ -172,7 +172,7 @@ def test_what_is_skipped_is_reported_once_with_the_reason() -> None:
     assert "e" not in again, "whose own is the same"
 
 
-def test_what_was_skipped_is_requested_when_its_need_is_found_after_all() -> None:
+def test_a_skipped_enrichment_is_requested_when_its_dependency_gets_a_result() -> None:
     state = {"x": 1, "y": 2}
     first = planned(snapshot(state))
     answers = {"a": answer(first["a"]), "b": answer(first["b"], "absence")}
@@ -181,7 +181,7 @@ def test_what_was_skipped_is_requested_when_its_need_is_found_after_all() -> Non
     assert planned(snapshot(state, **answers)).keys() == {"c", "d"}, "and e waits for c"
 
 
-def test_a_need_whose_own_need_is_requested_anew_is_waited_for() -> None:
+def test_a_dependency_that_waits_for_a_new_answer_is_awaited() -> None:
     state = {"x": 1, "y": 2}
     answers = answered(state)
     changed = snapshot(state | {"x": 2}, **answers)
@@ -189,7 +189,7 @@ def test_a_need_whose_own_need_is_requested_anew_is_waited_for() -> None:
     assert enrichment_status(app, e, changed, NOW) is EnrichmentStatus.WAITING
 
 
-def test_what_a_slot_has_of_former_inputs_is_not_used() -> None:
+def test_an_answer_to_former_inputs_is_not_used() -> None:
     state = {"x": 1, "y": 2}
     answers, state = answered(state), state | {"x": 2}
     requests = planned(snapshot(state, **answers))
@@ -242,7 +242,7 @@ def test_an_answer_of_the_largest_version_is_not_replaced() -> None:
     assert planned(answered_by(at, version=LARGEST_COUNT), after).keys() == {"d"}
 
 
-def test_answers_of_an_earlier_epoch_are_replaced_whatever_their_version() -> None:
+def test_answers_of_an_earlier_epoch_are_replaced_for_any_version() -> None:
     at = snapshot({"x": 2}).model_copy(update={"version": 8, "epoch": 2})
     assert planned(answered_by(at, version=100, epoch=1))["a"].order == (2, 8)
     assert planned(answered_by(at, version=100, epoch=2)).keys() == {"d"}
@@ -311,9 +311,7 @@ class Loop:
     st.lists(st.tuples(st.sampled_from("xy"), st.integers(0, 3), st.lists(st.integers(0, 5), max_size=6)), max_size=6),
     st.integers(0, 1000),
 )
-def test_whatever_came_before_and_whenever_it_was_answered_the_end_is_that_of_the_last_inputs(
-    changes: list[tuple[str, int, list[int]]], salt: int
-) -> None:
+def test_the_end_state_depends_on_the_last_inputs_only(changes: list[tuple[str, int, list[int]]], salt: int) -> None:
     one, last = Loop(salt), {"x": 0}
     for name, value, answers in [*changes, ("x", 0, [])]:
         last[name] = value

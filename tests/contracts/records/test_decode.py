@@ -70,7 +70,7 @@ def test_a_time_ahead_of_the_brokers_clock_is_reported() -> None:
     assert refusal(record) == (Reason.INCREDIBLE_TIME, f"{problem} (the record's timestamp): {what_to_do}")
 
 
-def test_a_time_ahead_of_the_jobs_clock_is_refused_whatever_its_stamp() -> None:
+def test_a_time_ahead_of_the_jobs_clock_is_refused_for_any_timestamp() -> None:
     decoder, wrong = Decoder(app, clock=lambda: NOW), NOW + timedelta(hours=2)
     reason, detail = refusal(replace(GOOD, value=hostile.good(first_seen=wrong), timestamp=wrong), decoder)
     assert reason is Reason.INCREDIBLE_TIME
@@ -102,10 +102,10 @@ def test_a_late_record_is_reported() -> None:
         (hostile.replaced("name", '"\\ud800"'), "an escape is half a character"),
     ],
 )
-def test_what_is_malformed_is_reported(value: bytes, detail: str) -> None:
+def test_a_malformed_record_is_reported(value: bytes, detail: str) -> None:
     assert refusal(replace(GOOD, value=value)) == (Reason.MALFORMED, detail)
 
 
-def test_what_is_too_large_is_reported() -> None:
+def test_a_too_large_record_is_reported() -> None:
     detail = f"{app.largest_record + 1} bytes, and {app.largest_record} are allowed"
     assert refusal(replace(GOOD, value=bytes(app.largest_record + 1))) == (Reason.OVERSIZED, detail)

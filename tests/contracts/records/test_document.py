@@ -28,6 +28,6 @@ def test_as_text(written: str, text: str) -> None:
     assert as_text(parse(f'{{"x":{written}}}'.encode())["x"]) == text
 
 
-def test_what_orjson_has_read_makes_the_same_text() -> None:
+def test_values_read_by_orjson_give_the_same_text() -> None:
     written = b'{"x":{"a":[1e7,{"b":null}],"c":"d"}}'
     assert as_text(orjson.loads(written)["x"]) == as_text(parse(written)["x"])

@@ -52,7 +52,7 @@ def _is_open(record: AlertRecord | None, rule: str) -> bool:
 
 
 @given(STATES, st.none() | RULES, RULES, RULES, st.none() | st.integers(0, 120))
-def test_it_counts_what_saving_the_rule_changes(
+def test_it_counts_the_changes_of_saving_the_rule(
     states: dict[str, tuple[int, int, int]], former: Limit | None, new: Limit, other: Limit, second: int | None
 ) -> None:
     now = None if second is None else NOON + timedelta(seconds=second)

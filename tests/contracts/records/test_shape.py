@@ -88,7 +88,7 @@ def test_the_same_is_true_of_results() -> None:
 
 
 @given(st.sampled_from(sorted(VALUES)), DOCUMENTS | ROUTES)
-def test_what_we_wrote_ourselves_is_judged_as_the_job_will(name: str, document: object) -> None:
+def test_records_of_our_own_are_checked_as_the_job_checks_them(name: str, document: object) -> None:
     try:
         value = good(**{name: document})
     except TypeError:  # no text, and so nothing that could be written
@@ -107,6 +107,6 @@ def test_so_are_texts_that_the_jobs_parser_does_not_bear(text: str) -> None:
     assert_the_same(good(tags={f"{text}x": text}))
 
 
-def test_the_parser_judges_what_we_wrote() -> None:
+def test_the_parser_checks_records_of_our_own() -> None:
     assert all(isinstance(one, RecordError) for one in errors(good(tags={"a": "\\ud800"})))
     assert all(isinstance(one, RecordError) for one in errors(good(tags={"x" * (LONGEST_NAME + 1): "a"})))

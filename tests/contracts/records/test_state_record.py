@@ -46,7 +46,7 @@ def test_a_copy_has_the_version_of_the_first_record() -> None:
     assert orders == [(0, 42), (0, 7), (4, 42), (4, 0)]
 
 
-def test_what_a_state_does_not_declare_comes_from_the_record() -> None:
+def test_undeclared_paths_default_to_the_record() -> None:
     table = replace(STATE, key=None, window_start=None, epoch=None, version=None, event_time=None, windowed=False)
     decoder = StateRecordDecoder(table)
     assert decoder.value(b"k", b"{}", 42, 7) == StateRecord("k", 0, 0, 42, 7000)

@@ -37,17 +37,17 @@ def test_settings_are_named_as_in_the_environment(monkeypatch: pytest.MonkeyPatc
     assert "greater than or equal to 0" in wrong
 
 
-def test_what_is_no_json_is_refused_like_anything_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_json_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BAKERY_SHELVES", "{")
     assert problems(Oven) == [("BAKERY_SHELVES", "write it as JSON")]
 
 
-def test_what_is_no_json_is_refused_with_the_example_of_its_field(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_json_is_refused_with_the_example_of_its_field(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BAKERY_BREADS", "rye")
     assert problems(Oven) == [("BAKERY_BREADS", """write it as JSON, such as '["rye"]'""")]
 
 
-def test_what_is_right_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_valid_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BAKERY_NAME", "big")
     assert read(Oven) == Oven(name="big")
 

@@ -89,7 +89,7 @@ def test_an_event_that_the_filter_excludes_changes_nothing() -> None:
     assert one.send(unknown) == first == one.snapshot("d")
 
 
-async def test_what_is_called_for_waits_until_it_may_settle() -> None:
+async def test_requests_wait_until_settle() -> None:
     one = loop({"/owners/A%201": {"name": "Ann"}}, points=lambda points, **_: {"points": min(points + 1, 3)})
     assert one.send(ping()).version == 1
     assert one.statuses("d") == {}
@@ -117,7 +117,7 @@ async def test_a_call_is_attempted_as_often_as_its_policy_allows() -> None:
     ("answer", "status"),
     [(AbsentError("nobody"), "absence"), (PermanentCallError("no"), "failure"), ({"x": 1}, "failure")],
 )
-async def test_what_is_no_result_is_reported_as_a_worker_would(answer: Any, status: str) -> None:
+async def test_an_invalid_result_is_reported_as_by_a_worker(answer: Any, status: str) -> None:
     one = loop({"/owners/A%201": answer})
     one.send(ping())
     await one.settle()
@@ -133,7 +133,7 @@ async def test_a_key_of_a_batch_is_prepared_by_itself() -> None:
     assert api.calls == ["/owners?plate=A1", "/owners?plate=B"]
 
 
-async def test_a_budget_stops_what_is_past_it() -> None:
+async def test_a_budget_stops_further_requests() -> None:
     one = loop({"/owners/A%201": {"name": "Ann"}, "/owners/B": {"name": "Bob"}}, budget=Budget(requests=1))
     one.send(ping())
     one.send(ping(2, "B", NOW + timedelta(seconds=1)))
@@ -142,7 +142,7 @@ async def test_a_budget_stops_what_is_past_it() -> None:
     assert one.stopped > 0
 
 
-async def test_the_error_of_an_unprepared_call_names_what_to_add() -> None:
+async def test_the_error_of_an_unprepared_call_names_the_missing_answer() -> None:
     one = loop({"/owners/B": {"name": "Bob"}})
     one.send(ping())
     with pytest.raises(UnpreparedError, match="no answer to '/owners/A%201': add it to FakeApi, which has /owners/B"):

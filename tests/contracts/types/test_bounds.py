@@ -59,7 +59,7 @@ def declared(annotation: Any, **fields: Any) -> type[Event]:
     return type("Own", (Event,), {**body, "__module__": __name__})
 
 
-def test_what_has_no_constraint_costs_nothing() -> None:
+def test_a_field_without_constraints_costs_nothing() -> None:
     found = bounds(Plain)
     assert found == {"number": (), "words": (), "tags": (), "weights": ()}
 
@@ -90,7 +90,7 @@ def test_a_constraint_inside_an_optional_type_is_seen_with_all_its_parts() -> No
         (list[Listed] | None, "Listed.names", "has a default. Make it required, or write"),
     ],
 )
-def test_an_event_takes_only_what_the_job_can_check(annotation: Any, where: str, message: str) -> None:
+def test_an_event_takes_only_constraints_that_the_job_can_check(annotation: Any, where: str, message: str) -> None:
     with pytest.raises(DeclarationError) as error:
         declared(annotation)
     assert str(error.value).startswith(f"{where}: ")
@@ -108,7 +108,7 @@ def test_a_time_has_no_limits() -> None:
 
 
 @pytest.mark.parametrize("result", [Checked, CheckedWhole, Short])
-def test_a_result_takes_only_what_the_job_can_check(result: type[BaseModel]) -> None:
+def test_a_result_takes_only_constraints_that_the_job_can_check(result: type[BaseModel]) -> None:
     async def slot(api: Any, events: int) -> Any:
         raise NotImplementedError
 

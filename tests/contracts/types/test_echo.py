@@ -44,7 +44,7 @@ def echoing(kind: Any) -> type[BaseModel]:
         (str | None, "N1", "N1"),
     ],
 )
-def test_an_answer_that_names_what_was_requested(kind: Any, found: Any, given: Any) -> None:
+def test_an_answer_with_the_requested_value(kind: Any, found: Any, given: Any) -> None:
     answer_of(echoing(kind), {"key": found}, {"key": given, "other": 1})
 
 

@@ -115,7 +115,7 @@ def test_equal_filters_are_equal_and_have_one_hash() -> None:
         (lambda: 1 < field("speed") < 5, "Write &, | and ~ instead of and, or, not and chained comparisons"),
     ],
 )
-def test_what_no_event_can_be_compared_with_is_refused(declare: Callable[[], object], message: str) -> None:
+def test_an_operand_that_fits_no_event_is_refused(declare: Callable[[], object], message: str) -> None:
     with pytest.raises(DeclarationError, match=message.replace("&, |", r"&, \|")):
         declare()
 

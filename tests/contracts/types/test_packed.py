@@ -41,7 +41,7 @@ def test_samples_are_the_bits_in_order(data: st.DataObject, bits: int, order: Or
 
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1), st.integers(0, 5))
-def test_channels_alternate_after_what_is_skipped(pairs: list[tuple[int, int]], skip: int) -> None:
+def test_channels_alternate_after_the_skipped_bytes(pairs: list[tuple[int, int]], skip: int) -> None:
     value = bytes(skip) + b"".join(number.to_bytes(2, "little", signed=True) for pair in pairs for number in pair)
     packed = PackedIntegers(16, channels=("a", "b"), skip=skip, samples=len(pairs), scale=0.5, offset=-1)
     expected = {"a": [a / 2 - 1 for a, _ in pairs], "b": [b / 2 - 1 for _, b in pairs]}
@@ -85,6 +85,6 @@ def test_any_bytes_are_samples_or_refused(value: bytes, bits: int, order: Order)
         lambda: PackedIntegers(scale=math.nan),
     ],
 )
-def test_what_cannot_be_unpacked_is_refused(declare: Callable[[], object]) -> None:
+def test_an_impossible_layout_is_refused(declare: Callable[[], object]) -> None:
     with pytest.raises(DeclarationError):
         declare()

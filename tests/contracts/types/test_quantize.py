@@ -61,7 +61,7 @@ def test_the_function_gets_the_rounded_value_and_one_nearby_is_the_same_request(
     assert requested(1, lat=52.5151)[0].inputs == {"lat": 52.52, "seen": None}
 
 
-def test_a_value_that_flutters_across_a_border_stays_with_what_was_requested() -> None:
+def test_a_value_that_crosses_a_border_keeps_the_requested_multiple() -> None:
     (request,) = requested(1, lat=52.5149)
     previous = answer(request)
     for lat in (52.5151, 52.5149, 52.5174, 52.5026):
@@ -91,7 +91,7 @@ def test_a_rounded_time_is_near_and_is_a_time_of_the_wire(value: datetime, step:
         assert abs(datetime.fromisoformat(rounded) - value) <= step / 2
 
 
-def test_a_whole_number_stays_whole_and_what_is_no_number_stays_as_it_is() -> None:
+def test_a_whole_number_stays_whole_and_other_types_are_unchanged() -> None:
     assert [Quantize(10).choices(value)[0] for value in (14, 16, -4)] == [10, 20, 0]
     assert [Quantize(0.1).choices(value) for value in (None, "x", [1])] == [(None,), ("x",), ([1],)]
     assert Quantize(timedelta(hours=1)).choices("yesterday") == ("yesterday",)

@@ -98,7 +98,7 @@ def test_every_service_is_probed_on_its_port() -> None:
         }, name
 
 
-def test_kustomize_lists_what_is_there() -> None:
+def test_kustomize_lists_all_manifests() -> None:
     listed = set(MANIFESTS["kustomization/Kustomization"]["resources"])
     assert listed == {path.name for path in FOLDER.glob("*.yaml")} - {
         "kustomization.yaml",
@@ -125,7 +125,7 @@ def test_every_container_requests_its_resources() -> None:
             assert "memory" in container["resources"]["limits"], name
 
 
-def test_whoever_stays_has_a_disruption_budget() -> None:
+def test_every_service_has_a_disruption_budget() -> None:
     budgets = [
         one["spec"]["selector"]["matchLabels"] for one in MANIFESTS.values() if one["kind"] == "PodDisruptionBudget"
     ]

@@ -40,7 +40,7 @@ def test_every_figure_of_the_dashboard_is_in_the_catalogue() -> None:
 
 
 @pytest.mark.parametrize("figure", PROMISED)
-def test_the_dashboard_shows_what_is_promised(figure: str) -> None:
+def test_the_dashboard_has_each_documented_figure(figure: str) -> None:
     assert [name for name in queried() if figure in name] != []
 
 
@@ -77,7 +77,7 @@ def test_prometheus_asks_where_the_parts_answer() -> None:
     assert datasource["url"] == "http://prometheus:9090"
 
 
-def test_grafana_finds_what_is_mounted() -> None:
+def test_grafana_finds_the_mounted_files() -> None:
     grafana = configured("compose.observability.yaml")["grafana"]
     mounts = {mount["target"]: mount for mount in grafana["volumes"]}
     (provider,) = read("grafana/providers/stateloop.yaml")["providers"]

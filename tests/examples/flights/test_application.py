@@ -7,7 +7,7 @@ def test_it_is_found_by_its_name() -> None:
     assert load("examples.flights.application:app") is app
 
 
-def test_each_enrichment_comes_after_what_it_needs() -> None:
+def test_each_enrichment_comes_after_its_dependencies() -> None:
     names = list(app.by_name)
     assert sorted(names) == sorted(app.slots)
     assert names.index("route") > max(names.index("origin_airport"), names.index("dest_airport"))

@@ -17,7 +17,7 @@ def test_flight_without_tail_number_derives_no_aircraft() -> None:
     assert list(last_flight(_snapshot({"status": "scheduled"}))) == []
 
 
-def test_aircraft_has_its_flight_and_what_the_register_knows() -> None:
+def test_aircraft_has_its_flight_and_the_data_of_the_register() -> None:
     found = Answer(
         version=1,
         status="result",

@@ -27,7 +27,7 @@ async def loop(day: date) -> dict[str, Snapshot]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("day", [FIRST, *CLOCKS_CHANGE])
-async def test_every_flight_of_a_day_comes_to_what_the_oracle_expects(day: date) -> None:
+async def test_every_flight_of_a_day_has_the_state_of_the_oracle(day: date) -> None:
     snapshots, wanted = await loop(day), expected(day)
     assert snapshots.keys() == wanted.keys()
     found = {device: differences(wanted[device], snapshot) for device, snapshot in snapshots.items()}

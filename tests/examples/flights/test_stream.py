@@ -35,7 +35,7 @@ def test_all_of_it_follows_the_beginning() -> None:
 
 @settings(deadline=None, max_examples=25)
 @given(st.deferred(lambda: st.integers(0, len(events()) - 1)))
-def test_what_follows_a_place_is_the_rest(index: int) -> None:
+def test_the_stream_after_a_position_is_the_rest(index: int) -> None:
     rest = stream_after(DAYS, place(events()[index]))
     assert next(rest, None) == next(iter(events()[index + 1 : index + 2]), None)
 

@@ -34,7 +34,7 @@ def test_a_day_without_flights_is_refused() -> None:
         tables.flights(date(2014, 1, 1))
 
 
-def test_the_error_of_a_missing_package_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_missing_package_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "find_spec", lambda _: None)
     with pytest.raises(NoDataError, match="make install"):
         tables.weather.__wrapped__()

@@ -59,7 +59,7 @@ def test_hours_have_the_seconds_with_data() -> None:
     assert any(len(spans) > 1 for spans in known.values())
 
 
-def test_the_seed_decides_what_is_lost_repeated_and_late() -> None:
+def test_the_seed_decides_losses_repetitions_and_delays() -> None:
     fates = [fate(SEED, PULSE, patient, number) for patient in range(50) for number in range(200)]
     shares = [
         sum(test(one) for one in fates) / len(fates)

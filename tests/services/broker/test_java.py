@@ -49,12 +49,12 @@ def test_apt_installs_a_java_that_this_release_has(release: dict[str, str], java
     assert java in install_command("apt-get".__eq__, release, root=True)
 
 
-def test_who_is_not_root_needs_sudo_but_not_for_brew() -> None:
+def test_other_users_than_root_need_sudo_but_not_for_brew() -> None:
     assert install_command("dnf".__eq__, {}, root=False).startswith("sudo dnf ")
     assert install_command("brew".__eq__, {}, root=False).startswith("brew ")
 
 
-def test_an_unknown_system_names_what_to_look_for() -> None:
+def test_the_error_of_an_unknown_system_names_the_packages() -> None:
     assert install_command(lambda _: False, {}, root=False) == ANY_SYSTEM
 
 
@@ -72,7 +72,7 @@ def test_java_home_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert find_java() == java
 
 
-def test_an_old_java_is_refused_with_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_java_is_refused_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java = java_that_prints(tmp_path, 'java version "1.8.0_402"')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(JavaTooOldError, match="17 or later") as refused:

@@ -25,7 +25,7 @@ def test_a_folder_is_made(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b").is_dir()
 
 
-def test_a_full_disk_is_reported_with_what_is_left(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_with_the_free_space(tmp_path: Path) -> None:
     free_mb = shutil.disk_usage(tmp_path).free >> 20
     with pytest.raises(DiskFullError, match="free some space") as refused:
         require_disk(tmp_path, free_mb * 2 + 1, DATA)

@@ -12,7 +12,7 @@ class PausedClock(Clock):
         self.now += seconds
 
 
-def test_what_is_true_already_is_not_waited_for() -> None:
+def test_a_true_condition_returns_at_once() -> None:
     clock = PausedClock()
     wait_until(lambda: True, "true", 0, clock=clock, pause=clock.pause)
     assert clock.now == 0
@@ -24,7 +24,7 @@ def test_it_returns_as_soon_as_the_condition_is_true() -> None:
     assert 2 <= clock.now <= 2 + PAUSE_S
 
 
-def test_the_deadline_is_reported_with_what_was_waited_for() -> None:
+def test_the_deadline_is_reported_with_the_condition() -> None:
     clock = PausedClock()
     with pytest.raises(NotReadyError, match="broker ready: not so after 3 s") as late:
         wait_until(lambda: False, "broker ready", 3, clock=clock, pause=clock.pause)

@@ -11,7 +11,7 @@ def test_each_metric_has_its_row() -> None:
     assert [sum(f"`{one.exported}`" in row for row in rows) for one in CATALOGUE] == [1] * len(CATALOGUE)
 
 
-def test_only_what_is_between_the_marks_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_text_between_the_marks_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = tmp_path / "document.md"
     document.write_text(f"before\n{BEGIN}| of yesterday |\n{END}\nafter\n")
     assert main([str(document)]) == 0

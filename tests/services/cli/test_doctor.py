@@ -74,7 +74,7 @@ def test_a_raw_topic_is_checked_and_its_decoder_must_be_able_to_run(monkeypatch:
     assert (found.result, "stateloop[raw]" in found.text) == (CheckResult.FAILED, True)
 
 
-async def test_an_api_that_responds_is_ok_whatever_its_status() -> None:
+async def test_an_api_that_responds_with_any_status_is_ok() -> None:
     async with TestServer(web.Application()) as server:
         found = await checks.apis({"city": str(server.make_url("/"))}, HERE)
     assert [(one.subject, one.result) for one in found] == [

@@ -84,7 +84,7 @@ class Story:
 
 @settings(deadline=None, max_examples=80)
 @given(st.integers(0, 1 << 32))
-def test_each_crossing_has_one_alert_whatever_happens(seed: int) -> None:
+def test_each_crossing_has_one_alert_under_faults(seed: int) -> None:
     story = Story(seed)
     story.run()
     opened, closed = transitions(story.alerts())

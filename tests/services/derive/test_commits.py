@@ -66,7 +66,7 @@ def test_a_commit_is_awaited_until_the_worker_stops(consumer: Away) -> None:
     assert results == [True]
 
 
-def test_what_the_group_refuses_is_reported(consumer: Away, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refused_commit_is_reported(consumer: Away, caplog: pytest.LogCaptureFixture) -> None:
     consumer.back.set()
     consumer.error = KafkaException(KafkaError(KafkaError.UNKNOWN_MEMBER_ID))
     ours = committed(consumer)

@@ -136,7 +136,7 @@ def test_a_topic_that_is_not_there_is_reported_in_the_end(listing: Listing) -> N
         of(listing).partitions(["aircraft"], "nowhere")
 
 
-def test_who_is_to_stop_looks_no_further(listing: Listing) -> None:
+def test_a_stopping_worker_does_not_look_for_topics(listing: Listing) -> None:
     listing.known_at = LOOKS
     assert of(listing, stopping=True).partitions(["aircraft"], "nowhere") == {}
     assert not listing.looks
@@ -235,7 +235,7 @@ class Written:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_what_follows_from_a_changed_rule_is_written_after_the_offsets_that_it_was_evaluated_at(
+def test_changes_by_a_rule_are_written_after_the_evaluated_offsets(
     monkeypatch: pytest.MonkeyPatch, *, known: bool
 ) -> None:
     """Otherwise a worker that lost its partitions, and a restart before those offsets, would write for old states."""

@@ -60,7 +60,7 @@ def test_a_suite_has_a_worker_for_each_application(broker: EmbeddedBroker, topic
 
 
 @pytest.mark.kafka
-def test_missing_topic_is_said(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> None:
+def test_missing_topic_is_reported(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> None:
     topics = Topics(broker.bootstrap, topics_prefix, tmp_path)
     (deleted,) = topics.admin.delete_topics([f"{topics_prefix}aircraft"]).values()
     deleted.result(DEADLINE_S)

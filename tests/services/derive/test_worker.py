@@ -160,7 +160,7 @@ def test_a_key_that_no_query_can_find_makes_a_dead_letter(street: str) -> None:
     assert "1 to 500 are allowed" in (dead_letter.detail or "")
 
 
-def test_what_is_no_snapshot_is_counted_and_passed() -> None:
+def test_an_invalid_snapshot_is_counted_and_skipped() -> None:
     kafka = InMemory([_record(0, b"{}"), _record(1, b"")])
     kafka.work()
     assert (kafka.written, kafka.committed) == ([], [0, 1])

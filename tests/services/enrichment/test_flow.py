@@ -51,7 +51,7 @@ async def test_hundreds_of_thousands_are_finished_behind_one_that_hangs() -> Non
 
 
 @pytest.mark.slow
-async def test_what_is_read_beyond_a_slow_one_is_bounded_by_the_window_and_takes_no_memory() -> None:
+async def test_reading_beyond_a_slow_request_is_bounded_and_takes_no_memory() -> None:
     log, gated = Log([snapshot(1, "slow", "d0").encode(), *[done("d1")] * 50_000]), Gated().let()
     gated.blocked["slow"] = asyncio.Event()
     async with running(log, gated, max_uncommitted=20_000, unfinished=2000):

@@ -58,7 +58,7 @@ def test_a_worker_whose_work_does_not_move_is_stuck(pulse: Pulse, counts: Counts
 
 
 @pytest.mark.parametrize("moving", PROGRESS, ids=[one.name for one in PROGRESS])
-def test_whatever_moves_is_progress(pulse: Pulse, counts: Counts, clock: Clock, moving: Metric) -> None:
+def test_each_kind_of_progress_counts(pulse: Pulse, counts: Counts, clock: Clock, moving: Metric) -> None:
     for _ in range(10):
         clock.now += 50
         counts.add(moving, *moving.labels)

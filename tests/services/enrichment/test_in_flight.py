@@ -158,7 +158,7 @@ async def test_a_superseded_request_is_committed_with_the_later_one_only() -> No
         await until(lambda: 2 in log.committed)
 
 
-async def test_what_waits_for_its_api_asks_for_the_last_inputs_only() -> None:
+async def test_a_request_that_waits_for_its_api_uses_the_last_inputs_only() -> None:
     log, gated = Log([snapshot(n, f"P{n}").encode() for n in range(1, 101)]), Gated().let()
     gated.down = {"registry"}
     async with running(log, gated):
@@ -186,7 +186,7 @@ async def test_one_that_is_on_its_way_into_kafka_is_left_to_arrive() -> None:
     assert gated.counts.get(metrics.SUPERSEDED) == 0
 
 
-async def test_what_is_skipped_does_not_wait_in_the_place_of_one_that_waits() -> None:
+async def test_a_skipped_request_does_not_wait_in_the_queue_of_a_replaced_one() -> None:
     """An API is away; a device's first plate waits for it, and its second is one without requests."""
     unasked = fleet(QUICK, enrichments=(replace(owner, when=condition("owner", known, {"plate": str})), street, quote))
     log, gated = Log([snapshot(1, "P1").encode(), snapshot(2, "none").encode()]), Gated().let()

@@ -37,7 +37,7 @@ async def test_a_completion_of_a_former_assignment_is_never_committed() -> None:
     assert ours.positions() == {0: 5}
 
 
-async def test_what_is_under_way_may_finish_before_its_partition_goes() -> None:
+async def test_running_requests_may_finish_before_their_partition_is_revoked() -> None:
     ours, counts = assigned(drain=60)
     ours.on_assigned([0, 1])
     ((state, _),) = ours.route([record(5)])
@@ -53,7 +53,7 @@ async def test_what_is_under_way_may_finish_before_its_partition_goes() -> None:
     assert counts.get(metrics.ABANDONED) == 0
 
 
-async def test_what_does_not_finish_in_time_is_given_up() -> None:
+async def test_requests_that_do_not_finish_in_time_are_abandoned() -> None:
     ours, counts = assigned()
     ours.on_assigned([0])
     ((state, read),) = ours.route([record(5)])
@@ -91,7 +91,7 @@ async def test_a_topic_made_anew_begins_anew() -> None:
     assert ours.positions() == {0: 1}
 
 
-async def test_a_partition_is_full_when_it_was_read_a_window_beyond_what_is_unfinished() -> None:
+async def test_a_partition_is_full_at_the_maximum_of_uncommitted_offsets() -> None:
     settings = EnrichmentSettings(application="fleet", max_uncommitted=10)
     ours = Partitions(app, settings, Counts(metrics.CATALOGUE), lambda: 0.0, Backpressure(1000, 1000, 1000))
     ours.on_assigned([0, 1])

@@ -13,7 +13,7 @@ AGE = timedelta(seconds=10)
 
 
 @given(size=st.integers(1, 5), steps=st.lists(st.tuples(st.integers(0, 12), st.floats(0, 6)), max_size=60))
-def test_what_is_young_enough_is_kept_and_the_size_is_bounded(size: int, steps: list[tuple[int, float]]) -> None:
+def test_young_entries_are_kept_and_the_size_is_bounded(size: int, steps: list[tuple[int, float]]) -> None:
     now = 0.0
     memory: RecentMap[int, int] = RecentMap(size, AGE, lambda: now)
     written: list[tuple[int, int, float]] = []

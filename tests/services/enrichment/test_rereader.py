@@ -68,7 +68,7 @@ async def test_it_gives_the_records_at_these_offsets_whichever_they_are(broker: 
             ]
 
 
-async def test_what_is_gone_is_left_out(broker: EmbeddedBroker, topic: str) -> None:
+async def test_deleted_records_are_left_out(broker: EmbeddedBroker, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     (deleted,) = admin.delete_records([TopicPartition(topic, 0, 100)]).values()
     deleted.result(DEADLINE_S)
@@ -100,7 +100,7 @@ async def test_a_partition_that_stays_shorter_than_before_raises(broker: Embedde
         assert [one.offset for one in await rereader.reread(1, [3], always)] == [3]
 
 
-async def test_what_is_not_wanted_any_more_is_not_waited_for(broker: EmbeddedBroker, topic: str) -> None:
+async def test_obsolete_offsets_are_not_awaited(broker: EmbeddedBroker, topic: str) -> None:
     rounds = count(1)
     async with rereading(broker, topic) as rereader:
         found = await rereader.reread(0, [MANY - 1, MANY + 5], lambda: next(rounds) < LATER)

@@ -140,7 +140,7 @@ async def test_a_worker_is_killed_in_mid_work_and_another_finishes(cluster: Clus
     assert registry.calls.total() <= 2 * DEVICES + begun - 2 * committed, "only uncommitted requests are repeated"
 
 
-async def test_sigterm_finishes_what_is_under_way(cluster: Cluster, registry: Registry) -> None:
+async def test_sigterm_finishes_running_requests(cluster: Cluster, registry: Registry) -> None:
     registry.latency = 0.3
     cluster.produce(*cars()[:10])
     with cluster.worker(registry.url) as process:
@@ -172,7 +172,7 @@ async def test_partitions_move_in_mid_work_to_a_worker_that_joins(
 
 
 @both_protocols
-async def test_what_cannot_finish_before_its_partition_moves_is_given_up(
+async def test_requests_that_cannot_finish_before_a_rebalance_are_abandoned(
     cluster: Cluster, registry: Registry, group: str
 ) -> None:
     registry.gate.clear()
@@ -218,7 +218,7 @@ async def test_a_worker_that_slept_loses_its_partitions_and_goes_on(
     assert {(answer.enrichment, answer.status) for answer in found} == set(STEADY)
 
 
-def test_what_the_protocol_of_the_broker_does_not_allow_is_refused() -> None:
+def test_options_that_the_group_protocol_does_not_allow_are_refused() -> None:
     for option in ("session.timeout.ms", "group.instance.id"):
         options = {option: SecretStr("1")}
         assert EnrichmentSettings(application="fleet", kafka_options=options).group_protocol == "classic"

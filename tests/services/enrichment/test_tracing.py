@@ -174,7 +174,7 @@ async def test_one_trace_spans_the_device_and_the_loop(exporter: InMemorySpanExp
     assert (requests["enrich owner"].attributes or {})["stateloop.status"] == "result"
 
 
-async def test_a_failed_call_and_what_is_tried_again_are_spans_of_their_own(exporter: InMemorySpanExporter) -> None:
+async def test_a_failed_call_and_its_retry_are_separate_spans(exporter: InMemorySpanExporter) -> None:
     loop, tracing = Loop(), Tracing("fleet", SimpleSpanProcessor(exporter))
     async with Hearing().serving() as registry, working(registry.url, loop, tracing):
         loop.send("down", DEVICE)
@@ -241,7 +241,7 @@ def test_where_traces_are_off_nothing_of_them_is_imported() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_traces_without_their_packages_are_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traces_without_their_packages_are_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "services.enrichment.tracing", None)
     assert open_tracing(EnrichmentSettings(application="fleet"), ["fleet-enrichment"]) is None
     with pytest.raises(TracingMissingError, match=r"pip install 'stateloop\[tracing\]'"):

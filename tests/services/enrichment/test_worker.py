@@ -103,7 +103,7 @@ async def test_a_worker_that_does_not_poll_is_unhealthy_though_it_has_nothing_to
     assert worker.health().unready() == "it is stopping"
 
 
-async def test_a_worker_that_stops_leaves_only_when_what_it_finished_is_committed() -> None:
+async def test_a_stopping_worker_leaves_after_the_commit_of_finished_requests() -> None:
     log, gated = Log(cars(5)), Gated().let()
     log.confirms = False
 

@@ -28,12 +28,12 @@ PAGE = "http://127.0.0.1:1/"
         ({"SSH_CONNECTION": "somewhere"}, "darwin", False),
     ],
 )
-def test_page_is_opened_where_somebody_sees_it(environ: dict[str, str], platform: str, *, opened: bool) -> None:
+def test_page_is_opened_on_a_desktop(environ: dict[str, str], platform: str, *, opened: bool) -> None:
     assert browsing(environ, wanted=True, terminal=True, platform=platform) is opened
 
 
 @pytest.mark.parametrize(("wanted", "terminal"), [(False, True), (True, False)])
-def test_page_is_not_opened_unasked(*, wanted: bool, terminal: bool) -> None:
+def test_page_is_opened_only_on_request(*, wanted: bool, terminal: bool) -> None:
     assert not browsing({"DISPLAY": ":0"}, wanted=wanted, terminal=terminal, platform="linux")
 
 

@@ -152,7 +152,7 @@ def test_a_killed_launcher_leaves_nothing_behind(data: Path) -> None:
     launch.end()
 
 
-def test_what_outlived_launcher_and_watchdog_is_stopped_at_the_next_start(data: Path) -> None:
+def test_processes_that_outlive_launcher_and_watchdog_are_stopped_at_the_next_start(data: Path) -> None:
     launch = Launch(data, "parent")
     pid, child = launch.until_ready("parent"), launch.child_of_parent()
     os.kill(launch.process.pid, signal.SIGSTOP)  # so that it does not start another watchdog

@@ -121,7 +121,7 @@ def test_each_part_waits_for_the_one_before() -> None:
     ]
 
 
-def test_stop_is_in_reverse_order_without_what_is_done() -> None:
+def test_stop_is_in_reverse_order_without_finished_processes() -> None:
     world = World(part("broker"), part("topics", ready=Finished(), finishes=True), part("job"))
     world.at(1, lambda: world.end("topics", 0))
     world.at(5, world.stop)

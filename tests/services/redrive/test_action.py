@@ -196,7 +196,7 @@ def test_an_opening_undoes_the_failure_it_is_for_and_nothing_else(
         assert after == before
 
 
-def test_what_was_opened_is_requested_again() -> None:
+def test_a_reopened_slot_is_requested_again() -> None:
     fold = Fold(app)
     event = {"plate": "P", "ts": START}
     first = fold.add(Delta("d1", START, "e", START, ts=START, values=event))

@@ -108,7 +108,7 @@ def test_a_record_refused_again_goes_back_once(cluster: Cluster, capsys: pytest.
     assert PLACE in dict(third.headers() or [])
 
 
-def test_what_is_not_kept_any_more_is_counted(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_deleted_records_are_counted(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     refused = Refused(cluster)
     refused.event(WHOLE)
     (old,) = records(cluster, cluster.topics.events, lambda found: len(found) == 1)

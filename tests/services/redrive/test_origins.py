@@ -55,7 +55,7 @@ def test_as_far_as_it_pays_it_reads_on(topics: Topics) -> None:
     assert topics.assigned == [(*EVENTS, 0)]
 
 
-def test_what_compaction_took_is_not_taken_for_its_neighbour(topics: Topics) -> None:
+def test_a_compacted_record_is_not_mistaken_for_its_neighbour(topics: Topics) -> None:
     topics.left = {EVENTS: [3, 6, 7]}
     topics.end = 10
     origin = Origins({})
@@ -71,7 +71,7 @@ def test_what_compaction_took_is_not_taken_for_its_neighbour(topics: Topics) -> 
 
 
 @pytest.mark.parametrize("fails", ["away", "broken"])
-def test_what_cannot_be_read_is_reported_and_not_taken_for_gone(topics: Topics, fails: str) -> None:
+def test_an_unreadable_record_is_reported_and_not_mistaken_for_a_deleted_one(topics: Topics, fails: str) -> None:
     setattr(topics, fails, True)
     with pytest.raises(TopicReadError, match="events cannot be read"):
         Origins({}).record(*EVENTS, 3)

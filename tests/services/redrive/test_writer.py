@@ -93,7 +93,7 @@ def test_a_record_waits_for_room(broker: Broker) -> None:
     assert not broker.full, "it lets the client work meanwhile"
 
 
-def test_what_the_broker_refuses_is_reported_with_the_next_record(broker: Broker) -> None:
+def test_a_refused_record_is_reported_with_the_next_one(broker: Broker) -> None:
     ours = KafkaWriter({})
     broker.refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     write(ours)
@@ -102,7 +102,7 @@ def test_what_the_broker_refuses_is_reported_with_the_next_record(broker: Broker
     assert len(broker.written) == 1, "and nothing more is written"
 
 
-def test_what_the_broker_refuses_in_the_end_is_reported_there(broker: Broker) -> None:
+def test_a_refused_last_record_is_reported_at_close(broker: Broker) -> None:
     ours = KafkaWriter({})
     broker.refused = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
     write(ours)
@@ -110,7 +110,7 @@ def test_what_the_broker_refuses_in_the_end_is_reported_there(broker: Broker) ->
         ours.close()
 
 
-def test_what_is_not_confirmed_is_reported(broker: Broker) -> None:
+def test_an_unconfirmed_record_is_reported(broker: Broker) -> None:
     ours = KafkaWriter({})
     write(ours)
     broker.left = 3
@@ -118,13 +118,13 @@ def test_what_is_not_confirmed_is_reported(broker: Broker) -> None:
         ours.close()
 
 
-def test_what_the_client_cannot_take_is_reported(broker: Broker) -> None:
+def test_a_record_that_the_client_refuses_is_reported(broker: Broker) -> None:
     broker.raises = True
     with pytest.raises(WriteError, match="events"):
         write(KafkaWriter({}))
 
 
-def test_a_record_goes_where_it_was_whole_and_not_twice(broker: Broker) -> None:
+def test_a_record_goes_to_its_partition_once_and_complete(broker: Broker) -> None:
     """The client's own limit is a tenth of what a broker may be configured to take, and its partitioner another."""
     KafkaWriter({"bootstrap.servers": "b"})
     assert broker.config["bootstrap.servers"] == "b"

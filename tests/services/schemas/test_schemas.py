@@ -14,7 +14,7 @@ def test_the_committed_schemas_are_those_of_the_models(reference: str, folder: s
     assert committed == written(reference), f"stale: run `stateloop schemas {reference} {folder}`"
 
 
-def test_the_error_names_what_to_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_error_has_a_correct_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["no.such.module:app", str(tmp_path)]) == 1
     assert "Write package.module:name" in capsys.readouterr().err
     assert main([]) == 1

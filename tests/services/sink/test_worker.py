@@ -198,7 +198,7 @@ async def test_a_store_that_loses_its_rows_is_filled_again_without_a_new_record(
     assert sink.topic.sought == [0] * (1 if start == 0 else 2)
 
 
-async def test_a_store_that_goes_back_gets_what_it_lost() -> None:
+async def test_a_store_that_goes_back_receives_the_lost_rows() -> None:
     async with running(topic(CHANGES[:90])) as sink:
         await written(sink, 90)
         kept = {key: row for key, row in sink.store.state.rows.items() if row.offset < 50}

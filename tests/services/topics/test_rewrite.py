@@ -84,6 +84,6 @@ def test_each_record_has_one_newest_copy_in_order(sensors: list[str], done: int,
         assert {(one.layout, one.offset, one.changed) for one in found} <= {(2, -1, ())}
 
 
-def test_what_no_reader_reads_is_left_out() -> None:
+def test_unreadable_records_are_left_out() -> None:
     mover = RecordMover(STATE, AFTER, AlertRecord)
     assert copied(mover, [Stored("a", 0, b"{"), Stored("a", 1, b"{}"), Stored("a", 2, None)]) == [Stored("a", 0, None)]

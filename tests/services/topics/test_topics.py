@@ -112,7 +112,7 @@ def test_a_topic_that_devices_stamp_themselves_is_refused_and_fixed_by_the_comma
 
 
 @pytest.mark.kafka
-def test_what_the_broker_refuses_is_one_line(broker: EmbeddedBroker, topics_prefix: str) -> None:
+def test_a_refusal_of_the_broker_is_one_line(broker: EmbeddedBroker, topics_prefix: str) -> None:
     environment = {"STATELOOP_APPLICATION": "tests.everything:app", "STATELOOP_KAFKA": broker.bootstrap}
     environment["EVERYTHING_PREFIX"] = topics_prefix
     assert "set STATELOOP_REPLICATION" in one_line(run(**environment, STATELOOP_REPLICATION="3"))

@@ -64,7 +64,7 @@ def test_a_state_that_moved_on_or_expired_is_no_difference(
 
 
 @pytest.mark.parametrize("first", [[], [snapshot(version=1)]])
-def test_a_checkpoint_has_what_was_published_before_its_commit(first: list[Snapshot]) -> None:
+def test_a_checkpoint_has_all_snapshots_published_before_its_commit(first: list[Snapshot]) -> None:
     published = StoredSnapshots("topic", {("k", START): Stored(snapshot(version=2), written=START)})
     before, after = (
         compare(snapshots_of("checkpoint", first), published, is_live, START + timedelta(seconds=seconds))

@@ -53,7 +53,7 @@ async def test_answers(path: str, answer: dict[str, Any]) -> None:
         assert await get(client, path) == (200, answer)
 
 
-async def test_what_the_tables_lack_is_left_out() -> None:
+async def test_missing_values_of_the_tables_are_left_out() -> None:
     async with serve() as client:
         _, aircraft = await get(client, "/aircraft/N14228")
         _, performance = await get(client, PERFORMANCE)

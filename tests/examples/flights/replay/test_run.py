@@ -89,7 +89,7 @@ def test_after_the_end_nothing_is_left(tmp_path: Path) -> None:
     assert again.delivered == []
 
 
-def test_only_what_was_delivered_with_all_before_it_is_remembered(tmp_path: Path, positions: list[Place]) -> None:
+def test_only_a_contiguous_prefix_of_deliveries_is_remembered(tmp_path: Path, positions: list[Place]) -> None:
     producer = FakeProducer(room=10, refuse_at=5, last_first=True)
     with pytest.raises(DeliveryError, match="run the replay again"):
         replay(tmp_path / "p", producer)
@@ -111,7 +111,7 @@ def test_a_broker_that_is_away_does_not_keep_it_from_stopping(tmp_path: Path) ->
     assert PositionFile(tmp_path / "p", DAYS[0], 1).read() is None
 
 
-def test_records_are_what_the_job_reads(tmp_path: Path, positions: list[Place]) -> None:
+def test_the_job_reads_the_records(tmp_path: Path, positions: list[Place]) -> None:
     producer = FakeProducer()
     replay(tmp_path / "p", producer)
     decoder = Decoder(app)

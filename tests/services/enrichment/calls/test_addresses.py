@@ -56,13 +56,13 @@ from services.enrichment.settings import EnrichmentSettings
         "64:ff9b::a9fe:a9fe",
     ],
 )
-def test_what_is_not_public_is_refused(address: str) -> None:
+def test_an_address_that_is_not_public_is_refused(address: str) -> None:
     with pytest.raises(AddressRefusedError, match="STATELOOP_ALLOWED_NETWORKS"):
         check(address, ())
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::808:808"])
-def test_what_is_public_may_be_called(address: str) -> None:
+def test_a_public_address_may_be_called(address: str) -> None:
     check(address, ())
 
 

@@ -95,7 +95,7 @@ async def test_a_failure_has_the_number_of_attempts_and_the_last_response(bench:
     assert (found.attempts, found.response) == (4, "<html>Log in, please</html>")
 
 
-async def test_the_policy_declares_what_a_status_means(registry: Registry) -> None:
+async def test_the_policy_declares_the_meaning_of_a_status(registry: Registry) -> None:
     policy = QUICK.model_copy(update={"absence": frozenset({403}), "retryable": frozenset({404})})
     async with calling(registry, policy) as bench:
         assert (await bench.answer("forbidden")).status == "absence"

@@ -247,7 +247,7 @@ def test_one_item_that_is_nested_too_deeply_fails_alone() -> None:
 
 
 @pytest.mark.parametrize("found", ["text", 7, [1, 2], None])
-def test_what_is_no_list_fails_and_leaves_no_request_waiting(found: Any) -> None:
+def test_an_answer_without_a_list_fails_and_leaves_no_request_waiting(found: Any) -> None:
     async def scenario() -> None:
         ended = await desk(Scripted(lambda _: response(found))).answers(3)
         assert {one.status for one in ended} == ({"absence"} if isinstance(found, list) else {"failure"})

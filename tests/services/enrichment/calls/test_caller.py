@@ -82,7 +82,7 @@ NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001  # without an offset: that is the p
     ],
 )
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
-async def test_what_the_job_would_refuse_is_a_failure(result: Found) -> None:
+async def test_a_result_that_the_job_would_refuse_is_a_failure(result: Found) -> None:
     _, ended = await outcome(result)
     assert ended.status == "failure"
     assert ended.reason is not None

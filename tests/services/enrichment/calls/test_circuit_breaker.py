@@ -171,7 +171,7 @@ async def test_waiters_are_notified_when_it_unblocks() -> None:
     assert waiting.done()
 
 
-async def test_while_all_probes_are_under_way_who_waits_goes_on_waiting() -> None:
+async def test_calls_wait_while_all_probes_are_in_flight() -> None:
     one = Watched()
     await one.half_opens()
     probes = [await one.breaker.acquire() for _ in range(POLICY.probes)]

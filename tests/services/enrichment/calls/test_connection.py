@@ -68,7 +68,7 @@ async def bodies(server: Server, calls: int) -> list[bytes]:
         return [(await way.get("/x", 5.0)).body for _ in range(calls)]
 
 
-async def test_a_connection_is_kept_and_what_is_sent_is_whole() -> None:
+async def test_a_connection_is_reused_and_requests_are_complete() -> None:
     server = Server([OK, OK])
     async with transport(server, {"Authorization": "Bearer canary"}) as way:
         for _ in range(2):
@@ -256,7 +256,7 @@ async def test_trailers_are_no_headers() -> None:
         (b"SSH-2.0-OpenSSH Content-Length\r\n\r\n", RetryableCallError, "BadResponse"),
     ],
 )
-async def test_what_cannot_be_taken(answer: bytes, error: type[Exception], why: str) -> None:
+async def test_an_invalid_response_is_an_error(answer: bytes, error: type[Exception], why: str) -> None:
     async with transport(Server([answer], [OK])) as way:
         with pytest.raises(error, match=why):
             await way.get("/x", 5.0)

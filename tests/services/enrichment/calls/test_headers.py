@@ -33,7 +33,7 @@ def test_a_value_or_a_file_with_it(tmp_path: Path) -> None:
         ("X-Key\n", "canary"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_without_its_value(name: str, value: str) -> None:
+def test_an_invalid_header_is_refused_without_its_value(name: str, value: str) -> None:
     with pytest.raises(HeaderUnreadableError, match="write one line of text, or file:/its/path") as refused:
         reveal({name: SecretStr(value)})
     assert "canary" not in str(refused.value).replace("/nowhere/canary-file", "")
@@ -64,5 +64,5 @@ def test_a_secret_with_a_quote_is_known_as_json_escapes_it() -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("Accept-Language", "en-US, german"), ("User-Agent", "fleet (of ours)"), ("X-Version", "v 2")]
 )
-def test_what_is_no_secret_may_be_in_a_response(name: str, value: str) -> None:
+def test_a_public_header_may_be_in_a_response(name: str, value: str) -> None:
     assert secrets({name: value}) == []

@@ -85,7 +85,7 @@ async def test_a_failure_is_not_kept(error: Exception) -> None:
     assert one.calls == 2
 
 
-async def test_who_wants_a_younger_one_is_not_served_the_old_one() -> None:
+async def test_a_caller_with_a_lower_age_limit_gets_no_older_response() -> None:
     one = FakeFetch()
     await one.get()
     one.now = 30

@@ -69,7 +69,7 @@ async def test_bytes_on_an_idle_connection_close_it(stray: bytes, tls: bool) -> 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 @pytest.mark.parametrize("stray", PARTS, ids=IDS)
-async def test_so_does_what_the_event_loop_has_not_read_yet(stray: bytes, tls: bool) -> None:  # noqa: FBT001
+async def test_unread_bytes_in_the_socket_close_the_connection(stray: bytes, tls: bool) -> None:  # noqa: FBT001
     server = Straying()
     async with calling(server, tls=tls) as transport:
         for n in range(3):

@@ -59,18 +59,18 @@ def test_attacks_are_encoded(value: str | float, path: str) -> None:
         *(float("nan"), float("inf"), "\ud800"),
     ],
 )
-def test_what_cannot_be_sent_is_a_permanent_failure(value: str | float) -> None:
+def test_an_invalid_value_is_a_permanent_failure(value: str | float) -> None:
     with pytest.raises(PermanentCallError):
         target("/a/{x}", {"x": value})
 
 
 @pytest.mark.parametrize(("template", "value"), [("/a/.{x}/b", "."), ("/a/v{x}", "..")])
-def test_dots_are_refused_also_next_to_what_the_template_has(template: str, value: str) -> None:
+def test_dots_are_refused_also_next_to_text_of_the_template(template: str, value: str) -> None:
     with pytest.raises(PermanentCallError):
         target(template, {"x": value})
 
 
-def test_a_parameter_of_the_query_takes_what_a_segment_does_not() -> None:
+def test_a_query_parameter_takes_characters_that_a_segment_refuses() -> None:
     assert target("/a", {"x": "..\\\r\n/."}) == "/a?x=..%5C%0D%0A%2F."
 
 
