@@ -17,7 +17,7 @@ BACKLOG = 4096
 
 
 class ServerSettings(BaseSettings):
-    """Where the server listens."""
+    """The address of the server."""
 
     model_config = SettingsConfigDict(env_prefix="STATELOOP_REFERENCE_", frozen=True)
 

@@ -1,4 +1,4 @@
-"""What raises alerts: how each is started, and what it reads and writes."""
+"""The engines that raise alerts: their commands, and the topics that they read and write."""
 
 import sys
 from dataclasses import dataclass

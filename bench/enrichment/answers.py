@@ -11,7 +11,7 @@ from bench.harness.oracle import OracleReport
 
 
 def check(answers: Iterable[bytes], snapshots: int) -> OracleReport:
-    """Compare all that a worker answered with all that it should have: one answer for each of so many snapshots."""
+    """Compare a worker's answers with the expected ones: one answer for each of so many snapshots."""
     report = OracleReport(events=snapshots, given="snapshots", gives="answer")
     seen = bytearray(snapshots)
     for value in answers:
@@ -45,6 +45,6 @@ def _read(value: bytes) -> dict[str, Any]:
 
 
 def _number(answer: dict[str, Any]) -> int | None:
-    """Which vehicle is answered for."""
+    """Return the number of the answered vehicle."""
     number = str(answer.get("device_id", "")).rpartition("-")[2]
     return int(number) if number.isdecimal() else None

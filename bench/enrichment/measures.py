@@ -16,7 +16,7 @@ class Calls:
     """How many snapshots, each of another vehicle."""
     behaviour: Behaviour = field(default_factory=Behaviour)
     application: str = "app"
-    """Which of those in application.py."""
+    """The name of the application in application.py."""
     answered: bool = False
     """Whether the snapshots hold the answers already, so that they need no call."""
     fault: str | None = None

@@ -9,7 +9,7 @@ from bench.enrichment.samples import Sample
 from bench.harness.figures import Figures
 
 BEGIN, END = 0.1, 0.95
-"""Which part of the snapshots counts: a worker warms up at first, and has fewer requests in flight at the end."""
+"""The part of the snapshots that counts: a worker warms up at first, and has fewer requests in flight at the end."""
 BEFORE_S, AFTER_S, RECOVER_S = 4.0, 4.0, 2.0
 """How long the rate is taken before an outage and after it, and how long after its end that begins."""
 

@@ -1,4 +1,4 @@
-"""Which core is the measured process', and which are for all else."""
+"""Assigns a core to the measured process, and the others to all other processes."""
 
 import os
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PINNED = ("taskset", "-c", "{core}")
-"""What a job's command begins with, to run on that core alone."""
+"""The prefix of a command that runs on that core alone."""
 
 
 def measured() -> int:

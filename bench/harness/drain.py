@@ -47,7 +47,7 @@ class Drain:
         return RunResult(self._backlog.name, job.name, run, figures, report, size=self._plan.size(self._backlog))
 
     def _filled(self, show: Show) -> Oracle:
-        """What each of the events in the topic must give; sends them, if they are not there, or too old."""
+        """Return the oracle of the events in the topic; send them if they are missing or too old."""
         if self._oracle and time.time() - self._filled_at < FRESH_S:
             return self._oracle
         self._oracle, self._filled_at = None, time.time()  # one at a time: it is large

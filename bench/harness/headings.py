@@ -67,9 +67,9 @@ HEADINGS = {
     "late_p99_ms": ("load late p99 ms", ".1f"),
     "late_max_ms": ("load late max ms", ".0f"),
 }
-"""What is printed, in this order; all figures are in the JSON lines."""
+"""The printed figures, in this order; all figures are in the JSON lines."""
 CONDITIONS = {"boundaries", "late_p99_ms", "late_max_ms"}
-"""What a run met with, rather than what it achieved: no ratio is given."""
+"""The figures of a run's conditions, which have no ratio."""
 
 
 def cell(name: str, value: float) -> str:

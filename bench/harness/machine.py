@@ -1,4 +1,4 @@
-"""What a machine is like for those who hand work from thread to thread: what it costs to wake another core.
+"""Measures the cost of waking another core, which programs with several threads pay for each handover.
 
 A virtual machine may take ten times as long for it as a real one. Every hand-over pays: a job's tasks, the clients of
 Kafka, the broker. So latencies, and CPU at low rates, compare only between sessions where this is alike.

@@ -10,7 +10,7 @@ from bench.harness.receive import Received
 
 
 class Match:
-    """When each event was sent, and when its first snapshot came."""
+    """The times at which each event was sent, and its first snapshot received."""
 
     def __init__(
         self, sent: Sequence[Sent], received: Sequence[Received], commits: Sequence[float], reader: SnapshotDecoder
@@ -18,7 +18,7 @@ class Match:
         self._sent, self._received, self._commits, self._reader = sent, received, commits, reader
 
     def figures(self, begin: float, end: float) -> Figures:
-        """Of the events sent in [begin, end), in seconds of the epoch."""
+        """Return the figures of the events sent in [begin, end), in seconds of the epoch."""
         sent = [one for one in self._sent if begin <= one.at < end]
         first = self._first(begin)
         keys = [(one, first.get((one.reading.device, one.reading.number))) for one in sent]

@@ -15,7 +15,7 @@ from bench.harness.states import States
 
 @dataclass
 class OracleReport:
-    """What became of the events."""
+    """The result of a check: how many events gave a correct snapshot."""
 
     events: int
     snapshots: int = 0

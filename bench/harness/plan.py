@@ -85,12 +85,12 @@ class Plan:
     runs: int = 3
     """How often each job is measured, alternated with the others."""
     batch_s: int | None = None
-    """Of the jobs that have batches. None: as each has by itself."""
+    """The length of batches, for jobs with batches; None for the default of each."""
     settle_s: float = 3.0
     """How long to wait for more when all snapshots are there: a duplicate may come late."""
 
     def size(self, measure: Measure) -> str:
-        """What makes figures of one measure comparable with others of it."""
+        """Return the size of a measure: only figures of one size are comparable."""
         return f"{measure}" + (f", batches of {self.batch_s} s" if self.batch_s else "")
 
     def only(self, names: list[str]) -> "Plan":
@@ -152,7 +152,7 @@ QUICK = Plan(
 
 @dataclass(frozen=True)
 class Site:
-    """Where it is measured: the broker's address, and the folder that everything is written to."""
+    """The site of a run: the broker's address, and the folder of all files."""
 
     boot: str
     folder: Path

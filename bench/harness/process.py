@@ -19,10 +19,10 @@ from bench.peers.jdk import tool
 STOP_S = 15
 PAUSE_S = 0.1
 UTIME, STIME, STATE, SESSION, RSS = 11, 12, 0, 3, 21
-"""Where proc(5) has them in a process's stat, counted from behind its name."""
+"""The positions of the fields in /proc/PID/stat, counted after the process's name."""
 NOTHING: Mapping[str, str] = {}
 FROM_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
-"""What `make bench` hands on: a make that a job's command runs must not take it for its own."""
+"""The variables of `make bench` that a make in a job's command must not inherit."""
 
 
 class Group:
@@ -131,7 +131,7 @@ class RunningJob:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def commits(self) -> list[float]:
-        """When its batches ended, in seconds of the epoch; those of the previous call included."""
+        """Return the ends of its batches, in seconds of the epoch; those of the previous call included."""
         for path in self._checkpoint.glob(self.job.commits or "nothing"):
             with suppress(FileNotFoundError):  # a job keeps the last few
                 self._commits.setdefault(path.name, path.stat().st_mtime)

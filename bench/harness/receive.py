@@ -11,7 +11,7 @@ from bench.harness.topics import PARTITIONS, consumer_settings
 WAIT_S = 0.1
 MANY = 1_000
 Received = tuple[float, bytes]
-"""When, in seconds of the epoch, and the value."""
+"""The time, in seconds of the epoch, and the value."""
 
 
 def receive(boot: str, topic: str, stop: Flag) -> list[Received]:

@@ -35,11 +35,11 @@ class RunResult:
 
 @dataclass(frozen=True)
 class Session:
-    """What is measured in one go, on one machine: when it began, and what the machine is like."""
+    """A session of measurements on one machine: its start, and the machine's properties."""
 
     session: str
     wake_us: float | None = None
-    """What it costs to wake another core; see bench/harness/machine.py."""
+    """The cost of waking another core; see bench/harness/machine.py."""
     cpus: int | None = field(default_factory=os.cpu_count)
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ def keep(results: Iterable[RunResult], path: Path, session: Session) -> None:
 
 
 def kept(path: Path) -> list[RunResult]:
-    """Of each measure, the results of the last session that has any. Raises NoResultsError."""
+    """Return the results of the last session of each measure. Raises NoResultsError."""
     lines = [orjson.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
     lines = [line for line in lines if "session" in line]  # older ones are of other measures
     if not lines:

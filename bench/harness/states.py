@@ -1,4 +1,4 @@
-"""What each device's state must be after each of its readings, kept small: some 250 bytes for each."""
+"""The expected state of each device after each of its readings, in some 250 bytes for each."""
 
 import math
 from array import array
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from bench.harness.load import SensorReading
 
 TOLERANCE = 1e-9
-"""Of a mean: the order of additions is the job's."""
+"""The tolerance of a mean: the order of additions is the job's."""
 MILLISECONDS = len("2026-01-01T00:00:00.000")
 """Times are compared so far: Spark writes no more by itself."""
 
@@ -62,7 +62,7 @@ class States:
         return len(self._of)
 
     def place(self, device: object, number: int) -> int | None:
-        """Which of all states is the one after a device's reading of this number, from 0; None if there is none."""
+        """Return the index of the state after a device's reading of this number, from 0; None without one."""
         index = self._devices.get(device) if isinstance(device, str) else None
         if index is None or not 0 < number <= self._counts[index]:
             return None

@@ -1,4 +1,4 @@
-"""What an operator does with a running job."""
+"""The operations on a running job."""
 
 from typing import Protocol
 

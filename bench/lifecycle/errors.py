@@ -1,4 +1,4 @@
-"""What ends a comparison."""
+"""The errors that stop a comparison."""
 
 from pathlib import Path
 

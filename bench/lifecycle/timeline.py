@@ -1,4 +1,4 @@
-"""What a job published, and when: how long nothing came, and whether its states had their past."""
+"""The published snapshots by time: the gaps between them, and whether states have all their events."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ class Published(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What a state must at least have: the number of its device's events, and the largest temperature."""
+    """The minimum content of a state: the number of its device's events, and the largest temperature."""
 
     events: int
     largest: float

@@ -1,1 +1,1 @@
-"""Where the job's CPU goes, by samples of all threads: Java's frames and those of native code."""
+"""Profiles the job's CPU by samples of all threads: frames of Java and of native code."""

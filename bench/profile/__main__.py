@@ -1,4 +1,4 @@
-"""Where the job's CPU goes while it drains a topic: `make profile`, or `python -m bench.profile --help`."""
+"""Profile the job while it drains a topic: `make profile`, or `python -m bench.profile --help`."""
 
 import argparse
 import dataclasses

@@ -20,7 +20,7 @@ LIBRARIES = {
     ("Darwin", "arm64"): "macos/libasyncProfiler.so",
     ("Darwin", "x86_64"): "macos/libasyncProfiler.so",
 }
-"""Where the jar has the library for a system and its machine."""
+"""The paths of the libraries in the jar, by system and machine."""
 
 
 def library(report: Callable[[str], None], folder: Path = FOLDER) -> Path:

@@ -22,7 +22,7 @@ PATIENCE_S = 20.0
 
 
 def watching(knock: Callable[[int], StoreClient], port: int, keys: int, stop: Flag) -> OracleReport:
-    """While others load the service: ask for keys, some of them often, and see that none goes back."""
+    """Read keys while others load the service, some of them often, and check that none goes back."""
     store_client = knock(port)
     report = OracleReport(events=0, given="answers", gives="version of its key, never an earlier one")
     random, newest = Random(3), dict[int, int]()  # noqa: S311  # a load keeps no secret
@@ -43,7 +43,7 @@ def watching(knock: Callable[[int], StoreClient], port: int, keys: int, stop: Fl
 
 
 def final(store_client: StoreClient, keys: int, versions: Mapping[int, int]) -> OracleReport:
-    """When no more is written: each key that was updated, and others, have their last version."""
+    """Check that each updated key, and some others, have their last version, after all writes."""
     random = Random(4)  # noqa: S311  # a load keeps no secret
     wanted = {random.randrange(keys): FIRST for _ in range(min(OTHERS, keys))} | dict(versions)
     wanted = {number: versions.get(number, FIRST) for number in wanted}

@@ -14,7 +14,7 @@ BLOCK = 512
 
 
 def disk_mb(folder: Path) -> float:
-    """What the files below take on the disk, in MB of 1,000,000 bytes; holes take nothing."""
+    """Return the disk space of the files below a folder, in MB of 1,000,000 bytes, without holes."""
     return sum(path.stat().st_blocks for path in folder.rglob("*") if path.is_file()) * BLOCK / 1e6
 
 

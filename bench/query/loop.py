@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bench.query.measures import LoopMeasure
 
     Published = Mapping[tuple[str, int], float]
-    """When a snapshot came, in seconds of the epoch, by its device and how many events it is made of."""
+    """The time of each snapshot, in seconds of the epoch, by its device and its number of events."""
 
 DEVICES = 20
 BETWEEN_S = 0.02
@@ -49,7 +49,7 @@ SERVICE = service_of("query", "bench.yardstick.application:app")
 
 
 class VisibleEvent(NamedTuple):
-    """Which event of a device, when it was handed to the client, in seconds of the epoch, and how long it took."""
+    """The number of a device's event, the time at which it was sent, in seconds of the epoch, and its latency."""
 
     device: str
     number: int
@@ -58,7 +58,7 @@ class VisibleEvent(NamedTuple):
 
 
 class Reads(Protocol):
-    """What answers for a key."""
+    """A client that reads a key."""
 
     def read(self, key: str) -> bytes | None:
         """See StoreClient."""

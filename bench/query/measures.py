@@ -1,4 +1,4 @@
-"""What is measured of a service that answers for keys, and how much of it."""
+"""The measures of a service that answers for keys, with their sizes."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ class LoopMeasure:
 
     name: str
     rate: int
-    """Of the others, a second."""
+    """The rate of the others, a second."""
     seconds: int
     warm_s: int
     """How long the job runs before, and until its first batch has ended."""

@@ -85,7 +85,7 @@ class RedisStoreClient:
         return [one or b"" for one in self.command(b"MGET", *(key.encode() for key in keys))]
 
     def command(self, *words: bytes) -> list[bytes | None]:
-        """What it answers; a plain answer is a list of one. Raises OSError."""
+        """Return the answer; a plain one is a list of one. Raises OSError."""
         try:
             self._connected().sendall(encoded(*words))
             head = self._reply.readline()

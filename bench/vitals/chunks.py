@@ -26,7 +26,7 @@ class SentChunk(NamedTuple):
 
     @property
     def samples(self) -> list[int]:
-        """What its monitor measured. No two chunks of a patient near each other have the same samples."""
+        """Return the samples of the monitor. Neighbouring chunks of a patient have different samples."""
         first = self.second % DIFFERENT
         return [first + number for number in range(PULSE.rate)]
 

@@ -73,7 +73,7 @@ class ChunkVisible:
 
 
 def decoded_at(events: Iterable[Received]) -> dict[SentChunk, float]:
-    """When the event of each chunk came to a consumer of its topic."""
+    """Return the time at which a consumer received the event of each chunk."""
     found = dict[SentChunk, float]()
     for at, value in events:
         if not value:

@@ -16,7 +16,7 @@ SUBSCRIBE = {"type": "subscribe", "id": "all", "state": blobs.name, "prefix": ""
 
 
 class PushedChunk(NamedTuple):
-    """When a chunk came first, in seconds of the epoch, and whether its samples were right."""
+    """The time of a chunk's first push, in seconds of the epoch, and whether its samples were right."""
 
     at: float
     is_right: bool

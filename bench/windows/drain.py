@@ -35,7 +35,7 @@ PATIENCE_S = 240.0
 
 @dataclass(frozen=True)
 class Drained:
-    """What a job used from its start to its last count, and whether its counts are right."""
+    """The time and CPU of a job from its start to its last count, and the report on its counts."""
 
     seconds: float
     cpu_s: float
@@ -64,7 +64,7 @@ class WindowDrain:
         return RunResult(self._counts.name, job.name, run, found, report, size=self._plan.size(self._counts))
 
     def _filled(self, backlog: str, show: Show) -> WindowOracle:
-        """What each count of a backlog must be; sends its events, stamped with their times."""
+        """Return the oracle of a backlog; send its events, stamped with their times."""
         prefixed = [f"{backlog}.{name}" for name in MADE]
         topics.renew(self._site.boot, tuple(prefixed))
         load = ((one.device, one.encode(), _milliseconds(one)) for one in self._readings(backlog))

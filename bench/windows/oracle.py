@@ -1,4 +1,4 @@
-"""What each count of a key in an hour must be, and whether the published ones are right."""
+"""The expected counts of keys in hours, and the check of the published ones."""
 
 import functools
 import operator

@@ -16,13 +16,13 @@ class DeviceReading(Event):
 
 
 class Geo(BaseModel):
-    """What `geo` gives."""
+    """The result of `geo`."""
 
     place: str
 
 
 class CellWeather(BaseModel):
-    """What `weather` gives."""
+    """The result of `weather`."""
 
     sky: str
 
@@ -41,7 +41,7 @@ class Device(State, lifetime=timedelta(hours=1)):
 
 @enrichment(api="reference")
 async def geo(api: Api, t_max: float) -> Geo:
-    """Where the device is."""
+    """The position of the device."""
     return await api.get("/geo", Geo, t=t_max)
 
 

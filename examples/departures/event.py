@@ -13,4 +13,4 @@ class Departure(BaseEvent):
     origin: str
     dest: str
     delay: int | None = None
-    """Of departed and landed, in minutes; negative when early."""
+    """The delay of departed and landed flights, in minutes; negative when early."""

@@ -14,13 +14,13 @@ async def airline(api: Api, carrier: str) -> Airline:
 
 @enrichment(api="reference")
 async def origin_airport(api: Api, origin: str) -> Airport:
-    """Where it departs."""
+    """The airport of departure."""
     return await api.get("/airports/{faa}", Airport, faa=origin)
 
 
 @enrichment(api="reference")
 async def dest_airport(api: Api, dest: str) -> Airport:
-    """Where it goes. Four airports are absent."""
+    """The airport of arrival. Four airports are absent."""
     return await api.get("/airports/{faa}", Airport, faa=dest)
 
 
@@ -61,7 +61,7 @@ async def performance(  # noqa: PLR0913  # it draws on two events and three enri
     aircraft: Aircraft,
     weather: Weather | None,
 ) -> Performance:
-    """How the flight went: skipped when the aircraft or the route is unknown, without a wind when the weather is."""
+    """The performance of a flight. It needs aircraft and route; without weather the headwind is missing."""
     values: dict[str, float | None] = {
         "block_minutes": (landed_at - departed_at).total_seconds() / 60,
         "air_minutes": air_time,

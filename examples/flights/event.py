@@ -1,4 +1,4 @@
-"""What a flight sends."""
+"""The events of a flight."""
 
 from datetime import timedelta
 from enum import StrEnum
@@ -10,11 +10,11 @@ from contracts import Event
 from examples.flights.flight import Flight
 
 NOTICE = timedelta(hours=2)
-"""How long before its scheduled departure a flight is announced."""
+"""The time from the announcement of a flight to its scheduled departure."""
 
 
 class Kind(StrEnum):
-    """What happened to the flight."""
+    """The kind of an event."""
 
     SCHEDULED = "scheduled"
     CANCELLED = "cancelled"
@@ -32,22 +32,22 @@ class FlightEvent(Event):
     origin: str
     dest: str
     airport: str | None = None
-    """Where it happened. Not of diverted ones: the table does not have their destination."""
+    """The airport of the event; none of diverted flights, whose destination the table lacks."""
     scheduled_departure: AwareDatetime | None = None
-    """Of scheduled, as is the arrival."""
+    """Only in `scheduled` events, like the arrival."""
     scheduled_arrival: AwareDatetime | None = None
     tailnum: str | None = None
-    """Of departed."""
+    """Only in `departed` events."""
     departed_at: AwareDatetime | None = None
-    """Of departed."""
+    """Only in `departed` events."""
     delay: int | None = None
-    """Of departed and landed, in minutes; negative when early."""
+    """Only in `departed` and `landed` events, in minutes; negative when early."""
     landed_at: AwareDatetime | None = None
-    """Of landed."""
+    """Only in `landed` events."""
     air_time: int | None = None
-    """Of landed, in minutes."""
+    """Only in `landed` events, in minutes."""
     distance: int | None = None
-    """Of landed, in miles."""
+    """Only in `landed` events, in miles."""
 
 
 def history(flight: Flight) -> list[FlightEvent]:

@@ -84,6 +84,6 @@ def zone(faa: str) -> ZoneInfo:
 
 
 def _detour(row: tables.Row, departed: datetime | None) -> datetime | None:
-    """When a diverted flight came to its destination after all: the table has a clock time only, and no delay."""
+    """Return the arrival of a diverted flight at its destination: the table has a clock time only, and no delay."""
     clock = tables.whole(row["arr_time"])
     return None if clock is None or departed is None else showing(clock, departed, zone(row["dest"]))

@@ -1,4 +1,4 @@
-"""What the enrichments and the derived state give. Miles are statute; None is what the tables do not have."""
+"""The results of the enrichments and of the derived state. Miles are statute; None is a gap of the tables."""
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
@@ -30,7 +30,7 @@ class Airport(Result):
 
 
 class Aircraft(Result):
-    """What the FAA's register knows of a tail number."""
+    """The entry of a tail number in the FAA's register."""
 
     tailnum: str
     kind: str
@@ -61,11 +61,11 @@ class Route(Result):
 
     distance_miles: float
     bearing_deg: float
-    """Where it heads at the origin, clockwise from north, 0 to 360."""
+    """The bearing at the origin, clockwise from north, 0 to 360."""
 
 
 class Performance(Result):
-    """How a flight went. Rounded (half to even) to one digit; shares to three."""
+    """The performance of a flight. Rounded (half to even) to one digit; shares to three."""
 
     block_minutes: int
     """From departure to arrival."""
@@ -94,5 +94,5 @@ class LastFlight(Result):
     landed_at: AwareDatetime | None = None
     delay: int | None = None
     manufacturer: str | None = None
-    """Of the aircraft, as is the model."""
+    """The manufacturer of the aircraft, like the model."""
     model: str | None = None

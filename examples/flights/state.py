@@ -1,4 +1,4 @@
-"""What is known of a flight."""
+"""The state of a flight."""
 
 from datetime import datetime, timedelta
 from typing import Annotated

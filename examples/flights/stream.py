@@ -8,7 +8,7 @@ from examples.flights.event import NOTICE, FlightEvent, history
 from examples.flights.flight import flight, zone
 
 Place = tuple[datetime, str, str]
-"""Where an event stands in the stream. No two events have the same."""
+"""The position of an event in the stream, which is unique."""
 
 
 def place(event: FlightEvent) -> Place:
@@ -33,7 +33,7 @@ def stream(days: Iterable[date]) -> Iterator[FlightEvent]:
 
 
 def stream_after(days: list[date], last: Place | None) -> Iterator[FlightEvent]:
-    """What follows a place in the stream; all of it for None."""
+    """Yield the events after a position in the stream; all of them for None."""
     if last is None:
         return stream(days)
     # Two days before it, every flight has ended: no event lies 36 hours after its flight's first.

@@ -1,4 +1,4 @@
-"""What reaches the broker of what the monitors send: some chunks are lost, repeated or late. The seed decides."""
+"""The chunks that reach the broker: some are lost, repeated or late. The seed decides."""
 
 import random
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Fate:
-    """How often the chunk of a second arrives, and how many seconds late."""
+    """The number of arrivals of a second's chunk, and their delay in seconds."""
 
     copies: int
     delay: int
@@ -42,7 +42,7 @@ def is_measured(channel: Channel, patient: int) -> bool:
 
 
 def fate(seed: int, channel: Channel, patient: int, number: int) -> Fate:
-    """What happens to the chunk of this second, since 1970."""
+    """Return the fate of the chunk of this second, since 1970."""
     chance = random.Random(f"{seed}/{channel.name}/{patient}/{number}")  # noqa: S311  # it keeps no secret
     draw = chance.random()
     copies = 0 if draw < LOST else 2 if draw < LOST + REPEATED else 1

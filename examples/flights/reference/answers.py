@@ -1,4 +1,4 @@
-"""What the server answers: looked up in the tables, or computed. None is an absence."""
+"""The answers of the server: looked up in the tables, or computed. None is an absence."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -98,7 +98,7 @@ def route(query: RouteQuestion) -> Route:
 
 
 def performance(query: PerformanceQuestion) -> Performance:
-    """How a flight went."""
+    """Return the performance of a flight."""
     speed = round(query.distance_miles * 60 / query.air_minutes, 1)
     return Performance(
         block_minutes=round(query.block_minutes),

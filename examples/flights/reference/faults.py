@@ -1,4 +1,4 @@
-"""How the server is made a bad API: a rate limit, and calls that fail."""
+"""The faults of the server: a rate limit, and calls that fail."""
 
 import hashlib
 from collections.abc import Callable

@@ -6,7 +6,7 @@ from examples.serving import ServerSettings
 
 
 class ReferenceSettings(ServerSettings):
-    """Where the server listens, and how bad an API it is."""
+    """The address of the server, and its faults."""
 
     latency_ms: float = Field(default=0, ge=0, description="added to each answer")
     rate_limit: float = Field(default=0, ge=0, description="calls per second, beyond which it is 429; 0 for no limit")

@@ -15,7 +15,7 @@ def distance(from_lat: float, from_lon: float, to_lat: float, to_lon: float) -> 
 
 
 def bearing(from_lat: float, from_lon: float, to_lat: float, to_lon: float) -> float:
-    """Where the great circle heads at its beginning, clockwise from north, from 0 to below 360."""
+    """Return the initial bearing of the great circle, clockwise from north, from 0 to below 360."""
     lat1, lat2, east = radians(from_lat), radians(to_lat), radians(to_lon - from_lon)
     ahead = cos(lat1) * sin(lat2) - sin(lat1) * cos(lat2) * cos(east)
     return degrees(atan2(sin(east) * cos(lat2), ahead)) % 360

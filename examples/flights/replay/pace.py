@@ -1,4 +1,4 @@
-"""How fast the data's time passes."""
+"""The speed of the replay."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""How far a replay has come: remembered in a small file, so that the next one goes on from there."""
+"""The position of a replay, stored in a small file, so that the next one continues there."""
 
 import os
 from datetime import date

@@ -18,7 +18,7 @@ CONNECT_S: Final = 10.0
 
 
 class Producing(Protocol):
-    """What a sender needs of confluent-kafka's Producer."""
+    """The part of confluent-kafka's Producer that a sender uses."""
 
     def produce(self, topic: str, value: bytes, key: bytes, *, on_delivery: Delivered, timestamp: int) -> None:
         """Queue a record. Raises BufferError while the queue is full."""

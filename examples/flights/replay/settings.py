@@ -4,7 +4,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
 class ReplaySettings(BaseSettings):
-    """Where the broker is."""
+    """The address of the broker."""
 
     model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True)
 

@@ -21,7 +21,7 @@ FLUSH_S = 10.0
 
 
 class Monitors(BaseSettings):
-    """How many monitors there are, and the seed of what happens to their chunks."""
+    """The number of monitors, and the seed of the faults of their chunks."""
 
     model_config = SettingsConfigDict(env_prefix="VITALS_", frozen=True)
 

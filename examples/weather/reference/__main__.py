@@ -12,7 +12,7 @@ from contracts.wire.alerts import AlertEvent
 from examples.serving import ServerSettings, healthz, serve
 
 LAST = 100
-"""How many events it returns."""
+"""The number of events that it returns."""
 
 
 class Receiver:
