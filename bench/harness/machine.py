@@ -19,7 +19,7 @@ TURNS = 3_000
 def wake_up_us() -> float | None:
     """Return how long until a process that sleeps on another core has heard, in microseconds.
 
-    It is half of a round trip, the median of many. None where there is one core, or nobody can be
+    It is half of a round trip, the median of many. None where there is one core, or no thread can be
     kept on one.
     """
     if not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) == 1:

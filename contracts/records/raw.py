@@ -92,7 +92,7 @@ class RawDecoder:
 
 def refused(record: RawRecord, error: RecordError) -> EncodedEvent:
     """Return the dead letter of a record that cannot be decoded, under the record's key."""
-    letter = DeadLetter(
+    dead_letter = DeadLetter(
         reason=error.reason,
         detail=error.detail,
         topic=record.topic,
@@ -101,7 +101,7 @@ def refused(record: RawRecord, error: RecordError) -> EncodedEvent:
         timestamp=record.timestamp,
         head=_head(record.value),
     )
-    return EncodedEvent(shortened(record.key), letter.encode())
+    return EncodedEvent(shortened(record.key), dead_letter.encode())
 
 
 def _undecodable(detail: str) -> RecordError:

@@ -114,10 +114,10 @@ class AlertWorker:
         with reading("the reference tables"):
             self._change(self._tables.follow())
         self.prepare()
-        is_busy, letters = self._alerting.is_busy, self._tables.dead_letters(self._partitions)
+        is_busy, dead_letters = self._alerting.is_busy, self._tables.dead_letters(self._partitions)
         said = self._alerting.work()
         self._evaluated = sum(one.topic in self._topics for one in said)
-        done = kafka.write([*said, *letters]) if said or letters or is_busy else True
+        done = kafka.write([*said, *dead_letters]) if said or dead_letters or is_busy else True
         if done:
             self._tables.reported(self._partitions)
             self._count(metrics.WRITTEN, len(said) - self._evaluated)

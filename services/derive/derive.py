@@ -60,7 +60,7 @@ def derived(
 
 def failed(application: Application, device_id: str, record: Record, error: Exception) -> OutputRecord:
     """Return the dead letter of a snapshot on which a function failed. Its key is the device."""
-    letter = DeadLetter(
+    dead_letter = DeadLetter(
         reason=Reason.NOT_DERIVED,
         detail=f"{type(error).__name__}: {error}"[:DETAIL],
         topic=record.topic,
@@ -69,7 +69,7 @@ def failed(application: Application, device_id: str, record: Record, error: Exce
         timestamp=record.timestamp,
         head=(record.value or b"")[:LARGEST_HEAD].decode(errors="replace"),
     )
-    return OutputRecord(application.topics.dead_letters, shortened(device_id.encode()), letter.encode())
+    return OutputRecord(application.topics.dead_letters, shortened(device_id.encode()), dead_letter.encode())
 
 
 def _values(

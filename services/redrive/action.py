@@ -40,17 +40,17 @@ class RedriveAction(StrEnum):
 
 def action_for(application: Application, found: StoredDeadLetter, now: datetime) -> RedriveAction:
     """Return the action for a dead letter, by its content alone."""
-    letter = found.dead_letter
-    if letter is None:
+    dead_letter = found.dead_letter
+    if dead_letter is None:
         return RedriveAction.UNREADABLE
-    if letter.reason == Reason.ENRICHMENT_FAILED:
+    if dead_letter.reason == Reason.ENRICHMENT_FAILED:
         return _action_for_failure(application, found, now)
-    if letter.reason == Reason.DELIVERY_FAILED:
-        return _action_for_delivery(application, letter)
-    if letter.reason == Reason.PROCESSOR_FAILED and application.deduplicate:
+    if dead_letter.reason == Reason.DELIVERY_FAILED:
+        return _action_for_delivery(application, dead_letter)
+    if dead_letter.reason == Reason.PROCESSOR_FAILED and application.deduplicate:
         return RedriveAction.NOT_REDRIVABLE  # the job would drop it as a copy
     topics, raw = application.topics, [one.topic for one in application.raw]
-    if letter.topic in (topics.events, topics.feedback, *raw) and letter.reason != Reason.EMPTY:
+    if dead_letter.topic in (topics.events, topics.feedback, *raw) and dead_letter.reason != Reason.EMPTY:
         return RedriveAction.SENT_AGAIN
     return RedriveAction.NOT_REDRIVABLE
 
@@ -62,35 +62,41 @@ def reopening(found: StoredDeadLetter, now: datetime) -> Feedback:
     version, and every answer of a later version. So a repetition has no effect. The device's spent budget stays spent.
     Raises ValueError for a dead letter that does not name a request.
     """
-    letter, key = found.dead_letter, found.key
-    if letter is None or key is None or letter.first_seen is None or not letter.enrichment or not letter.version:
+    dead_letter, key = found.dead_letter, found.key
+    if (
+        dead_letter is None
+        or key is None
+        or dead_letter.first_seen is None
+        or not dead_letter.enrichment
+        or not dead_letter.version
+    ):
         raise ValueError("this dead letter does not name a request")
     return Feedback(
         device_id=key.decode(),
-        first_seen=letter.first_seen,
-        enrichment=letter.enrichment,
-        epoch=letter.epoch or 0,
-        version=letter.version,
+        first_seen=dead_letter.first_seen,
+        enrichment=dead_letter.enrichment,
+        epoch=dead_letter.epoch or 0,
+        version=dead_letter.version,
         status="failure",
         ts=now,
         fingerprint=REDRIVEN,
         reason="to be requested again",
-        spent=letter.spent,
+        spent=dead_letter.spent,
     )
 
 
 def _action_for_failure(application: Application, found: StoredDeadLetter, now: datetime) -> RedriveAction:
-    letter = found.dead_letter
-    if letter is None or not found.key or letter.first_seen is None or not letter.version:
+    dead_letter = found.dead_letter
+    if dead_letter is None or not found.key or dead_letter.first_seen is None or not dead_letter.version:
         return RedriveAction.NOT_REDRIVABLE
-    if letter.enrichment not in application.by_recorded_name:
+    if dead_letter.enrichment not in application.by_recorded_name:
         return RedriveAction.NOT_REDRIVABLE
-    if not application.topics.replay and now - letter.first_seen > application.kept_for:
+    if not application.topics.replay and now - dead_letter.first_seen > application.kept_for:
         return RedriveAction.EXPIRED
     return RedriveAction.REQUESTED_AGAIN
 
 
-def _action_for_delivery(application: Application, letter: DeadLetter) -> RedriveAction:
+def _action_for_delivery(application: Application, dead_letter: DeadLetter) -> RedriveAction:
     topics = {one.name: application.topics.derived(one.name) for one in application.alerts if one.webhook}
-    is_known = letter.enrichment in topics and letter.topic == topics[letter.enrichment]
-    return RedriveAction.DELIVERED_AGAIN if is_known and letter.idempotency_key else RedriveAction.NOT_REDRIVABLE
+    is_known = dead_letter.enrichment in topics and dead_letter.topic == topics[dead_letter.enrichment]
+    return RedriveAction.DELIVERED_AGAIN if is_known and dead_letter.idempotency_key else RedriveAction.NOT_REDRIVABLE

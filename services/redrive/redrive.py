@@ -89,16 +89,19 @@ class Redrive:
 
     def _send(self, found: StoredDeadLetter) -> RedriveAction:
         """Send a record again, once, however many dead letters it has."""
-        letter = found.dead_letter
-        if letter is None or (record := self.origins.record(letter.topic, letter.partition, letter.offset)) is None:
+        dead_letter = found.dead_letter
+        if (
+            dead_letter is None
+            or (record := self.origins.record(dead_letter.topic, dead_letter.partition, dead_letter.offset)) is None
+        ):
             return RedriveAction.NOT_RETAINED
         headers, timestamp = dict(record.headers() or []), record.timestamp()[1]
-        origin = Origin.read(f"{letter.topic}/{letter.partition}/{letter.offset}", timestamp, headers)
+        origin = Origin.read(f"{dead_letter.topic}/{dead_letter.partition}/{dead_letter.offset}", timestamp, headers)
         if origin.position in self.sent:
             return RedriveAction.DUPLICATE
         self.sent.add(origin.position)
         self.wait()
-        self.writer.write(letter.topic, record.key(), record.value(), timestamp, headers | origin.headers())
+        self.writer.write(dead_letter.topic, record.key(), record.value(), timestamp, headers | origin.headers())
         return RedriveAction.SENT_AGAIN
 
     def _request(self, found: StoredDeadLetter) -> None:
@@ -108,25 +111,25 @@ class Redrive:
         at = round(feedback.first_seen.timestamp() * 1000)
         self.writer.write(self.application.topics.feedback, found.key, feedback.encode(), at, {})
 
-    def _deliver(self, letter: DeadLetter) -> RedriveAction:
+    def _deliver(self, dead_letter: DeadLetter) -> RedriveAction:
         """Deliver an event again, once, however many dead letters it has."""
-        if not self.deliverer.has_address(letter.enrichment or ""):
+        if not self.deliverer.has_address(dead_letter.enrichment or ""):
             return RedriveAction.NOT_ADDRESSED
-        event = f"{letter.topic}/{letter.idempotency_key}"
+        event = f"{dead_letter.topic}/{dead_letter.idempotency_key}"
         if event in self.sent:
             return RedriveAction.DUPLICATE
-        request = self._delivery(letter)
+        request = self._delivery(dead_letter)
         if request is None:
             return RedriveAction.NOT_RETAINED
         self.sent.add(event)
         self.wait()
         return RedriveAction.DELIVERED_AGAIN if self.deliverer.deliver(request) else RedriveAction.REFUSED_AGAIN
 
-    def _delivery(self, letter: DeadLetter) -> DeliveryRequest | None:
+    def _delivery(self, dead_letter: DeadLetter) -> DeliveryRequest | None:
         """The delivery that failed. The record at its place is another one if the topic was recreated."""
-        record = self.origins.record(letter.topic, letter.partition, letter.offset)
+        record = self.origins.record(dead_letter.topic, dead_letter.partition, dead_letter.offset)
         try:
             alerts = AlertRecord.model_validate_json((record and record.value()) or b"")
         except ValidationError:
             return None
-        return delivery(letter.enrichment or "", alerts, letter.idempotency_key)
+        return delivery(dead_letter.enrichment or "", alerts, dead_letter.idempotency_key)

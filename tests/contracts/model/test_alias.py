@@ -119,10 +119,10 @@ def test_a_failed_request_has_the_first_name_and_can_be_redriven() -> None:
     now = datetime.now(UTC)
     (request,) = plan(renamed(), folded(renamed(), records()), NOW)
     record = ConsumedRecord(0, 0, b"m", b"{}", 0)
-    letter = failed_request(record, "snapshots", request, Outcome("failure", reason="down"))
-    letter = letter.model_copy(update={"first_seen": now - timedelta(minutes=1)})
-    stored = StoredDeadLetter(letter, b"m", now)
-    assert letter.enrichment == "owner"
+    dead_letter = failed_request(record, "snapshots", request, Outcome("failure", reason="down"))
+    dead_letter = dead_letter.model_copy(update={"first_seen": now - timedelta(minutes=1)})
+    stored = StoredDeadLetter(dead_letter, b"m", now)
+    assert dead_letter.enrichment == "owner"
     assert {action_for(one, stored, now) for one in (first(), renamed())} == {RedriveAction.REQUESTED_AGAIN}
     answer = Record("feedback", 0, 0, now, b"m", reopening(stored, now).encode())
     assert Decoder(renamed()).feedback(answer).slot == "keeper"

@@ -13,8 +13,8 @@ from tests.everything import Everything
 
 
 def test_the_catalogue_keeps_inputs_for_an_outage_and_snapshots_by_key() -> None:
-    events, feedback, snapshots, letters = Topics().catalogue(Everything)
-    assert {topic.name for topic in (events, feedback, snapshots, letters)} == {
+    events, feedback, snapshots, dead_letters = Topics().catalogue(Everything)
+    assert {topic.name for topic in (events, feedback, snapshots, dead_letters)} == {
         "events", "feedback", "snapshots", "dead_letters"
     }  # fmt: skip
     assert events.config()["message.timestamp.type"] == "LogAppendTime"

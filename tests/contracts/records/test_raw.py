@@ -151,8 +151,13 @@ def test_any_record_is_an_event_or_a_dead_letter(value: bytes, key: bytes | None
             found = RawDecoder(app, raw).decode(record)
         except RecordError as error:
             found = [refused(record, error)]
-            letter = DeadLetter.model_validate_json(found[0].value)
-            assert (letter.topic, letter.partition, letter.offset, letter.timestamp) == ("packed", 2, 7, NOW)
+            dead_letter = DeadLetter.model_validate_json(found[0].value)
+            assert (dead_letter.topic, dead_letter.partition, dead_letter.offset, dead_letter.timestamp) == (
+                "packed",
+                2,
+                7,
+                NOW,
+            )
         assert all(one.key == key for one in found)
 
 

@@ -170,9 +170,11 @@ def test_a_bad_row_is_a_dead_letter_and_the_former_rule_stays() -> None:
     _publish(broker, "a", 1, 7)
     broker.run()
     assert _last(broker).status == "open"
-    (letter,) = (DeadLetter.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["dead_letters"])
-    assert (letter.reason, letter.topic, letter.offset) == ("invalid_row", "limits", 1)
-    assert "high: Input should be a valid integer" in (letter.detail or "")
+    (dead_letter,) = (
+        DeadLetter.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["dead_letters"]
+    )
+    assert (dead_letter.reason, dead_letter.topic, dead_letter.offset) == ("invalid_row", "limits", 1)
+    assert "high: Input should be a valid integer" in (dead_letter.detail or "")
 
 
 def test_a_condition_that_raises_makes_one_dead_letter_and_other_rules_go_on() -> None:
@@ -182,8 +184,10 @@ def test_a_condition_that_raises_makes_one_dead_letter_and_other_rules_go_on() -
     _publish(broker, "b", 1, 7)
     broker.run()
     assert {one.rule for one in _last(broker).alerts} == {"r", "s"}
-    (letter,) = (DeadLetter.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["dead_letters"])
-    assert "the condition of too_high raised ValueError" in (letter.detail or "")
+    (dead_letter,) = (
+        DeadLetter.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["dead_letters"]
+    )
+    assert "the condition of too_high raised ValueError" in (dead_letter.detail or "")
 
 
 def test_alerts_by_a_table_that_is_not_declared_are_refused() -> None:

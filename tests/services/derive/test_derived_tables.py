@@ -75,8 +75,10 @@ def test_a_function_that_raises_for_present_states_makes_a_dead_letter() -> None
     while not story.oracle.rules:
         story.change_rule()
     broker.run()
-    (letter,) = (DeadLetter.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["dead_letters"])
-    assert (letter.reason, letter.detail) == ("not_derived", "KeyError: 'value'")
+    (dead_letter,) = (
+        DeadLetter.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["dead_letters"]
+    )
+    assert (dead_letter.reason, dead_letter.detail) == ("not_derived", "KeyError: 'value'")
 
 
 def test_its_records_are_in_the_order_of_their_offsets() -> None:

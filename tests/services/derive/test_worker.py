@@ -124,9 +124,9 @@ def test_snapshot_that_derives_nothing_is_committed_too() -> None:
 def test_function_that_raises_makes_a_dead_letter() -> None:
     kafka = InMemory([_record(7, _snapshot(1, street="Nowhere")), _record(8, _snapshot(1, street="A", district="b"))])
     kafka.work()
-    letter, derived = kafka.written
-    assert (letter.topic, letter.key, letter.partition) == ("dead_letters", b"s1", BY_KEY)
-    dead_letter = DeadLetter.model_validate(orjson.loads(letter.value))
+    record, derived = kafka.written
+    assert (record.topic, record.key, record.partition) == ("dead_letters", b"s1", BY_KEY)
+    dead_letter = DeadLetter.model_validate(orjson.loads(record.value))
     assert (dead_letter.reason, dead_letter.topic, dead_letter.offset) == ("not_derived", "snapshots", 7)
     assert dead_letter.detail is not None
     assert "district" in dead_letter.detail
@@ -137,15 +137,15 @@ def test_function_that_raises_makes_a_dead_letter() -> None:
 def test_the_key_of_a_dead_letter_is_bounded() -> None:
     kafka = InMemory([_record(7, _snapshot(1, device="k" * 1_048_400, street="Nowhere"))])
     kafka.work()
-    (letter,) = kafka.written
-    assert letter.key == b"k" * LARGEST_KEY
+    (record,) = kafka.written
+    assert record.key == b"k" * LARGEST_KEY
 
 
 def test_record_that_is_too_large_makes_a_dead_letter() -> None:
     kafka = InMemory([_record(7, _snapshot(1, street="x" * APP.largest_record, district="b"))])
     kafka.work()
-    (letter,) = kafka.written
-    dead_letter = DeadLetter.model_validate(orjson.loads(letter.value))
+    (record,) = kafka.written
+    dead_letter = DeadLetter.model_validate(orjson.loads(record.value))
     assert (dead_letter.reason, kafka.committed) == ("not_derived", [7])
     assert "are allowed" in (dead_letter.detail or "")
 
@@ -154,8 +154,8 @@ def test_record_that_is_too_large_makes_a_dead_letter() -> None:
 def test_a_key_that_no_query_can_find_makes_a_dead_letter(street: str) -> None:
     kafka = InMemory([_record(7, _snapshot(1, street=street, district="b"))])
     kafka.work()
-    (letter,) = kafka.written
-    dead_letter = DeadLetter.model_validate(orjson.loads(letter.value))
+    (record,) = kafka.written
+    dead_letter = DeadLetter.model_validate(orjson.loads(record.value))
     assert dead_letter.reason == "not_derived"
     assert "1 to 500 are allowed" in (dead_letter.detail or "")
 

@@ -60,7 +60,9 @@ async def test_a_secret_is_written_nowhere(cluster: Cluster, registry: Registry,
     with cluster.worker(registry.url, api_headers=headers, stats_every="0.1", http_port="0") as process:
         found = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 2 * len(ENDINGS))
         failures = sum(ending == "failure" for ending in ENDINGS.values())
-        letters = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, lambda some: len(some) == failures)
+        dead_letters = await asyncio.to_thread(
+            cluster.read, cluster.topics.dead_letters, lambda some: len(some) == failures
+        )
         await asyncio.to_thread(wait_until, lambda: bool(cluster.stats("commits")), "metrics were logged", DEADLINE_S)
         metrics = await asyncio.to_thread(exposed, cluster)
         process.send_signal(signal.SIGTERM)
@@ -68,7 +70,7 @@ async def test_a_secret_is_written_nowhere(cluster: Cluster, registry: Registry,
     assert {one.device_id[2:]: one.status for one in found if one.enrichment == "owner"} == ENDINGS
     assert registry.authorizations == {SENT}, "the API received the secret"
     assert "stateloop_worker_calls_total{" in metrics
-    written = [metrics, cluster.log(), *(one.model_dump_json() for one in found), json.dumps(letters)]
+    written = [metrics, cluster.log(), *(one.model_dump_json() for one in found), json.dumps(dead_letters)]
     assert [text for text in written if CANARY in text] == []
     assert "**********" in cluster.log(), "the settings were printed"
 

@@ -69,8 +69,8 @@ async def test_one_worker_from_snapshot_to_feedback(cluster: Cluster, registry: 
     answers = sorted((one.enrichment, one.version, one.status) for one in found)
     assert answers == [("owner", 1, "result"), ("owner", 3, "absence"), ("quote", 1, "result"), ("quote", 3, "result")]
     assert registry.calls == {"/owners/P1": 1, "/owners/missing": 1, "/quotes/P1": 1, "/quotes/missing": 1}
-    (letter,) = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, bool)
-    assert (letter["reason"], letter["offset"], letter["head"]) == ("undecodable_snapshot", 0, "rubbish")
+    (dead_letter,) = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, bool)
+    assert (dead_letter["reason"], dead_letter["offset"], dead_letter["head"]) == ("undecodable_snapshot", 0, "rubbish")
 
 
 async def test_nothing_is_committed_before_its_answer(cluster: Cluster, registry: Registry) -> None:
@@ -93,12 +93,12 @@ async def test_a_permanent_failure_is_written_as_feedback_and_dead_letter(cluste
     cluster.publish(snapshot(1, "down"))
     with cluster.worker(registry.url):
         found = await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 2)
-        (letter,) = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, bool)
+        (dead_letter,) = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, bool)
     assert {one.enrichment: one.reason for one in found} == {"owner": "status 503", "quote": None}
-    assert (letter["reason"], letter["detail"]) == ("enrichment_failed", "owner: status 503")
-    assert (letter["enrichment"], letter["version"], letter["attempts"]) == ("owner", 1, 4)
-    assert letter["response"] == "we are down"
-    assert json.loads(letter["head"])["device_id"] == "d1"
+    assert (dead_letter["reason"], dead_letter["detail"]) == ("enrichment_failed", "owner: status 503")
+    assert (dead_letter["enrichment"], dead_letter["version"], dead_letter["attempts"]) == ("owner", 1, 4)
+    assert dead_letter["response"] == "we are down"
+    assert json.loads(dead_letter["head"])["device_id"] == "d1"
 
 
 async def test_a_record_with_any_key_is_buried_and_stops_no_worker(cluster: Cluster, registry: Registry) -> None:
@@ -106,9 +106,9 @@ async def test_a_record_with_any_key_is_buried_and_stops_no_worker(cluster: Clus
     cluster.publish(snapshot(1, "P1"))
     with cluster.worker(registry.url):
         await asyncio.to_thread(cluster.feedback, lambda found: len(found) == 2)
-        letters = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, lambda found: len(found) == 2)
+        dead_letters = await asyncio.to_thread(cluster.read, cluster.topics.dead_letters, lambda found: len(found) == 2)
         await condition(lambda: cluster.committed() == 3, "all committed")
-    assert {letter["reason"] for letter in letters} == {"undecodable_snapshot"}
+    assert {dead_letter["reason"] for dead_letter in dead_letters} == {"undecodable_snapshot"}
 
 
 @both_protocols

@@ -135,10 +135,14 @@ async def test_a_delivery_that_is_refused_is_a_dead_letter_and_the_next_one_of_t
     assert {*map(AlertEvent.encode, receiving.accepted)} == {
         event.encode() for event in expected(records) if event != refused
     }
-    (letter,) = one.dead_letters()
-    assert (letter.detail, letter.offset) == (f"status 404: opened {refused.id}", 2)
-    assert (letter.topic, letter.enrichment, letter.attempts) == (APP.topics.derived("too_high"), "too_high", 1)
-    assert letter.idempotency_key == refused.idempotency_key
+    (dead_letter,) = one.dead_letters()
+    assert (dead_letter.detail, dead_letter.offset) == (f"status 404: opened {refused.id}", 2)
+    assert (dead_letter.topic, dead_letter.enrichment, dead_letter.attempts) == (
+        APP.topics.derived("too_high"),
+        "too_high",
+        1,
+    )
+    assert dead_letter.idempotency_key == refused.idempotency_key
 
 
 async def test_an_event_that_two_records_have_is_delivered_once_and_rubbish_is_a_dead_letter() -> None:
@@ -148,5 +152,5 @@ async def test_an_event_that_two_records_have_is_delivered_once_and_rubbish_is_a
     async with delivering(one, receiving):
         await until(lambda: one.log.confirmed == {0: 7})
     assert_delivered(receiving, [opened, closed, other])
-    (letter,) = Gated.dead_letters(one)
-    assert (letter.reason, letter.offset) == ("undecodable_snapshot", 1)
+    (dead_letter,) = Gated.dead_letters(one)
+    assert (dead_letter.reason, dead_letter.offset) == ("undecodable_snapshot", 1)

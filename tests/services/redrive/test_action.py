@@ -1,4 +1,4 @@
-"""By which way a letter gets back, and that a slot that is opened loses nothing."""
+"""The action for each dead letter; a reopened slot loses nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LIVE = type(app)(
     tables=(LIMITS,),
     alerts=(Alerts("too_high", LIMITS, above, webhook=WEBHOOK), Alerts("silent", LIMITS, above)),
 )
-"""As the fleet, but no replay: its windows expire. It decodes raw records, and delivers one of its two kinds of alerts."""
+"""As the fleet, but no replay: windows expire. It decodes raw records, and delivers one of its two kinds of alerts."""
 ACTIONS = {
     Reason.EMPTY: RedriveAction.NOT_REDRIVABLE,
     Reason.OVERSIZED: RedriveAction.SENT_AGAIN,
@@ -79,8 +79,8 @@ def found(reason: Reason = Reason.ENRICHMENT_FAILED, **facts: object) -> StoredD
 
 @pytest.mark.parametrize("reason", Reason)
 def test_each_reason_has_one_action(reason: Reason) -> None:
-    letter = found(reason, topic=TOPICS.get(reason, "events"))
-    assert action_for(LIVE, letter, LATER) is ACTIONS[reason]
+    dead_letter = found(reason, topic=TOPICS.get(reason, "events"))
+    assert action_for(LIVE, dead_letter, LATER) is ACTIONS[reason]
 
 
 @given(
@@ -100,7 +100,7 @@ def test_only_a_failed_delivery_of_alerts_with_a_webhook_is_delivered(
 
 
 @pytest.mark.parametrize(
-    ("letter", "expected"),
+    ("dead_letter", "expected"),
     [
         (found(Reason.MALFORMED, topic="events"), RedriveAction.SENT_AGAIN),
         (found(Reason.INVALID_FIELD, topic="feedback"), RedriveAction.SENT_AGAIN),
@@ -126,8 +126,8 @@ def test_only_a_failed_delivery_of_alerts_with_a_webhook_is_delivered(
         (StoredDeadLetter(None, b"d1", START), RedriveAction.UNREADABLE),
     ],
 )
-def test_the_way_of_each_kind(letter: StoredDeadLetter, expected: RedriveAction) -> None:
-    assert action_for(LIVE, letter, LATER) is expected
+def test_the_action_of_each_kind(dead_letter: StoredDeadLetter, expected: RedriveAction) -> None:
+    assert action_for(LIVE, dead_letter, LATER) is expected
 
 
 def test_nothing_is_redriven_for_an_expired_window_except_in_a_replay() -> None:
@@ -139,7 +139,7 @@ def test_nothing_is_redriven_for_an_expired_window_except_in_a_replay() -> None:
 
 
 @pytest.mark.parametrize(
-    "letter",
+    "dead_letter",
     [
         StoredDeadLetter(None, b"d1", LATER),
         replace(found(), key=None),
@@ -148,9 +148,9 @@ def test_nothing_is_redriven_for_an_expired_window_except_in_a_replay() -> None:
         found(version=None),
     ],
 )
-def test_a_dead_letter_that_names_no_request_reopens_nothing(letter: StoredDeadLetter) -> None:
+def test_a_dead_letter_that_names_no_request_reopens_nothing(dead_letter: StoredDeadLetter) -> None:
     with pytest.raises(ValueError, match="does not name a request"):
-        reopening(letter, LATER)
+        reopening(dead_letter, LATER)
 
 
 def test_dead_letters_are_chosen_by_reason_enrichment_and_time() -> None:
@@ -179,7 +179,7 @@ STATUSES = st.sampled_from(["result", "absence", "failure"])
 def test_an_opening_undoes_the_failure_it_is_for_and_nothing_else(
     others: list[tuple[int, Any, str]], times: int
 ) -> None:
-    """Whatever else was answered, and however often the letter is brought back."""
+    """Whatever else was answered, and however often the dead letter is redriven."""
     fold, failure = Fold(app), answer(3, "failure", "f")
     deltas = [failure, *(answer(*one) for one in others)]
     for number, one in enumerate(deltas):

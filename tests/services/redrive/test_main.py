@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
 
 WHOLE = json.dumps({"device_id": "d1", "event_id": "e1", "much": "x" * 5000}).encode()
-"""Longer than the head that a letter shows."""
+"""Longer than the head in a dead letter."""
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def cluster(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, monkeypa
 
 
 class Refused:
-    """Events that the job refused, with its letters."""
+    """Events that the job refused, with its dead letters."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -61,8 +61,8 @@ class Refused:
 
     def dead_letter(self, topic: str, partition: int, offset: int) -> None:
         facts = {"topic": topic, "partition": partition, "offset": offset, "timestamp": START, "head": "x"}
-        letter = DeadLetter.model_validate(facts | {"reason": "malformed", "detail": "no number"})
-        self._producer.produce(self._cluster.topics.dead_letters, letter.encode(), "d1")
+        dead_letter = DeadLetter.model_validate(facts | {"reason": "malformed", "detail": "no number"})
+        self._producer.produce(self._cluster.topics.dead_letters, dead_letter.encode(), "d1")
         assert self._producer.flush(DEADLINE_S) == 0
 
 

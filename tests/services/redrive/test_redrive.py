@@ -74,11 +74,11 @@ class Loop:
     def pace(self) -> None:
         self.paced += 1
 
-    def back(self, *letters: StoredDeadLetter) -> dict[RedriveAction, int]:
+    def back(self, *dead_letters: StoredDeadLetter) -> dict[RedriveAction, int]:
         """How many went which way."""
         note = self.progress.append
         redrive = Redrive(LIVE, self, self, self, lambda: LATER, self.pace, lambda counts: note(counts.total()))
-        return dict(redrive.run(letters))
+        return dict(redrive.run(dead_letters))
 
 
 def refused(offset: int) -> StoredDeadLetter:
@@ -148,8 +148,8 @@ def test_a_failed_delivery_is_made_again_for_its_event_only() -> None:
     both = record.model_copy(update={"alerts": (*record.alerts, other), "changed": (*record.changed, "other")})
     loop, (_, event) = Loop(stored(both, 9)), events("too_high", both)
     key = event.idempotency_key
-    letter = found(Reason.DELIVERY_FAILED, offset=9, idempotency_key=key)
-    assert loop.back(letter) == {RedriveAction.DELIVERED_AGAIN: 1}
+    dead_letter = found(Reason.DELIVERY_FAILED, offset=9, idempotency_key=key)
+    assert loop.back(dead_letter) == {RedriveAction.DELIVERED_AGAIN: 1}
     assert (loop.calls, loop.written) == ([key], [])
 
 
@@ -187,14 +187,14 @@ def test_a_killed_redrive_that_is_started_again_delivers_each_event_in_order_and
     failed: list[int], repeated: int, killed_after: int
 ) -> None:
     """A worker that was killed has written some dead letters twice."""
-    letters, loop = [*map(undelivered, failed), *map(undelivered, failed[:repeated])], alerted()
+    dead_letters, loop = [*map(undelivered, failed), *map(undelivered, failed[:repeated])], alerted()
     loop.calls_left = killed_after
     if killed_after < len(failed):
         with pytest.raises(KeyboardInterrupt):
-            loop.back(*letters)
+            loop.back(*dead_letters)
     else:
-        loop.back(*letters)
+        loop.back(*dead_letters)
     first, loop.calls, loop.calls_left, loop.paced = loop.calls, [], len(failed), 0
-    assert loop.back(*letters).get(RedriveAction.DELIVERED_AGAIN, 0) == len(failed)
+    assert loop.back(*dead_letters).get(RedriveAction.DELIVERED_AGAIN, 0) == len(failed)
     assert first == [KEYS[number] for number in failed][:killed_after]
     assert loop.calls == [KEYS[number] for number in failed], "the order of an alert is that of its dead letters"
