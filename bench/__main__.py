@@ -54,8 +54,8 @@ def parser() -> argparse.ArgumentParser:
 def plan(arguments: argparse.Namespace) -> Plan:
     """The sizes: those of a full or a quick benchmark, as far as the command line gives no others."""
     sizes = (QUICK if arguments.quick else FULL).sized(arguments.events, arguments.seconds)
-    said = {name: getattr(arguments, name) for name in ("runs", "batch_s") if getattr(arguments, name)}
-    return dataclasses.replace(sizes.only(arguments.measures) if arguments.measures else sizes, **said)
+    options = {name: getattr(arguments, name) for name in ("runs", "batch_s") if getattr(arguments, name)}
+    return dataclasses.replace(sizes.only(arguments.measures) if arguments.measures else sizes, **options)
 
 
 def chosen(arguments: argparse.Namespace) -> tuple[Job, ...]:

@@ -64,6 +64,6 @@ class NoResultsError(BenchError):
         self.path = path
 
 
-def last_line(said: str, otherwise: str = "it said nothing") -> str:
+def last_line(output: str, otherwise: str = "it said nothing") -> str:
     """The end of a program's output, where most programs report why they end."""
-    return next(iter(said.strip().splitlines()[-1:]), otherwise)
+    return next(iter(output.strip().splitlines()[-1:]), otherwise)

@@ -19,8 +19,8 @@ CLOSE_S = 60.0
 class LoadFailedError(RunFailedError):
     """A load generator did not run, or its requests were not answered."""
 
-    def __init__(self, program: str, said: str) -> None:
-        super().__init__(f"{program}: {said}")
+    def __init__(self, program: str, output: str) -> None:
+        super().__init__(f"{program}: {output}")
 
 
 @dataclass(frozen=True)

@@ -51,11 +51,11 @@ class Watchers:
 
     def arrivals(self) -> dict[int, list[float]]:
         """Stop, and return when each subscriber received each version, by time.monotonic. Raises LoadFailedError."""
-        said, why = self._process.communicate(timeout=CLOSE_S)
+        output, why = self._process.communicate(timeout=CLOSE_S)
         if self._process.returncode:
             raise LoadFailedError("watchers", last_line(why.decode()))
         found: defaultdict[int, list[float]] = defaultdict(list)
-        for version, at in (line.split() for line in (self._rest + said).splitlines()):
+        for version, at in (line.split() for line in (self._rest + output).splitlines()):
             if version != b"complete":
                 found[int(version)].append(int(at) / 1e9)
         return dict(found)
@@ -64,9 +64,9 @@ class Watchers:
         assert self._process.stdout  # noqa: S101  # it is a pipe
         if not select.select([self._process.stdout], [], [], within_s)[0]:
             return
-        said = self._process.stdout.read(64 * 1024)
-        if not said:
+        output = self._process.stdout.read(64 * 1024)
+        if not output:
             self.arrivals()  # raises the reason of its end
             raise LoadFailedError("watchers", "it ended")
-        *lines, self._rest = (self._rest + said).split(b"\n")
+        *lines, self._rest = (self._rest + output).split(b"\n")
         self._complete = max(self._complete, *(int(line.split()[1]) for line in lines), 0)

@@ -138,7 +138,7 @@ def enrichment(
 
 def _need(of: str, name: str, hint: Any) -> Need:
     annotation, optional = without_none(hint)
-    near = next((said for said in constraints(hint) if isinstance(said, Quantize)), None)
+    near = next((constraint for constraint in constraints(hint) if isinstance(constraint, Quantize)), None)
     if near and not near.fits(annotation):
         write = "Write a number for a float, a whole number for an int, a timedelta for a datetime"
         raise DeclarationError(f"{of}({name})", f"cannot be rounded by Quantize({near.step!r})", write)

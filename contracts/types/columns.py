@@ -44,8 +44,8 @@ def without_none(annotation: Any) -> tuple[Any, bool]:
 
 def constraints(annotation: Any) -> Iterator[Any]:
     """The metadata of `Annotated` for a type, also inside its `| None`."""
-    inner, *said = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
-    yield from (each for one in said for each in ungrouped(one))
+    inner, *metadata = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    yield from (each for one in metadata for each in ungrouped(one))
     if inner is not annotation:
         yield from constraints(inner)
     elif get_origin(inner) in (Union, types.UnionType):

@@ -115,12 +115,12 @@ class AlertWorker:
             self._change(self._tables.follow())
         self.prepare()
         is_busy, dead_letters = self._alerting.is_busy, self._tables.dead_letters(self._partitions)
-        said = self._alerting.work()
-        self._evaluated = sum(one.topic in self._topics for one in said)
-        done = kafka.write([*said, *dead_letters]) if said or dead_letters or is_busy else True
+        outputs = self._alerting.work()
+        self._evaluated = sum(one.topic in self._topics for one in outputs)
+        done = kafka.write([*outputs, *dead_letters]) if outputs or dead_letters or is_busy else True
         if done:
             self._tables.reported(self._partitions)
-            self._count(metrics.WRITTEN, len(said) - self._evaluated)
+            self._count(metrics.WRITTEN, len(outputs) - self._evaluated)
         self.settled(done=done)
 
     def _change(self, changes: Iterable[RowChange]) -> None:

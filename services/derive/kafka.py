@@ -64,7 +64,7 @@ class Kafka(Protocol):
         """Return the next snapshots; none after a timeout. Raises KafkaFailedError."""
         ...
 
-    def settle(self, records: Sequence[Record], said: Sequence[OutputRecord]) -> bool:
+    def settle(self, records: Sequence[Record], outputs: Sequence[OutputRecord]) -> bool:
         """Write the derived records of these, wait until all in-sync replicas have them, and commit.
 
         Return False if they could not be written: `read` returns them again, unless another worker has them.
@@ -72,7 +72,7 @@ class Kafka(Protocol):
         """
         ...
 
-    def write(self, said: Sequence[OutputRecord]) -> bool:
+    def write(self, outputs: Sequence[OutputRecord]) -> bool:
         """Write records that follow from settled snapshots, after the offsets of these are committed.
 
         Return False if they could not be written. Raises KafkaFailedError.
@@ -157,7 +157,7 @@ class RealKafka:
         records, self._unsettled = self._unsettled, []
         return records
 
-    def settle(self, records: Sequence[Record], said: Sequence[OutputRecord]) -> bool:
+    def settle(self, records: Sequence[Record], outputs: Sequence[OutputRecord]) -> bool:
         """See `Kafka.settle`. It does not poll meanwhile: after max.poll.interval.ms it loses its partitions."""
         if not records:
             self._is_behind = self._is_behind and not self._commit(self._next_offsets)
@@ -166,7 +166,7 @@ class RealKafka:
         late = self._was_unsettled or self._clock() - self._read_at > FRESH_S
         if late and not self._commit(first):
             return self._read_again(records)
-        if not self._written(said):
+        if not self._written(outputs):
             return self._read_again(records) if self._unsent else False
         next_offsets = {one.partition: one.offset + 1 for one in records}
         self._next_offsets |= next_offsets
@@ -176,19 +176,19 @@ class RealKafka:
         self._was_unsettled = False
         return True
 
-    def write(self, said: Sequence[OutputRecord]) -> bool:
+    def write(self, outputs: Sequence[OutputRecord]) -> bool:
         """See `Kafka.write`."""
         now = self._clock()
         if self._committed_at is None or now - self._committed_at > FRESH_S:
             if not self._commit(self._next_offsets):
                 return False
             self._committed_at, self._is_behind = now, False
-        return self._written(said)
+        return self._written(outputs)
 
-    def _written(self, said: Sequence[OutputRecord]) -> bool:
+    def _written(self, outputs: Sequence[OutputRecord]) -> bool:
         """Return whether all in-sync replicas have these records; False also if the worker stops."""
         self._unsent = False
-        for one in said:
+        for one in outputs:
             self._produce(one)
         while self._producer.flush(FLUSH_S):
             self._check()

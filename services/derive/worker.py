@@ -85,15 +85,15 @@ class DeriveWorker:
 
     def _derived(self, record: Record, snapshot: Snapshot) -> Sequence[OutputRecord]:
         try:
-            said = (
+            outputs = (
                 *derived(self._application, self._declared, snapshot, self._partitions, {}),
                 *(() if self._alerts is None else self._alerts.derived(record, snapshot)),
             )
         except Exception as error:  # noqa: BLE001 (whatever the application's function raises)
             return (self._failed(snapshot.device_id, record, error),)
         self._failures = 0
-        self._count(metrics.WRITTEN, len(said))
-        return said
+        self._count(metrics.WRITTEN, len(outputs))
+        return outputs
 
     def _failed(self, device_id: str, record: Record, error: Exception) -> OutputRecord:
         self._failures += 1

@@ -25,7 +25,7 @@ class Layout:
 
     columns: list[list[str]]
     middle: dict[str, float]
-    ways: dict[Line, list[str]]
+    paths: dict[Line, list[str]]
 
 
 def layout(column_of: Mapping[str, int], height_of: Mapping[str, float], lines: Sequence[Line]) -> Layout:
@@ -33,15 +33,15 @@ def layout(column_of: Mapping[str, int], height_of: Mapping[str, float], lines: 
     columns: list[list[str]] = [[] for _ in range(max(column_of.values(), default=-1) + 1)]
     for name, column in column_of.items():
         columns[column].append(name)
-    ways = {line: _way(line, column_of, columns) for line in lines}
-    before, after = _links(ways)
+    paths = {line: _way(line, column_of, columns) for line in lines}
+    before, after = _links(paths)
     heights = {name: height_of.get(name, 0.0) for column in columns for name in column}
     for _ in range(SWEEPS):
         _sort(columns[1:], columns, before)
         _sort(columns[-2::-1], columns, after)
     _sort(columns[1:], columns, before)
     middle = _settle(columns, heights, before, after)
-    return Layout(columns, _stack(_parts(middle, after), middle, heights), ways)
+    return Layout(columns, _stack(_parts(middle, after), middle, heights), paths)
 
 
 def _way(line: Line, column_of: Mapping[str, int], columns: list[list[str]]) -> list[str]:
@@ -53,11 +53,11 @@ def _way(line: Line, column_of: Mapping[str, int], columns: list[list[str]]) -> 
     return [begin, *between, end]
 
 
-def _links(ways: Mapping[Line, list[str]]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def _links(paths: Mapping[Line, list[str]]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     before: dict[str, list[str]] = {}
     after: dict[str, list[str]] = {}
-    for way in ways.values():
-        for left, right in pairwise(way):
+    for path in paths.values():
+        for left, right in pairwise(path):
             before.setdefault(right, []).append(left)
             after.setdefault(left, []).append(right)
     return before, after
@@ -122,13 +122,15 @@ def _spread(column: list[str], wanted: Mapping[str, float], heights: Mapping[str
     return {name: (down[name] + up[name]) / 2 for name in column}
 
 
-def _pushed(column: list[str], wanted: Mapping[str, float], heights: Mapping[str, float], way: int) -> dict[str, float]:
+def _pushed(
+    column: list[str], wanted: Mapping[str, float], heights: Mapping[str, float], direction: int
+) -> dict[str, float]:
     found: dict[str, float] = {}
     for last, name in zip([None, *column], column, strict=False):
-        least = wanted[name] * way
+        least = wanted[name] * direction
         if last is not None:
-            least = max(least, found[last] * way + (heights[last] + heights[name]) / 2 + GAP)
-        found[name] = least * way
+            least = max(least, found[last] * direction + (heights[last] + heights[name]) / 2 + GAP)
+        found[name] = least * direction
     return found
 
 

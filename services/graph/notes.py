@@ -17,11 +17,11 @@ UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1), ("ms", 0.001))
 
 def notes(one: Enrichment) -> list[str]:
     """Return the declarations of an enrichment other than its dependencies, a line each."""
-    said = [f"when {condition(one.when)}"] if one.when else []
-    said += [f"{name} rounded to {_step(near.step)}" for name, near in one.rounding.items()]
-    said += [f"up to {one.rounds} rounds"] if one.rounds else []
-    said += [f"stale after {duration(one.stale_after)}"] if one.stale_after else []
-    return said + ([f"at most every {duration(one.at_most_every)}"] if one.at_most_every else [])
+    found = [f"when {condition(one.when)}"] if one.when else []
+    found += [f"{name} rounded to {_step(near.step)}" for name, near in one.rounding.items()]
+    found += [f"up to {one.rounds} rounds"] if one.rounds else []
+    found += [f"stale after {duration(one.stale_after)}"] if one.stale_after else []
+    return found + ([f"at most every {duration(one.at_most_every)}"] if one.at_most_every else [])
 
 
 def policies(application: Application) -> dict[str, str]:

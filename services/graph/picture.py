@@ -40,7 +40,7 @@ def picture(application: Application) -> str:
     lefts, width = _lefts(application, found)
     top = {name: y + HEAD + MARGIN for name, y in found.middle.items()}
     by_name = application.by_name
-    drawn = [_line(line, found, application, lefts, top) for line in found.ways]
+    drawn = [_line(line, found, application, lefts, top) for line in found.paths]
     for column, names in enumerate(found.columns):
         for name in (name for name in names if "→" not in name):
             one, left = by_name.get(name), lefts[column]
@@ -89,7 +89,7 @@ def _line(line: Line, found: Layout, application: Application, lefts: list[float
     rights = [left + _widest(names, by_name) for left, names in zip(lefts, found.columns, strict=True)]
     path = f"M{rights[column_of[begin]]:.1f},{top[begin]:.1f}"
     x, y = rights[column_of[begin]], top[begin]
-    for place in found.ways[line][1:]:
+    for place in found.paths[line][1:]:
         left, right = lefts[column_of[place]], rights[column_of[place]]
         half = (x + left) / 2
         path += f" C{half:.1f},{y:.1f} {half:.1f},{top[place]:.1f} {left:.1f},{top[place]:.1f}"

@@ -208,8 +208,8 @@ def test_the_build_receives_only_the_files_of_the_dockerfile() -> None:
 
 
 def test_the_console_watches_every_component(services: dict[str, Service]) -> None:
-    environment = services["query"]["environment"]
+    variables = services["query"]["environment"]
     assert all(
-        unmonitored(one, json.loads(environment["STATELOOP_SCRAPE_TARGETS"])) == ()
-        for one in load_suite(environment["STATELOOP_APPLICATION"]).applications
+        unmonitored(one, json.loads(variables["STATELOOP_SCRAPE_TARGETS"])) == ()
+        for one in load_suite(variables["STATELOOP_APPLICATION"]).applications
     )

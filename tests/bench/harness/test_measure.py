@@ -100,7 +100,7 @@ def test_a_late_wrong_snapshot_fails_the_latency_too(site: Site) -> None:
 
 def test_the_length_of_batches_is_the_jobs_own_unless_one_is_requested(site: Site) -> None:
     batched = Job("batched", ("sh", "-c", "echo batch $A_BATCH"), batch={"A_BATCH": "PT{batch_s}S"})
-    for plan, said in ((PLAN, "batch\n"), (dataclasses.replace(PLAN, batch_s=15), "batch PT15S\n")):
+    for plan, output in ((PLAN, "batch\n"), (dataclasses.replace(PLAN, batch_s=15), "batch PT15S\n")):
         with RunningJob(batched, plan, site, "batched") as running:
             wait_until(running.group.ended, "it has ended", 10)
-        assert running.log.read_text() == said
+        assert running.log.read_text() == output

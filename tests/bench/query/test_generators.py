@@ -36,17 +36,17 @@ REDIS = """\
     ],
 )
 def test_wrk_is_understood(late: str, took: str, load: Load) -> None:
-    said = parse_wrk(WRK.format(late=late, took=took))
-    assert said.requests == load.requests
-    assert said.seconds == pytest.approx(load.seconds)
-    assert said.p99_ms == pytest.approx(load.p99_ms)
+    parsed = parse_wrk(WRK.format(late=late, took=took))
+    assert parsed.requests == load.requests
+    assert parsed.seconds == pytest.approx(load.seconds)
+    assert parsed.p99_ms == pytest.approx(load.p99_ms)
 
 
 def test_very_slow_requests_are_counted() -> None:
-    said = parse_wrk(
+    parsed = parse_wrk(
         WRK.format(late="1.00ms", took="20.00s") + "  Socket errors: connect 0, read 0, write 0, timeout 22\n"
     )
-    assert said.over_2s == 22
+    assert parsed.over_2s == 22
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_an_output_without_figures_is_a_failure() -> None:
 
 
 def test_redis_benchmark_is_understood() -> None:
-    said = parse_redis(REDIS, 41_969)
-    assert said.rate == pytest.approx(41_969)
-    assert said.p99_ms == 5.1
+    parsed = parse_redis(REDIS, 41_969)
+    assert parsed.rate == pytest.approx(41_969)
+    assert parsed.p99_ms == 5.1
     long = REDIS.replace("GET k__rand_int__", "MGET " + "k__rand_int__ " * 100)
     assert parse_redis(long, 10).p99_ms == 5.1

@@ -52,10 +52,10 @@ def test_valid_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(Oven) == Oven(name="big")
 
 
-@pytest.mark.parametrize(("said", "seconds"), [("90", 90), ("0.5", 0.5), ("PT1M30S", 90)])
-def test_a_duration_is_seconds_or_iso(monkeypatch: pytest.MonkeyPatch, said: str, seconds: float) -> None:
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("0.5", 0.5), ("PT1M30S", 90)])
+def test_a_duration_is_seconds_or_iso(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float) -> None:
     monkeypatch.setenv("BAKERY_NAME", "big")
-    monkeypatch.setenv("BAKERY_BAKES", said)
+    monkeypatch.setenv("BAKERY_BAKES", text)
     assert read(Oven).bakes == timedelta(seconds=seconds)
 
 

@@ -84,12 +84,12 @@ def test_any_other_failure_keeps_ivys_last_word(output: str) -> None:
 
 @pytest.mark.usefixtures("fake_java")
 def test_jars_are_resolved_once(settings: JarsSettings) -> None:
-    said: list[str] = []
+    lines: list[str] = []
     (settings.jars / ".new-abandoned").mkdir(parents=True)
-    assert jars.resolve(settings, said.append)
-    assert said == ["found kafka_2.13 4.1.0"]
+    assert jars.resolve(settings, lines.append)
+    assert lines == ["found kafka_2.13 4.1.0"]
     assert jars.up_to_date(settings.jars)
-    assert not jars.resolve(settings, said.append)
+    assert not jars.resolve(settings, lines.append)
     assert (settings.jars / "spark" / "a-1.jar").exists()
     assert not list(settings.jars.glob(".new-*"))
 

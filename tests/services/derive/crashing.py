@@ -72,9 +72,9 @@ class Broker:
         self.committed = max(self.committed, offset)
         return True
 
-    def write(self, said: Sequence[OutputRecord]) -> bool:
+    def write(self, outputs: Sequence[OutputRecord]) -> bool:
         """Write all of these; or some, before the worker is killed, or has to take them for unsent."""
-        for one in said:
+        for one in outputs:
             fate = self.fate()
             if fate == "kill":
                 raise KilledError
@@ -120,16 +120,16 @@ class Member:
         self.idle_reads = 0 if found or self.alerts.is_busy else self.idle_reads + 1
         return found
 
-    def settle(self, records: Sequence[Record], said: Sequence[OutputRecord]) -> bool:
-        if not self.broker.write(said):
+    def settle(self, records: Sequence[Record], outputs: Sequence[OutputRecord]) -> bool:
+        if not self.broker.write(outputs):
             return False
         if records:
             self.position = self.end = records[-1].offset + 1
             self.broker.commit(self.end)
         return True
 
-    def write(self, said: Sequence[OutputRecord]) -> bool:
-        return self.broker.commit(self.end) and self.broker.write(said)
+    def write(self, outputs: Sequence[OutputRecord]) -> bool:
+        return self.broker.commit(self.end) and self.broker.write(outputs)
 
 
 class Reader:

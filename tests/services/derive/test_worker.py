@@ -57,17 +57,17 @@ class InMemory:
         self.stopping = not self.batches
         return self.batches.popleft() if self.batches else ()
 
-    def settle(self, records: Sequence[Record], said: Sequence[OutputRecord]) -> bool:
+    def settle(self, records: Sequence[Record], outputs: Sequence[OutputRecord]) -> bool:
         if self.undone:
             self.undone -= 1
             self.batches.appendleft(records)
             return False
-        self.written.extend(said)
+        self.written.extend(outputs)
         self.committed.extend(record.offset for record in records)
         return True
 
-    def write(self, said: Sequence[OutputRecord]) -> bool:
-        raise AssertionError(f"only alerts are written so: {said}")
+    def write(self, outputs: Sequence[OutputRecord]) -> bool:
+        raise AssertionError(f"only alerts are written so: {outputs}")
 
     def count(self, metric: Metric, by: int) -> None:
         self.counts[metric.name] += by

@@ -86,8 +86,8 @@ def test_inputs_that_come_back_are_requested_again_after_the_answer_was_supersed
     one.finish(first)
     one.finish(second)
     assert owners(one, snapshot(3, "P1")) == [], "the state does not show that P2's answer won"
-    slot = answer(2, fingerprint(OWNER, {"plate": "P2"}), {"name": "x"})
-    assert [pending.request.version for pending in owners(one, snapshot(4, "P1", owner=slot))] == [4]
+    published = answer(2, fingerprint(OWNER, {"plate": "P2"}), {"name": "x"})
+    assert [pending.request.version for pending in owners(one, snapshot(4, "P1", owner=published))] == [4]
 
 
 def test_an_answer_that_wins_over_every_other_is_not_requested_again() -> None:

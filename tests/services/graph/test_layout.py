@@ -31,16 +31,16 @@ def test_no_place_lies_on_another_and_every_line_goes_from_column_to_column(
         for above, below in pairwise(sorted(names, key=found.middle.__getitem__)):
             room = (heights.get(above, 0) + heights.get(below, 0)) / 2 + GAP
             assert found.middle[below] - found.middle[above] >= room - 1e-6
-    for line, way in found.ways.items():
-        assert (way[0], way[-1]) == line
-        assert [where[place] for place in way] == list(range(column_of[line[0]], column_of[line[1]] + 1))
+    for line, path in found.paths.items():
+        assert (path[0], path[-1]) == line
+        assert [where[place] for place in path] == list(range(column_of[line[0]], column_of[line[1]] + 1))
 
 
 def crossings(found: Layout, left: int) -> int:
     segments = [
         (found.middle[one], found.middle[other])
-        for way in found.ways.values()
-        for one, other in pairwise(way)
+        for path in found.paths.values()
+        for one, other in pairwise(path)
         if one in found.columns[left]
     ]
     return sum((a - c) * (b - d) < 0 for i, (a, b) in enumerate(segments) for c, d in segments[i + 1 :])

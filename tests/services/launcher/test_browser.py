@@ -45,8 +45,8 @@ def _desktop(folder: Path, *browsers: str) -> Mapping[str, str]:
     """One with these browsers, each of which notes the page, its input and its output, and waits for a key."""
     for name in browsers:
         output = f"{folder}/{name}.output"
-        ways = "/bin/readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2"
-        script = f"#!/bin/sh\n(echo $1; {ways}) > {output}.new\n/bin/mv {output}.new {output}\nread -r\n"
+        descriptors = "/bin/readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2"
+        script = f"#!/bin/sh\n(echo $1; {descriptors}) > {output}.new\n/bin/mv {output}.new {output}\nread -r\n"
         (folder / name).write_text(script, encoding="utf-8")
         (folder / name).chmod(0o755)
     return {"PATH": str(folder), "DISPLAY": ":0", "TERM": "xterm", "BROWSER": ""}

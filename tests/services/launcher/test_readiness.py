@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class FakeProcess:
-    said: str = ""
+    printed: str = ""
     code: int | None = None
 
     def output(self) -> str:
-        return self.said
+        return self.printed
 
     def exit_code(self) -> int | None:
         return self.code
@@ -55,15 +55,15 @@ def test_the_state_and_the_output_of_a_process() -> None:
     assert Finished().is_ready(FakeProcess(code=0))
     assert not Finished().is_ready(FakeProcess())
     assert not Finished().is_ready(FakeProcess(code=1))
-    assert OutputHas("started").is_ready(FakeProcess(said="it started\n"))
+    assert OutputHas("started").is_ready(FakeProcess(printed="it started\n"))
     assert not OutputHas("started").is_ready(FakeProcess())
 
 
 def test_all_conditions_are_needed() -> None:
     both = All((OutputHas("a"), OutputHas("b")))
-    assert both.is_ready(FakeProcess(said="ab"))
-    assert not both.is_ready(FakeProcess(said="a"))
-    assert not both.is_ready(FakeProcess(said="b"))
+    assert both.is_ready(FakeProcess(printed="ab"))
+    assert not both.is_ready(FakeProcess(printed="a"))
+    assert not both.is_ready(FakeProcess(printed="b"))
 
 
 def test_an_api_is_ready_when_its_health_check_succeeds(port: int) -> None:

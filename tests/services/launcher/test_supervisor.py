@@ -24,16 +24,16 @@ class FakeProcess:
         self.world = world
         self.name = name
         self.code: int | None = None
-        self.said = ""
+        self.printed = ""
 
     def exit_code(self) -> int | None:
         return self.code
 
     def output(self) -> str:
-        return self.said
+        return self.printed
 
     def last_error(self) -> str:
-        return self.said
+        return self.printed
 
     def stop(self) -> bool:
         self.world.notices.append(f"stop {self.name}")
@@ -94,12 +94,12 @@ class World:
     def at(self, second: float, action: Callable[[], object]) -> None:
         self.plan[second] = action
 
-    def end(self, name: str, code: int, said: str = "") -> None:
+    def end(self, name: str, code: int, printed: str = "") -> None:
         self.processes[name][-1].code = code
-        self.processes[name][-1].said = said
+        self.processes[name][-1].printed = printed
 
-    def write(self, name: str, said: str) -> None:
-        self.processes[name][-1].said = said
+    def write(self, name: str, printed: str) -> None:
+        self.processes[name][-1].printed = printed
 
     def stop(self) -> None:
         self.stopping = True

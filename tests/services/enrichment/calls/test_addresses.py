@@ -76,10 +76,10 @@ def test_a_network_that_is_named_may_be_called_and_no_more() -> None:
 
 
 def test_the_error_has_a_setting_that_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = str(AddressRefusedError("127.0.0.1", "localhost"))
-    assert said.startswith("the address 127.0.0.1 of localhost is not public")
+    message = str(AddressRefusedError("127.0.0.1", "localhost"))
+    assert message.startswith("the address 127.0.0.1 of localhost is not public")
     monkeypatch.setenv("STATELOOP_APPLICATION", "cold.application:app")
-    monkeypatch.setenv("STATELOOP_ALLOWED_NETWORKS", said.partition("='")[2].partition("'")[0])
+    monkeypatch.setenv("STATELOOP_ALLOWED_NETWORKS", message.partition("='")[2].partition("'")[0])
     allowed = read(EnrichmentSettings).allowed_networks
     check("127.0.0.1", allowed)
 

@@ -56,8 +56,8 @@ def test_the_log_has_each_new_reason_once(caplog: pytest.LogCaptureFixture) -> N
             for state in (BreakerState.HALF_OPEN, BreakerState.OPEN):
                 report.note(state, failure)
         report.note(BreakerState.CLOSED)
-    said: list[Any] = [getattr(one, "facts", {}).get("why") for one in caplog.records]
-    assert said == ["refused", "not JSON", "refused", None]
+    logged: list[Any] = [getattr(one, "facts", {}).get("why") for one in caplog.records]
+    assert logged == ["refused", "not JSON", "refused", None]
 
 
 def test_a_long_reason_is_cut() -> None:

@@ -59,20 +59,20 @@ async def transport(
     async with await asyncio.start_server(server, "127.0.0.1", 0) as listening:
         port = listening.sockets[0].getsockname()[1]
         bounds = BOUNDS.__class__(1, largest, 0, BOUNDS.allowed, headers)
-        async with HttpTransport(f"http://127.0.0.1:{port}/base", bounds, clock=time.monotonic) as way:
-            yield way
+        async with HttpTransport(f"http://127.0.0.1:{port}/base", bounds, clock=time.monotonic) as client:
+            yield client
 
 
 async def bodies(server: Server, calls: int) -> list[bytes]:
-    async with transport(server) as way:
-        return [(await way.get("/x", 5.0)).body for _ in range(calls)]
+    async with transport(server) as client:
+        return [(await client.get("/x", 5.0)).body for _ in range(calls)]
 
 
 async def test_a_connection_is_reused_and_requests_are_complete() -> None:
     server = Server([OK, OK])
-    async with transport(server, {"Authorization": "Bearer canary"}) as way:
+    async with transport(server, {"Authorization": "Bearer canary"}) as client:
         for _ in range(2):
-            assert (await way.get("/x?y=%20", 5.0)).body == b"{}"
+            assert (await client.get("/x?y=%20", 5.0)).body == b"{}"
     head, *lines = server.requests[1].decode().split("\r\n")
     assert head == "GET /base/x?y=%20 HTTP/1.1"
     assert lines[0].startswith("Host: 127.0.0.1:")
@@ -92,23 +92,23 @@ async def test_a_path_begins_behind_the_host_however_that_is_written(base: str, 
     async with await asyncio.start_server(server, "127.0.0.1", 0) as listening:
         port = listening.sockets[0].getsockname()[1]
         names = Names(["127.0.0.1"])
-        async with HttpTransport(base.format(port=port), BOUNDS, clock=time.monotonic, resolver=names) as way:
-            await way.get("/x", 5.0)
+        async with HttpTransport(base.format(port=port), BOUNDS, clock=time.monotonic, resolver=names) as client:
+            await client.get("/x", 5.0)
     line, sent, *_ = server.requests[0].split(b"\r\n")
     assert (line, sent) == (b"GET " + path + b"/x HTTP/1.1", b"Host: " + host.replace(b"{port}", b"%d" % port))
 
 
 async def test_characters_of_a_declared_path_are_encoded() -> None:
     server = Server([OK])
-    async with transport(server) as way:
-        await way.get("/stra\u00dfe/a%2Fb?c=d", 5.0)
+    async with transport(server) as client:
+        await client.get("/stra\u00dfe/a%2Fb?c=d", 5.0)
     assert server.requests[0].startswith(b"GET /base/stra%C3%9Fe/a%2Fb?c=d HTTP/1.1")
 
 
 async def test_a_header_of_the_user_takes_the_place_of_ours() -> None:
     server = Server([OK])
-    async with transport(server, {"accept": "text/json"}) as way:
-        await way.get("/x", 5.0)
+    async with transport(server, {"accept": "text/json"}) as client:
+        await client.get("/x", 5.0)
     assert server.requests[0].lower().count(b"\r\naccept: ") == 1
     assert b"\r\naccept: text/json" in server.requests[0]
 
@@ -137,25 +137,25 @@ async def test_an_address_that_is_silent_does_not_hold_up_the_next() -> None:
         with silent("127.0.0.2", port):
             here.close()
             names = Names(["127.0.0.1", "127.0.0.2"])  # a pool begins with the second
-            async with await asyncio.start_server(Server([OK]), "127.0.0.1", port), at(names, port) as way:
-                assert (await way.get("/x", 60.0)).body == b"{}"
+            async with await asyncio.start_server(Server([OK]), "127.0.0.1", port), at(names, port) as client:
+                assert (await client.get("/x", 60.0)).body == b"{}"
 
 
 async def test_there_is_no_more_time_for_a_connection_than_for_its_call() -> None:
     with silent("127.0.0.1", 0) as port:
-        async with at(Names(["127.0.0.1"]), port) as way, asyncio.timeout(30):
+        async with at(Names(["127.0.0.1"]), port) as client, asyncio.timeout(30):
             with pytest.raises(RetryableCallError, match=r"no answer within 0.2 s"):
-                await way.get("/x", 0.2)
+                await client.get("/x", 0.2)
 
 
 async def test_nor_for_its_turn() -> None:
     server = Server([b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"])
-    async with transport(server) as way, asyncio.TaskGroup() as tasks, asyncio.timeout(30):
-        slow = tasks.create_task(way.get("/slow", 60.0))
+    async with transport(server) as client, asyncio.TaskGroup() as tasks, asyncio.timeout(30):
+        slow = tasks.create_task(client.get("/slow", 60.0))
         while not server.requests:  # noqa: ASYNC110
             await asyncio.sleep(0)
         with pytest.raises(RetryableCallError, match=r"no answer within 0.2 s"):
-            await way.get("/x", 0.2)
+            await client.get("/x", 0.2)
         slow.cancel()
 
 
@@ -167,10 +167,10 @@ async def test_the_addresses_of_a_name_take_turns() -> None:
         port = listening.sockets[0].getsockname()[1]
         async with (
             await asyncio.start_server(second, "127.0.0.2", port),
-            at(Names(["127.0.0.1", "127.0.0.2"]), port) as way,
+            at(Names(["127.0.0.1", "127.0.0.2"]), port) as client,
         ):
             for _ in range(4):
-                await way.get("/x", 5.0)
+                await client.get("/x", 5.0)
     assert (len(first.requests), len(second.requests)) == (2, 2)
 
 
@@ -188,9 +188,9 @@ async def test_one_that_is_to_end_is_not_used_again() -> None:
 @pytest.mark.parametrize("repeated", [b'"Bearer can/ary"', b'{"invalid":"can/ary"}', rb'"can\/ary"'])
 async def test_an_answer_that_repeats_a_secret_is_not_given(repeated: bytes) -> None:
     echo = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(repeated) + repeated
-    async with transport(Server([echo]), {"Authorization": "Bearer can/ary"}) as way:
+    async with transport(Server([echo]), {"Authorization": "Bearer can/ary"}) as client:
         with pytest.raises(PermanentCallError, match="repeats a secret"):
-            await way.get("/x", 5.0)
+            await client.get("/x", 5.0)
 
 
 async def test_a_new_connection_that_closes_is_a_failure() -> None:
@@ -206,8 +206,8 @@ async def test_chunks_are_put_together() -> None:
 async def test_a_body_may_be_longer_than_headers() -> None:
     chunk = b" " * 50_000
     answer = CHUNKED + (b"%x\r\n%b\r\n" % (len(chunk), chunk)) * 20 + b"0\r\n\r\n"
-    async with transport(Server([answer]), largest=1_000_000) as way:
-        assert len((await way.get("/x", 5.0)).body) == 1_000_000
+    async with transport(Server([answer]), largest=1_000_000) as client:
+        assert len((await client.get("/x", 5.0)).body) == 1_000_000
 
 
 async def test_a_response_without_a_length_closes_with_its_connection() -> None:
@@ -228,8 +228,8 @@ async def test_a_compressed_body_is_read(packed: bytes, encoding: bytes) -> None
 
 async def test_trailers_are_no_headers() -> None:
     head = CHUNKED.replace(END, b"\r\nRetry-After: 1" + END)
-    async with transport(Server([head + b"2\r\n{}\r\n0\r\nRetry-After: 9" + END])) as way:
-        assert (await way.get("/x", 5.0)).retry_after == "1"
+    async with transport(Server([head + b"2\r\n{}\r\n0\r\nRetry-After: 9" + END])) as client:
+        assert (await client.get("/x", 5.0)).retry_after == "1"
 
 
 @pytest.mark.parametrize(
@@ -257,16 +257,16 @@ async def test_trailers_are_no_headers() -> None:
     ],
 )
 async def test_an_invalid_response_is_an_error(answer: bytes, error: type[Exception], why: str) -> None:
-    async with transport(Server([answer], [OK])) as way:
+    async with transport(Server([answer], [OK])) as client:
         with pytest.raises(error, match=why):
-            await way.get("/x", 5.0)
-        assert (await way.get("/x", 5.0)).body == b"{}"
+            await client.get("/x", 5.0)
+        assert (await client.get("/x", 5.0)).body == b"{}"
 
 
 async def test_a_call_that_is_given_up_takes_its_connection_with_it() -> None:
     server = Server([b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"], [OK])
-    async with transport(server) as way:
+    async with transport(server) as client:
         with pytest.raises(RetryableCallError, match=r"no answer within 0.2 s"):
-            await way.get("/x", 0.2)
+            await client.get("/x", 0.2)
         await asyncio.wait_for(server.left.wait(), 5)
-        assert (await way.get("/x", 5.0)).body == b"{}"
+        assert (await client.get("/x", 5.0)).body == b"{}"

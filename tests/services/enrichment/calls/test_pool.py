@@ -24,18 +24,18 @@ def calling(server: Straying, redirects: int = 0) -> HttpTransport:
 async def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "IDLE_S", -1.0)
     server = Straying()
-    async with server.serving(), calling(server) as way:
+    async with server.serving(), calling(server) as client:
         for _ in range(2):
-            await way.get("/0", 30.0)
+            await client.get("/0", 30.0)
     assert [connection for connection, _ in server.requests] == [1, 2]
 
 
 async def test_the_connection_that_is_idle_for_longest_is_used_next() -> None:
     server = Straying()
-    async with server.serving(), calling(server) as way:
-        await asyncio.gather(way.get("/0", 30.0), way.get("/1", 30.0))
+    async with server.serving(), calling(server) as client:
+        await asyncio.gather(client.get("/0", 30.0), client.get("/1", 30.0))
         for _ in range(4):
-            await way.get("/2", 30.0)
+            await client.get("/2", 30.0)
     used = [connection for connection, target in server.requests if target == "/2"]
     assert used[0] != used[1]
     assert used[:2] == used[2:]
@@ -44,8 +44,8 @@ async def test_the_connection_that_is_idle_for_longest_is_used_next() -> None:
 async def test_a_connection_whose_call_finishes_after_the_pool_is_closed() -> None:
     server = Straying(lambda target, _: [named(target)[:-1], named(target)[-1:]])
     async with server.serving():
-        async with calling(server) as way:
-            late = asyncio.create_task(way.get("/0", 30.0))
+        async with calling(server) as client:
+            late = asyncio.create_task(client.get("/0", 30.0))
             await until(lambda: bool(server.requests))
         await late
         await until(lambda: not server.open)
@@ -60,9 +60,9 @@ async def test_an_origin_that_redirects_lead_to_keeps_its_connections(monkeypatc
         return [b"HTTP/1.1 302 Found\r\nLocation: %b/there\r\nContent-Length: 0\r\n\r\n" % to.encode()]
 
     server = Straying(moved)
-    async with others[0].serving(), others[1].serving(), server.serving(), calling(server, 1) as way:
+    async with others[0].serving(), others[1].serving(), server.serving(), calling(server, 1) as client:
         for n in (0, 0, 1):
-            assert b"/there" in (await way.get(f"/{n}", 30.0)).body
+            assert b"/there" in (await client.get(f"/{n}", 30.0)).body
         assert [connection for connection, _ in others[0].requests] == [1, 1]
         await until(lambda: not others[0].open)  # of as many origins as there is room for
         assert others[1].open

@@ -25,9 +25,9 @@ def named(registry: Registry, host: str = "api.test") -> str:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]"])
 async def test_a_literal_address_is_checked_too(registry: Registry, host: str) -> None:
-    async with transport(named(registry, host), allowed=()) as way:
+    async with transport(named(registry, host), allowed=()) as client:
         with pytest.raises(RetryableCallError, match=r"STATELOOP_ALLOWED_NETWORKS|the connection failed"):
-            await way.get("/owners/P1", 1.0)
+            await client.get("/owners/P1", 1.0)
     assert registry.raw == []
 
 
@@ -35,23 +35,23 @@ async def test_a_name_that_leads_inside_is_refused(registry: Registry) -> None:
     for names in (Names(["127.0.0.1"]), Names(["10.0.0.1", "127.0.0.1"])):
         async with HttpTransport(
             named(registry), BOUNDS.__class__(1, 1000), clock=time.monotonic, resolver=names
-        ) as way:
+        ) as client:
             with pytest.raises(RetryableCallError, match=r"of api.test is not public: .* STATELOOP_ALLOWED_NETWORKS"):
-                await way.get("/owners/P1", 1.0)
+                await client.get("/owners/P1", 1.0)
     assert registry.raw == []
 
 
 async def test_of_several_addresses_those_that_may_be_called_are(registry: Registry) -> None:
     names = Names(["10.0.0.1", "127.0.0.1"])
-    async with HttpTransport(named(registry), BOUNDS, clock=time.monotonic, resolver=names) as way:
-        assert (await way.get("/owners/P1", 1.0)).status == 200
+    async with HttpTransport(named(registry), BOUNDS, clock=time.monotonic, resolver=names) as client:
+        assert (await client.get("/owners/P1", 1.0)).status == 200
 
 
 async def test_a_name_is_not_looked_up_again_between_the_check_and_the_connection(registry: Registry) -> None:
     names = Names(["127.0.0.1"], ["10.0.0.1"])
-    async with HttpTransport(named(registry), BOUNDS, clock=time.monotonic, resolver=names) as way:
+    async with HttpTransport(named(registry), BOUNDS, clock=time.monotonic, resolver=names) as client:
         for _ in range(3):
-            assert (await way.get("/owners/P1", 1.0)).status == 200
+            assert (await client.get("/owners/P1", 1.0)).status == 200
     assert names.lookups == 1
 
 
@@ -66,9 +66,9 @@ async def test_redirects_are_followed_as_far_as_declared(registry: Registry) -> 
 
 async def test_a_redirect_has_the_time_that_is_left(registry: Registry) -> None:
     clock, registry.leads_to = iter((0.0, 100.0)), "/owners/slow"
-    async with HttpTransport(registry.url, replace(BOUNDS, redirects=1), clock=lambda: next(clock)) as way:
+    async with HttpTransport(registry.url, replace(BOUNDS, redirects=1), clock=lambda: next(clock)) as client:
         with pytest.raises(RetryableCallError, match="no answer within"):
-            await way.get("/owners/moved", 5.0)
+            await client.get("/owners/moved", 5.0)
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def certificate(authority: trustme.CA, name: str) -> ssl.SSLContext:
 async def test_a_right_certificate_is_trusted(authority: trustme.CA, trusting: ssl.SSLContext) -> None:
     async with (
         Registry().serving(certificate(authority, "127.0.0.1")) as api,
-        HttpTransport(api.url, BOUNDS, clock=time.monotonic, trusted=trusting) as way,
+        HttpTransport(api.url, BOUNDS, clock=time.monotonic, trusted=trusting) as client,
     ):
-        assert (await way.get("/owners/P1", 1.0)).status == 200
+        assert (await client.get("/owners/P1", 1.0)).status == 200
 
 
 @pytest.mark.parametrize("name", ["127.0.0.2", "api.test"])
@@ -135,17 +135,17 @@ async def test_a_certificate_for_another_host_is_refused(
 ) -> None:
     async with (
         Registry().serving(certificate(authority, name)) as api,
-        HttpTransport(api.url, BOUNDS, clock=time.monotonic, trusted=trusting) as way,
+        HttpTransport(api.url, BOUNDS, clock=time.monotonic, trusted=trusting) as client,
     ):
         with pytest.raises(RetryableCallError, match="SSLCertVerificationError"):
-            await way.get("/owners/P1", 1.0)
+            await client.get("/owners/P1", 1.0)
         assert api.raw == []
 
 
 async def test_an_untrusted_certificate_is_refused(authority: trustme.CA) -> None:
-    async with Registry().serving(certificate(authority, "127.0.0.1")) as api, transport(api.url) as way:
+    async with Registry().serving(certificate(authority, "127.0.0.1")) as api, transport(api.url) as client:
         with pytest.raises(RetryableCallError, match="SSLCertVerificationError"):
-            await way.get("/owners/P1", 1.0)
+            await client.get("/owners/P1", 1.0)
         assert api.raw == []
 
 
@@ -155,9 +155,9 @@ async def test_from_https_no_redirect_leads_to_http(authority: trustme.CA, trust
         Registry().serving() as plain,
         HttpTransport(
             api.url, BOUNDS.__class__(1, 1000, 1, BOUNDS.allowed), clock=time.monotonic, trusted=trusting
-        ) as way,
+        ) as client,
     ):
         api.leads_to = f"{plain.url}/owners/P1"
         with pytest.raises(PermanentCallError, match="another scheme"):
-            await way.get("/owners/moved", 1.0)
+            await client.get("/owners/moved", 1.0)
         assert plain.raw == []
