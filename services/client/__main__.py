@@ -1,4 +1,4 @@
-"""The command `stateloop`: asks the named states of a query service."""
+"""The command `stateloop`: queries the named states of a query service."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def arguments(given: Sequence[str]) -> Namespace:
     _coverage(add("coverage", help="where a key has data, and where gaps, over its windows"))
     _watch(add("watch", help="what becomes of a key, or of all keys with a prefix, as it happens"))
     _keys(add("keys", help="the keys of a state, one a line"))
-    add("states", help="the states that may be asked")
+    add("states", help="list the states that this token may read")
     options = parser.parse_args(given)
     if problem := _problem(options):
         parser.error(problem)

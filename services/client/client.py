@@ -66,7 +66,7 @@ class Client:
     proxy. `connections` is the size of the pool for reads; each watch has one more.
     """
 
-    def __init__(  # noqa: PLR0913  # each stands for itself, and none is needed
+    def __init__(  # noqa: PLR0913  # independent options with defaults
         self,
         url: str | Sequence[str],
         *,
@@ -79,7 +79,7 @@ class Client:
         urls = [url] if isinstance(url, str) else list(url)
         self._deadline_s = deadline
         self._transport = ClientTransport(token, connections)
-        self._discovery = Discovery(urls, self._transport, time.monotonic, ask=discover)
+        self._discovery = Discovery(urls, self._transport, time.monotonic, discover=discover)
         self._retrier = Retrier(time.monotonic, asyncio.sleep)
         self._sender = RequestSender(self._transport, self._discovery, self._retrier)
         self._high_water_marks = HighWaterMarks(remember)
@@ -318,7 +318,7 @@ class Client:
         self, state: str, key: str, *, window: Window = NEWEST, marks: Literal[True], patience: float = PATIENCE_S
     ) -> AsyncGenerator[Update[Value] | Mark, None]: ...
 
-    def watch(  # noqa: PLR0913  # each stands for itself, and none is needed
+    def watch(  # noqa: PLR0913  # independent options with defaults
         self,
         state: str,
         key: str,

@@ -26,16 +26,16 @@ PATH = "/v1/instances"
 
 
 class Discovery:
-    """The instances that this client knows: the given addresses, and with `ask` the members that they list."""
+    """The instances that this client knows: the given addresses, and with `discover` the members that they list."""
 
     def __init__(
-        self, urls: Sequence[str], transport: ClientTransport, clock: Callable[[], float], *, ask: bool
+        self, urls: Sequence[str], transport: ClientTransport, clock: Callable[[], float], *, discover: bool
     ) -> None:
         self._seeds = [_seed(url) for url in urls]
         self._scheme = urlsplit(self._seeds[0]).scheme
         self._transport = transport
         self._clock = clock
-        self._ask = ask
+        self._discover = discover
         self._directory = Directory()
         self._doubts: dict[str, tuple[float, float]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -72,7 +72,7 @@ class Discovery:
     def look(self) -> None:
         """Request the members in the background, at a limited rate."""
         now = self._clock()
-        if self._ask and (self._task is None or self._task.done()) and now - self._looked >= PAUSE_S:
+        if self._discover and (self._task is None or self._task.done()) and now - self._looked >= PAUSE_S:
             self._looked = now
             self._task = asyncio.create_task(self._look())
 
@@ -87,7 +87,7 @@ class Discovery:
         """Request the members; while that fails, the known addresses stay in use."""
         for url in self.candidates(None):
             with suppress(AttemptFailedError, ClientError, KeyError, TypeError, ValueError, AttributeError):
-                body = content(await self._transport.ask(url, PATH, WITHIN_S), PATH)
+                body = content(await self._transport.send(url, PATH, WITHIN_S), PATH)
                 self._directory = directory(body).of_scheme(self._scheme)
                 return
 

@@ -56,7 +56,7 @@ class NotArrivedError(ClientError, RetryableError):
 class StaleReadError(NoAnswerError):
     """All responses were older than what this client has returned for the key before."""
 
-    advice = "An instance is behind, or the topic was made anew: then open a new Client"
+    advice = "An instance is behind, or the topic was created again: then open a new Client"
 
 
 class RejectedError(ClientError, PermanentError):

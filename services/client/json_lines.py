@@ -26,7 +26,7 @@ RESULTS = {
 
 
 def line(value: Answer[Any] | Update[Any] | Mark | StateInfo | KeyCoverage | str) -> str:
-    """One line of JSON. What was found has `result` "found", and so on."""
+    """Return one line of JSON. Its `result` is "found", "expired", and so on."""
     return orjson.dumps(value if isinstance(value, str) else _members(value)).decode()
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SILENCE_S = 20.0
 """The service sends a mark every 5 seconds: a stream that is silent for this long is dead."""
 RESET = "reset"
-"""Events were lost. Of one key there is nothing to read anew: its latest value comes next."""
+"""Events were lost. A watch of one key ignores this: the latest value comes next."""
 PROBLEM = "problem"
 """The token's scope has shrunk, and the stream ends: the next attempt gets the reason."""
 STREAM = "text/event-stream"
@@ -90,7 +90,7 @@ class KeyWatch:
         raise AttemptFailedError(f"{url}: the stream ended")
 
     async def _check(self, url: str, answer: aiohttp.ClientResponse) -> None:
-        """Raises what the status stands for."""
+        """Raise the error of a response that is no stream."""
         if answer.status != HTTPStatus.OK:
             try:
                 body = json.loads(await answer.read())

@@ -67,12 +67,12 @@ class MultiWatch:
                 async with asyncio.timeout(ATTEMPT_S):  # of the connection: a frozen peer accepts it without a response
                     socket = await stack.enter_async_context(self._transport.socket(url, TARGET))
                 await self._subscribe(socket)
-                async for said in socket:
-                    if said.type is aiohttp.WSMsgType.ERROR:
+                async for frame in socket:
+                    if frame.type is aiohttp.WSMsgType.ERROR:
                         raise unreachable(url, socket.exception() or ConnectionError())
-                    if said.type is not aiohttp.WSMsgType.TEXT:
+                    if frame.type is not aiohttp.WSMsgType.TEXT:
                         raise InvalidResponseError(url, "a message that is no text")
-                    message = _message(url, said.data)
+                    message = _message(url, frame.data)
                     if message["type"] == RESET:
                         await self._subscribe(socket)
                     yield self._read(url, message)
@@ -114,9 +114,9 @@ class MultiWatch:
         return failure(InstanceResponse(url, problem["status"], problem, None), str(interest))
 
 
-def _message(url: str, said: str) -> Mapping[str, Any]:
+def _message(url: str, text: str) -> Mapping[str, Any]:
     try:
-        message = orjson.loads(said)
+        message = orjson.loads(text)
     except ValueError as error:
         raise InvalidResponseError(url, "a message that is no JSON") from error
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):

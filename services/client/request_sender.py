@@ -56,7 +56,7 @@ class RequestSender:
     ) -> T:
         """Send to one instance, once. Raises AttemptFailedError, too."""
         try:
-            reply = await self._transport.ask(url, request.target, within_s, request.body)
+            reply = await self._transport.send(url, request.target, within_s, request.body)
             self._discovery.worked(url)
             return read(reply)
         except UnreachableError:

@@ -67,7 +67,7 @@ class WindowFilter(NamedTuple):
 
 
 def key_target(state: str, key: str, options: ReadOptions, rest: str = "") -> str:
-    """Of one key."""
+    """Return the target of one key."""
     event = options.get("min_offset")
     given = {
         "fields": ",".join(options.get("fields", ())),
@@ -81,19 +81,19 @@ def key_target(state: str, key: str, options: ReadOptions, rest: str = "") -> st
 
 
 def watch_target(state: str, key: str, window: str | None) -> str:
-    """Of a watch of one key."""
+    """Return the target of a watch of one key."""
     return f"{state_target(state)}/{quote(key, safe='')}/watch{query({'window': window})}"
 
 
 def page_target(state: str, wanted: KeyFilter, after: str | None, limit: int | None) -> str:
-    """Of a page of keys."""
+    """Return the target of a page of keys."""
     filters = [("where", f"{path}:{value}") for path, value in wanted.where.items()]
     given = {"prefix": wanted.prefix, "silent_for": span_text(wanted.silent_for), "after": after, "limit": limit}
     return state_target(state) + query(given, filters)
 
 
 def windows_target(state: str, key: str, wanted: WindowRange, cursor: str | None, limit: int | None) -> str:
-    """Of a page of a key's windows."""
+    """Return the target of a page of a key's windows."""
     given = {
         "from": time_text(wanted.start),
         "to": time_text(wanted.end),
@@ -106,13 +106,13 @@ def windows_target(state: str, key: str, wanted: WindowRange, cursor: str | None
 
 
 def coverage_target(state: str, key: str, start: datetime | None, end: datetime | None, field: str | None) -> str:
-    """Of the coverage of a key."""
+    """Return the target of the coverage of a key."""
     given = {"from": time_text(start), "to": time_text(end), "field": field}
     return f"{state_target(state)}/{quote(key, safe='')}/coverage{query(given)}"
 
 
 def window_target(state: str, at: datetime | None, wanted: WindowFilter, cursor: str | None, limit: int | None) -> str:
-    """Of a page of the keys of the window that contains a time; None for the present time."""
+    """Return the target of a page of the keys of the window that contains a time; None for the present time."""
     filters = [("where", f"{path}:{value}") for path, value in wanted.where.items()]
     given = {
         "prefix": wanted.prefix,
@@ -125,7 +125,7 @@ def window_target(state: str, at: datetime | None, wanted: WindowFilter, cursor:
 
 
 def rule_test_target(table: str, key: str, cursor: str | None) -> str:
-    """Of the test of a rule."""
+    """Return the target of the test of a rule."""
     return f"/v1/tables/{quote(table, safe='')}/{quote(key, safe='')}/test{query({'cursor': cursor})}"
 
 
@@ -140,7 +140,7 @@ def span_text(span: timedelta | None) -> str | None:
 
 
 def state_target(state: str) -> str:
-    """Of a state."""
+    """Return the target of a state."""
     return f"{ROOT}/{quote(state, safe='')}"
 
 

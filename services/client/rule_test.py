@@ -19,7 +19,7 @@ LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class RuleTestResult:
-    """What changes in the alerts of one state when the rule is saved.
+    """The changes in the alerts of one state when the rule is saved.
 
     `evaluated` states have keys that the rule applies to. After the rule is saved, `open` of them have an open alert
     of it, and `pending` a pending one, which opens after `hold`. `opening` keys have no open alert now, and `closing`

@@ -25,9 +25,9 @@ class Parser:
     def feed(self, piece: bytes) -> list[ServerEvent]:
         """Return the events that end in this piece. A piece may end between CR and LF."""
         text = self._rest + piece
-        whole, held = (text[:-1], text[-1:]) if text.endswith(b"\r") else (text, b"")
+        whole, unfinished = (text[:-1], text[-1:]) if text.endswith(b"\r") else (text, b"")
         *lines, rest = whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        self._rest = rest + held
+        self._rest = rest + unfinished
         return [event for line in lines if (event := self._line(line.decode("utf-8", "replace")))]
 
     def _line(self, line: str) -> ServerEvent | None:

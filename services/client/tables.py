@@ -62,17 +62,17 @@ def windows(key: str, found: Sequence[Found[Any]], paths: Sequence[str]) -> Rend
     """Return a table with a row for each window of a key: these fields, or all of the state that are no objects."""
     if not found:
         return Text.assemble((key, "bold"), "  has no such window")
-    shown = paths or [
+    columns = paths or [
         path for path in dict.fromkeys(name for one in found for name in rows(one.value)) if _of_state(path)
     ]
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("window (UTC)", no_wrap=True)
-    for name in ("", "version", *(path.removeprefix(STATE) for path in shown)):
+    for name in ("", "version", *(path.removeprefix(STATE) for path in columns)):
         table.add_column(name, justify="left" if not name else "right", overflow="fold")
     for one in found:
         start = Text(f"{one.window_start:{TIME}}" if one.window_start else "", style="bold")
         is_open = Text("open", style="green") if one.is_open else Text("")
-        table.add_row(start, is_open, str(one.version), *(Text(_cell(value_at(one.value, path))) for path in shown))
+        table.add_row(start, is_open, str(one.version), *(Text(_cell(value_at(one.value, path))) for path in columns))
     return table
 
 
@@ -132,7 +132,7 @@ def states(known: Sequence[StateInfo]) -> RenderableType:
         lag = Text(f"{one.lag:,}", style="" if one.lag else "green")
         keys = "—" if one.keys is None else f"{one.keys:,}"
         table.add_row(Text(one.name, style="bold"), keys, str(one.partitions), lag)
-    return table if known else Text("There are no states that you may ask.", style="yellow")
+    return table if known else Text("There are no states that this token may read.", style="yellow")
 
 
 def age(duration: timedelta) -> str:

@@ -37,7 +37,7 @@ class UnreachableError(AttemptFailedError):
 
 
 class ClientTransport:
-    """Asks instances over HTTP. `async with`. What lasts has connections of its own: reads never wait for it."""
+    """Sends requests to instances. `async with`. Streams have their own connections, so reads never wait for them."""
 
     def __init__(self, token: str | None, connections: int) -> None:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -57,10 +57,10 @@ class ClientTransport:
     def _pool(self, connections: int) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=connections), headers=self._headers)
 
-    async def ask(
+    async def send(
         self, url: str, target: str, within_s: float, body: Mapping[str, Any] | None = None
     ) -> InstanceResponse:
-        """The reply to a GET, or to a POST of this body. Raises UnreachableError."""
+        """Return the response to a GET, or to a POST of this body. Raises UnreachableError."""
         timeout = aiohttp.ClientTimeout(total=within_s, connect=CONNECT_S)
         method, data = ("GET", None) if body is None else ("POST", orjson.dumps(body))
         headers = {"Content-Type": "application/json"} if data else {}
@@ -75,12 +75,12 @@ class ClientTransport:
             raise unreachable(url, error) from error
 
     def stream(self, url: str, target: str, headers: Mapping[str, str], silence_s: float) -> Stream:
-        """A GET whose answer goes on; silence for so long ends it."""
+        """Open a GET with an endless body, which ends after this many seconds of silence."""
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=silence_s)
         return _open(self._stream).get(full(url, target), headers=headers, timeout=timeout, allow_redirects=False)
 
     def socket(self, url: str, target: str) -> Socket:
-        """A WebSocket. Pings see to it that a dead one is noticed."""
+        """Open a WebSocket. Pings detect a dead connection."""
         timeout = aiohttp.ClientWSTimeout(ws_close=CONNECT_S)
         return _open(self._stream).ws_connect(
             full(url, target), protocols=[PROTOCOL], heartbeat=HEARTBEAT_S, timeout=timeout, max_msg_size=0
@@ -93,19 +93,19 @@ if TYPE_CHECKING:
 
 
 def _open(session: aiohttp.ClientSession | None) -> aiohttp.ClientSession:
-    """Raises RuntimeError outside of `async with`."""
+    """Return the session. Raises RuntimeError outside of `async with`."""
     if session is None:
         raise RuntimeError("use the client inside `async with`")
     return session
 
 
 def full(url: str, target: str) -> URL:
-    """The target is percent-encoded already: a key's own slashes and per cents must stay as they are."""
+    """Return the URL of a percent-encoded target: it must not be decoded, for the slashes of a key."""
     return URL(url + target, encoded=True)
 
 
 def after_s(answer: aiohttp.ClientResponse) -> float | None:
-    """What Retry-After asks for, in seconds; its other form, a date, no instance sends."""
+    """Return the seconds of Retry-After; None without it. Instances do not send its other form, a date."""
     text = answer.headers.get("Retry-After", "")
     return float(text[:9]) if text.isascii() and text.isdigit() else None
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def fake() -> AsyncIterator[Fake]:
-    """Give one instance that names no others."""
+    """Give one instance without a directory of instances."""
     async with Fake().serving() as one:
         yield one
 
 
 @pytest.fixture
 async def fakes() -> AsyncIterator[list[Fake]]:
-    """Give three that know each other."""
+    """Give three instances that list each other."""
     async with AsyncExitStack() as stack:
         three = [await stack.enter_async_context(Fake(name).serving()) for name in ("q1", "q2", "q3")]
         cluster(*three)
@@ -32,14 +32,14 @@ async def fakes() -> AsyncIterator[list[Fake]]:
 
 @pytest.fixture
 async def streaming() -> AsyncIterator[Streaming]:
-    """Give one whose streams send what the test gives."""
+    """Give one instance whose streams send what the test queues."""
     async with Streaming().serving() as one:
         yield one
 
 
 @pytest.fixture
 async def pair() -> AsyncIterator[list[Streaming]]:
-    """Give two of them that know each other."""
+    """Give two streaming instances that list each other."""
     async with Streaming("q1").serving() as first, Streaming("q2").serving() as second:
         cluster(first, second)
         yield [first, second]

@@ -1,4 +1,4 @@
-"""A real HTTP server that speaks as the query service does, and behaves as badly as a test wants."""
+"""An HTTP server with the API of the query service, and with the faults that a test sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Fault = Callable[["Fake", web.Request], Awaitable[web.StreamResponse]]
 
 PARTITIONS = 4
-LIFE = "2026-01-01T12:00:00Z"
+WINDOW_START = "2026-01-01T12:00:00Z"
 EVENT_TIME = "2026-01-01T12:34:56.789Z"
 SCHEMA = {
     "type": "object",
@@ -38,13 +38,18 @@ SCHEMA = {
         "Delay": {"type": "object", "properties": {"minutes": {"type": "integer"}}},
     },
 }
-"""Of the records that `entry` makes."""
+"""The schema of the records that `entry` makes."""
 
 
 def entry(
-    key: str, version: int, window_start: str | None = LIFE, state: str = "flights", epoch: int = 0, **fields: Any
+    key: str,
+    version: int,
+    window_start: str | None = WINDOW_START,
+    state: str = "flights",
+    epoch: int = 0,
+    **fields: Any,
 ) -> dict[str, Any]:
-    """An answer, but for who gives it."""
+    """Return the body of a response, without the instance and its role."""
     return {
         "state": state,
         "key": key,
@@ -64,7 +69,7 @@ def problem(kind: str, status: int, **facts: Any) -> dict[str, Any]:
 
 
 class Fake:
-    """One instance. It answers from `entries`; `faults` come first, one for each request to a state."""
+    """One instance. It responds from `entries`, after `faults`, of which each request to a state takes one."""
 
     def __init__(self, name: str = "q1") -> None:
         self.name = name
@@ -77,7 +82,7 @@ class Fake:
         self.requests: list[str] = []
         self.tokens: set[str | None] = set()
         self.batches: list[list[str]] = []
-        self.looks = 0
+        self.discoveries = 0
         self.instances: Mapping[str, Any] | None = None
         self._runner: web.AppRunner | None = None
 
@@ -86,15 +91,15 @@ class Fake:
             self.entries[one["state"], one["key"]] = one
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """All below /v1/states."""
+        """Respond to a request below /v1/states."""
         self.requests.append(request.raw_path)
         self.tokens.add(request.headers.get("Authorization"))
         fault = self.faults.popleft() if self.faults else self.always
         if fault is not None:
             return await fault(self, request)
-        return await self.right(request)
+        return await self.correct_response(request)
 
-    async def right(self, request: web.Request) -> web.StreamResponse:
+    async def correct_response(self, request: web.Request) -> web.StreamResponse:
         match [unquote(part) for part in request.raw_path.partition("?")[0].split("/")[3:]]:
             case []:
                 return web.json_response({"states": [described("flights"), described("cities")]})
@@ -102,13 +107,13 @@ class Fake:
                 return await self._batch(request, name.removesuffix(":batchGet"))
             case [state]:
                 return self._page(request, state)
-            case [state, *places] if "windows" in places:
-                return self._of_windows(request, state, places)
+            case [state, *path] if "windows" in path:
+                return self._windows(request, state, path)
             case [state, key, "versions"]:
                 return web.json_response({"versions": self._versions(state, key)})
             case [state, key]:
-                told = self.entry_of(state, key)
-                return web.json_response(told, status=told.get("status", 200))
+                body = self.entry_of(state, key)
+                return web.json_response(body, status=body.get("status", 200))
         raise AssertionError(request.path)
 
     def entry_of(self, state: str, key: str) -> dict[str, Any]:
@@ -118,7 +123,7 @@ class Fake:
         return found if "status" in found else {**found, "role": "owner", "instance": self.name}
 
     async def discovered(self, _: web.Request) -> web.StreamResponse:
-        self.looks += 1
+        self.discoveries += 1
         return web.Response(status=404) if self.instances is None else web.json_response(self.instances)
 
     async def _batch(self, request: web.Request, state: str) -> web.StreamResponse:
@@ -133,10 +138,10 @@ class Fake:
         more = keys[limit - 1] if len(keys) > limit else None
         return web.json_response({"items": [self.entry_of(state, key) for key in keys[:limit]], "after": more})
 
-    def _of_windows(self, request: web.Request, state: str, places: list[str]) -> web.StreamResponse:
-        """The windows of a key, or the keys of a window: pages of two, the second of them empty."""
-        name = "windows" if places[-1] == "windows" else "items"
-        keys = places[:1] if name == "windows" else [one["key"] for one in self.windows]
+    def _windows(self, request: web.Request, state: str, path: list[str]) -> web.StreamResponse:
+        """Respond with the windows of a key, or the keys of a window: pages of two, the second of them empty."""
+        name = "windows" if path[-1] == "windows" else "items"
+        keys = path[:1] if name == "windows" else [one["key"] for one in self.windows]
         entries = [one for one in self.windows if one["state"] == state and one["key"] in keys]
         begin, _, was_empty = request.query.get("cursor", "0").partition("-")
         at = int(begin)
@@ -169,11 +174,11 @@ class Fake:
             await self.stop()
 
     def routes(self) -> list[web.RouteDef]:
-        """Others than those of reads."""
+        """Return the routes that are added to those of reads."""
         return []
 
     async def stop(self) -> None:
-        """Answer no request any more."""
+        """Stop the server."""
         if self._runner:
             await self._runner.cleanup()
 
@@ -184,7 +189,7 @@ def described(name: str) -> dict[str, Any]:
 
 
 def cluster(*fakes: Fake, owners: Sequence[Fake] = ()) -> None:
-    """Let them know each other. `owners` are those of the partitions of flights; unless told, they take turns."""
+    """List all fakes in the directory of each. `owners` own the partitions of flights; by default, they take turns."""
     owning = owners or [fakes[number % len(fakes)] for number in range(PARTITIONS)]
     instances = [
         {"instance": one.name, "url": one.url, "owns": {"flights": [n for n, of in enumerate(owning) if of is one]}}
@@ -195,27 +200,27 @@ def cluster(*fakes: Fake, owners: Sequence[Fake] = ()) -> None:
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for something that another task does."""
+    """Wait for a condition that another task fulfils."""
     async with asyncio.timeout(DEADLINE_S):
         while not condition():  # noqa: ASYNC110  # there is no event to wait for
             await asyncio.sleep(0.005)
     assert condition(), what
 
 
-def telling(kind: str, status: int, **headers: str) -> Fault:
+def problem_response(kind: str, status: int, **headers: str) -> Fault:
     async def stream(_: Fake, __: web.Request) -> web.StreamResponse:
         return web.json_response(problem(kind, status), status=status, headers=headers)
 
     return stream
 
 
-def handing_on(other: Fake) -> Fault:
-    """As an instance that is no owner does, for one hop."""
+def forwarding_to(other: Fake) -> Fault:
+    """Forward the request to another instance, as one that is not the owner does."""
 
-    async def hand_on(_: Fake, request: web.Request) -> web.StreamResponse:
-        return await other.right(request)
+    async def forward(_: Fake, request: web.Request) -> web.StreamResponse:
+        return await other.correct_response(request)
 
-    return hand_on
+    return forward
 
 
 async def hanging(_: Fake, __: web.Request) -> web.StreamResponse:
@@ -225,7 +230,7 @@ async def hanging(_: Fake, __: web.Request) -> web.StreamResponse:
 
 async def late(fake: Fake, request: web.Request) -> web.StreamResponse:
     await asyncio.sleep(0.3)
-    return await fake.right(request)
+    return await fake.correct_response(request)
 
 
 async def resetting(_: Fake, request: web.Request) -> web.StreamResponse:
@@ -237,15 +242,15 @@ async def resetting(_: Fake, request: web.Request) -> web.StreamResponse:
     return response
 
 
-def saying(body: bytes, status: int = 200) -> Fault:
-    async def answer_text(_: Fake, __: web.Request) -> web.StreamResponse:
+def body_response(body: bytes, status: int = 200) -> Fault:
+    async def respond(_: Fake, __: web.Request) -> web.StreamResponse:
         return web.Response(body=body, status=status)
 
-    return answer_text
+    return respond
 
 
-def older(version: int) -> Fault:
-    """As if it had not read on."""
+def older_version(version: int) -> Fault:
+    """Respond with this version, as an instance that is behind does."""
 
     async def answer(fake: Fake, request: web.Request) -> web.StreamResponse:
         key = unquote(request.rel_url.raw_path).removeprefix("/v1/states/flights/")
@@ -256,9 +261,9 @@ def older(version: int) -> Fault:
 
 @contextmanager
 def shortest_attempt(seconds: float) -> Iterator[None]:
-    """The client begins no attempt with less time before its deadline; if that is infinite, it repeats nothing.
+    """Let the client begin no attempt with less time before its deadline; with infinity, it repeats nothing.
 
-    Otherwise a slow machine decides whether the last attempt has an answer, and so which error it raises.
+    Otherwise the speed of the machine decides whether the last attempt gets a response, and so which error is raised.
     """
     with patch.object(retrier, "MIN_ATTEMPT_S", seconds):
         yield

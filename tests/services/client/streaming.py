@@ -1,4 +1,4 @@
-"""The fake service's streams: a test gives what they send, and when they break."""
+"""The streams of the fake service: a test chooses their events and when they break."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ class End(Enum):
 
 @dataclass(eq=False)
 class Opened:
-    """One connection of a client, and what it said."""
+    """One connection of a client, and the messages that it sent."""
 
     last_id: str | None
     path: str
-    heard: list[dict[str, Any]] = field(default_factory=list)
+    received: list[dict[str, Any]] = field(default_factory=list)
     queue: asyncio.Queue[bytes | End] = field(default_factory=asyncio.Queue)
 
 
 class Streaming(Fake):
-    """An instance whose streams send what `send` gets."""
+    """An instance whose streams send what a test puts into the queue of a connection."""
 
     def __init__(self, name: str = "q1") -> None:
         super().__init__(name)
         self.opened: list[Opened] = []
 
-    async def right(self, request: web.Request) -> web.StreamResponse:
-        return await (self._stream(request) if request.path.endswith("/watch") else super().right(request))
+    async def correct_response(self, request: web.Request) -> web.StreamResponse:
+        return await (self._stream(request) if request.path.endswith("/watch") else super().correct_response(request))
 
     async def watched(self, request: web.Request) -> web.StreamResponse:
-        """Over the WebSocket."""
+        """Serve the WebSocket."""
         socket = web.WebSocketResponse(protocols=["stateloop.v1"])
         await socket.prepare(request)
         opened = Opened(None, request.path)
@@ -61,7 +61,7 @@ class Streaming(Fake):
         return socket
 
     async def connection(self, number: int) -> Opened:
-        """The connection of this number, from 0, once it is open."""
+        """Wait until the connection of this number, from 0, is open, and return it."""
         await until(lambda: len(self.opened) > number, f"connection {number}")
         return self.opened[number]
 
@@ -86,19 +86,19 @@ class Streaming(Fake):
             yield await opened.queue.get()
 
     async def _listen(self, socket: web.WebSocketResponse, opened: Opened) -> None:
-        async for said in socket:
-            if said.type is WSMsgType.TEXT:
-                opened.heard.append(json.loads(said.data))
+        async for frame in socket:
+            if frame.type is WSMsgType.TEXT:
+                opened.received.append(json.loads(frame.data))
 
 
-def event(told: Mapping[str, Any], kind: str = "state") -> bytes:
-    """As the service writes it."""
-    name = f"id: {told['version']}\n" if kind == "state" else ""
-    return f"event: {kind}\n{name}data: {json.dumps(told)}\n\n".encode()
+def event(body: Mapping[str, Any], kind: str = "state") -> bytes:
+    """Return a server-sent event as the service writes it."""
+    name = f"id: {body['version']}\n" if kind == "state" else ""
+    return f"event: {kind}\n{name}data: {json.dumps(body)}\n\n".encode()
 
 
-def message(told: Mapping[str, Any], *ids: str, kind: str = "state") -> bytes:
-    """The same on the WebSocket."""
+def message(body: Mapping[str, Any], *ids: str, kind: str = "state") -> bytes:
+    """Return a WebSocket message as the service writes it."""
     if kind == "state":
-        return json.dumps({"type": kind, "ids": ids, "tag": str(told["version"]), "answer": told}).encode()
-    return json.dumps({"type": kind, "ids": ids, **told}).encode()
+        return json.dumps({"type": kind, "ids": ids, "tag": str(body["version"]), "answer": body}).encode()
+    return json.dumps({"type": kind, "ids": ids, **body}).encode()

@@ -1,4 +1,4 @@
-"""Many keys at once."""
+"""Requests for many keys at once."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from services.client import (
 )
 from tests.services.client.fake_service import (
     Fake,
+    body_response,
     entry,
     hanging,
     problem,
+    problem_response,
     resetting,
-    saying,
     shortest_attempt,
-    telling,
 )
 from tests.services.client.test_get import Flight
-from tests.services.client.test_routes import KEYS, fill, informed, owner
+from tests.services.client.test_routes import KEYS, discover_owners, fill, owner
 
 
 async def test_answers_are_in_the_order_of_the_keys(fake: Fake) -> None:
     fake.put(entry("a", 1), entry("b", 2), {"state": "flights", "key": "old", **problem("expired", 410)})
     async with Client(fake.url) as states:
-        answers = await states.get_many("flights", ["b", "old", "nobody", "a", "b"])
+        answers = await states.get_many("flights", ["b", "old", "absent", "a", "b"])
         assert await states.get_many("flights", []) == []
-    assert [one.key for one in answers] == ["b", "old", "nobody", "a", "b"]
+    assert [one.key for one in answers] == ["b", "old", "absent", "a", "b"]
     assert [type(one) for one in answers] == [Found, Expired, NeverSeen, Found, Found]
-    assert fake.batches == [["b", "old", "nobody", "a"]]
+    assert fake.batches == [["b", "old", "absent", "a"]]
 
 
 async def test_each_owner_gets_a_request_for_its_own_keys(fakes: list[Fake]) -> None:
     fill(fakes)
     async with Client(fakes[0].url) as states:
-        await informed(states, fakes)
+        await discover_owners(states, fakes)
         answers = await states.get_many("flights", KEYS)
     assert [one.key for one in answers] == KEYS
     for fake in fakes:
@@ -71,9 +71,9 @@ async def test_only_failed_keys_are_retried(fake: Fake) -> None:
         assert [type(one) for one in await states.get_many("flights", ["a", "b"])] == [Found, Found]
 
 
-async def test_a_batch_survives_what_passes(fake: Fake) -> None:
+async def test_a_batch_is_retried_after_transient_failures(fake: Fake) -> None:
     fake.put(entry("a", 1))
-    fake.faults.extend([resetting, telling("too_many", 429), saying(b"", 502)])
+    fake.faults.extend([resetting, problem_response("too_many", 429), body_response(b"", 502)])
     async with Client(fake.url) as states:
         assert [type(one) for one in await states.get_many("flights", ["a"])] == [Found]
 
@@ -81,7 +81,7 @@ async def test_a_batch_survives_what_passes(fake: Fake) -> None:
 async def test_an_owner_that_is_down_delays_no_other_keys(fakes: list[Fake]) -> None:
     fill(fakes)
     async with Client([fake.url for fake in fakes]) as states:
-        await informed(states, fakes)
+        await discover_owners(states, fakes)
         await fakes[1].stop()
         answers = await states.get_many("flights", KEYS, deadline=3.0)
     assert {type(one) for one in answers} == {Found}
@@ -95,10 +95,10 @@ async def test_a_batch_of_any_size_keeps_its_deadline(fake: Fake) -> None:
         began = time.monotonic()
         with pytest.raises(NoAnswerError, match="not answered in time"):
             await states.get_many("flights", keys, deadline=0.5)
-        assert time.monotonic() - began < 1.0, "not once for each turn of requests"
+        assert time.monotonic() - began < 1.0, "the deadline does not start again with each round of requests"
 
 
-async def test_nothing_of_a_batch_goes_back(fake: Fake) -> None:
+async def test_a_batch_with_an_earlier_version_raises(fake: Fake) -> None:
     fake.put(entry("a", 5), entry("b", 5))
     async with Client(fake.url) as states:
         await states.get("flights", "a")
@@ -109,13 +109,13 @@ async def test_nothing_of_a_batch_goes_back(fake: Fake) -> None:
 
 @pytest.mark.parametrize("body", [b"{}", b'{"answers": []}', b'{"answers": [1]}', b'{"answers": [{}]}', b"[]"])
 async def test_invalid_results_raise(fake: Fake, body: bytes) -> None:
-    fake.always = saying(body)
+    fake.always = body_response(body)
     async with Client(fake.url) as states:
         with shortest_attempt(math.inf), pytest.raises(InvalidResponseError):
             await states.get_many("flights", ["a"])
 
 
-async def test_a_rejection_of_one_raises(fake: Fake) -> None:
+async def test_a_rejected_key_raises(fake: Fake) -> None:
     fake.put(entry("a", 1), {"state": "flights", "key": "b", **problem("not_yours", 403)})
     async with Client(fake.url) as states:
         with pytest.raises(RejectedError, match="flights/b was refused"):

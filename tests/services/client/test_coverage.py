@@ -1,4 +1,4 @@
-"""The coverage of a key: read in parts, joined, and written by the command."""
+"""The coverage of a key: the client reads it in parts and joins them, and the command prints it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiohttp import web
 
 from services.client import Client, Interval, InvalidResponseError, KeyCoverage, NeverSeen
 from services.client.__main__ import main
-from tests.services.client.fake_service import problem, saying
+from tests.services.client.fake_service import body_response, problem
 
 if TYPE_CHECKING:
     from tests.services.client.fake_service import Fake
@@ -24,7 +24,7 @@ KINDS = ("gap", "data", "data", "gap", "open")
 
 
 async def parts(fake: Fake, request: web.Request) -> web.StreamResponse:  # noqa: ARG001  # a fault takes both
-    """Two intervals in each response."""
+    """Respond with two intervals in each response."""
     first = STARTS.index(datetime.fromisoformat(request.query.get("from", STARTS[0].isoformat())))
     last = min(first + 2, len(KINDS))
     intervals = [
@@ -64,8 +64,8 @@ async def test_the_parts_of_a_long_range_are_joined(fake: Fake) -> None:
     assert fake.requests == [f"{PATH}?{end}", rest, rest.replace("A20%", "A40%")]
 
 
-async def test_a_key_that_was_never_seen_has_no_coverage(fake: Fake) -> None:
-    fake.always = saying(json.dumps(problem("never_seen", 404)).encode(), 404)
+async def test_a_never_seen_key_has_no_coverage(fake: Fake) -> None:
+    fake.always = body_response(json.dumps(problem("never_seen", 404)).encode(), 404)
     async with Client(fake.url) as states:
         assert isinstance(await states.coverage(STATE, KEY), NeverSeen)
 
@@ -73,7 +73,9 @@ async def test_a_key_that_was_never_seen_has_no_coverage(fake: Fake) -> None:
 @pytest.mark.parametrize("changed", [{"intervals": [{"kind": "full"}]}, {"from": "noon"}, {"step_s": None}])
 async def test_a_malformed_response_raises(fake: Fake, changed: dict[str, Any]) -> None:
     body = {"from": "2026-01-01T12:00:00Z", "step_s": 1, "intervals": [], "next": None}
-    fake.always = saying(json.dumps({**body, "to": body["from"], "final_until": body["from"], **changed}).encode())
+    fake.always = body_response(
+        json.dumps({**body, "to": body["from"], "final_until": body["from"], **changed}).encode()
+    )
     async with Client(fake.url) as states:
         with pytest.raises(InvalidResponseError):
             await states.coverage(STATE, KEY)
@@ -92,5 +94,5 @@ async def test_the_command_writes_intervals_and_totals(fake: Fake, capsys: pytes
     assert await command("--json", "--from", "2026-01-01T12:20:00+00:00", url=fake.url) == 0
     body = json.loads(capsys.readouterr().out)
     assert [one["kind"] for one in body["intervals"]] == ["data", "gap", "open"]
-    fake.always = saying(json.dumps(problem("never_seen", 404)).encode(), 404)
+    fake.always = body_response(json.dumps(problem("never_seen", 404)).encode(), 404)
     assert await command(url=fake.url) == 3

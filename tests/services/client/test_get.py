@@ -1,4 +1,4 @@
-"""One key, asked of one instance that behaves well, and badly."""
+"""Requests for one key to one instance, with and without faults."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from services.client import (
     StaleReadError,
 )
 from tests.services.client.fake_service import (
-    LIFE,
+    WINDOW_START,
+    body_response,
     entry,
     hanging,
     late,
-    older,
+    older_version,
     problem,
+    problem_response,
     resetting,
-    saying,
     shortest_attempt,
-    telling,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Flight(BaseModel):
     state: Status
 
 
-async def test_what_is_found_has_all_its_facts(fake: Fake) -> None:
+async def test_a_found_state_has_all_metadata(fake: Fake) -> None:
     fake.put(entry(KEY, 7))
     async with Client(fake.url) as states:
         found = await states.get("flights", KEY)
@@ -75,7 +75,7 @@ async def test_what_is_found_has_all_its_facts(fake: Fake) -> None:
 
 
 @pytest.mark.parametrize("key", AWKWARD)
-async def test_any_key_arrives_as_it_is(fake: Fake, key: str) -> None:
+async def test_any_key_is_quoted_correctly(fake: Fake, key: str) -> None:
     fake.put(entry(key, 1))
     async with Client(fake.url) as states:
         found = await states.get("flights", key)
@@ -83,10 +83,10 @@ async def test_any_key_arrives_as_it_is(fake: Fake, key: str) -> None:
     assert found.key == key
 
 
-async def test_never_seen_and_expired_are_answers(fake: Fake) -> None:
+async def test_never_seen_and_expired_are_results(fake: Fake) -> None:
     fake.put({"state": "flights", "key": "old", **problem("expired", 410, ended="2026-01-01T13:00:00Z")})
     async with Client(fake.url) as states:
-        never = await states.get("flights", "nobody")
+        never = await states.get("flights", "absent")
         old = await states.get("flights", "old")
     assert isinstance(never, NeverSeen)
     assert never.facts["detail"] == "it is never_seen"
@@ -94,7 +94,7 @@ async def test_never_seen_and_expired_are_answers(fake: Fake) -> None:
     assert old.facts["ended"] == "2026-01-01T13:00:00Z"
 
 
-async def test_a_model_is_what_the_value_is_read_as(fake: Fake) -> None:
+async def test_the_value_is_parsed_by_the_model(fake: Fake) -> None:
     fake.put(entry(KEY, 1))
     async with Client(fake.url) as states:
         found = await states.get("flights", KEY, model=Flight)
@@ -106,7 +106,7 @@ async def test_a_model_is_what_the_value_is_read_as(fake: Fake) -> None:
             await states.get("flights", KEY, model=Status)
 
 
-async def test_the_question_is_on_the_wire(fake: Fake) -> None:
+async def test_parameters_and_token_are_sent(fake: Fake) -> None:
     fake.put(entry("k", 1))
     async with Client(fake.url, token="s3cret") as states:  # noqa: S106
         await states.get("flights", "k", fields=["state.status", "state.a b"], min_version=3, wait=1.5)
@@ -121,17 +121,17 @@ async def test_the_question_is_on_the_wire(fake: Fake) -> None:
 
 
 FAULTS: dict[str, Fault] = {
-    "503": telling("catching_up", 503),
-    "500": telling("failed", 500),
-    "429": telling("too_many", 429, **{"Retry-After": "0"}),
-    "proxy": saying(b"<html>Bad Gateway</html>", 502),
+    "503": problem_response("catching_up", 503),
+    "500": problem_response("failed", 500),
+    "429": problem_response("too_many", 429, **{"Retry-After": "0"}),
+    "proxy": body_response(b"<html>Bad Gateway</html>", 502),
     "reset": resetting,
-    "421": telling("elsewhere", 421),
+    "421": problem_response("elsewhere", 421),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_what_passes_is_tried_again(fake: Fake, fault: str) -> None:
+async def test_a_transient_failure_is_retried(fake: Fake, fault: str) -> None:
     fake.put(entry("k", 1))
     fake.faults.extend([FAULTS[fault]] * 3)
     async with Client(fake.url) as states:
@@ -139,18 +139,18 @@ async def test_what_passes_is_tried_again(fake: Fake, fault: str) -> None:
     assert len(fake.requests) == 4
 
 
-async def test_retry_after_is_obeyed(fake: Fake) -> None:
+async def test_the_client_waits_for_retry_after(fake: Fake) -> None:
     fake.put(entry("k", 1))
-    fake.faults.append(telling("catching_up", 503, **{"Retry-After": "6"}))
+    fake.faults.append(problem_response("catching_up", 503, **{"Retry-After": "6"}))
     async with Client(fake.url) as states:
         with pytest.raises(CatchingUpError, match=r"no answer within 5 s and 1 try; .* 503 it is catching_up"):
             await states.get("flights", "k", deadline=5.0)
-        fake.faults.append(telling("catching_up", 503, **{"Retry-After": "1"}))
+        fake.faults.append(problem_response("catching_up", 503, **{"Retry-After": "1"}))
         assert isinstance(await states.get("flights", "k", deadline=60.0), Found)
 
 
 async def test_retries_stop_at_the_deadline(fake: Fake) -> None:
-    fake.always = telling("catching_up", 503)
+    fake.always = problem_response("catching_up", 503)
     async with Client(fake.url, deadline=2.0) as states:
         with shortest_attempt(1.0), pytest.raises(CatchingUpError, match="allow more time") as caught:
             await states.get("flights", "k")
@@ -184,7 +184,7 @@ REFUSALS: list[tuple[str, int, type[Exception]]] = [
 
 @pytest.mark.parametrize(("kind", "status", "error"), REFUSALS)
 async def test_a_permanent_failure_is_not_retried(fake: Fake, kind: str, status: int, error: type[Exception]) -> None:
-    fake.always = telling(kind, status)
+    fake.always = problem_response(kind, status)
     async with Client(fake.url) as states:
         with pytest.raises(error, match=rf"flights/k was refused \({status}\): it is {kind}"):
             await states.get("flights", "k")
@@ -204,13 +204,13 @@ GARBAGE: list[bytes] = [
 
 @pytest.mark.parametrize("body", GARBAGE)
 async def test_malformed_responses_are_rejected(fake: Fake, body: bytes) -> None:
-    fake.always = saying(body)
+    fake.always = body_response(body)
     async with Client(fake.url) as states:
         with pytest.raises(InvalidResponseError, match="check the address"):
             await states.get("flights", "k")
 
 
-async def test_the_answer_to_another_question_is_none(fake: Fake) -> None:
+async def test_a_response_for_another_key_is_rejected(fake: Fake) -> None:
     fake.put({**entry("other", 1), "key": "k"}, entry("k", 1))
     fake.entries["flights", "k"] = entry("other", 1)
     async with Client(fake.url) as states:
@@ -225,7 +225,7 @@ def test_an_invalid_address_raises(url: str) -> None:
 
 
 async def test_a_version_that_has_not_arrived_raises(fake: Fake) -> None:
-    fake.always = telling("behind", 503)
+    fake.always = problem_response("behind", 503)
     async with Client(fake.url) as states:
         with pytest.raises(NotArrivedError, match=r"it is behind \(allow more time with wait=\)"):
             await states.get("flights", "k", min_version="1767268800000.0.9", wait=0.1)
@@ -241,16 +241,16 @@ async def test_a_long_wait_makes_the_deadline_longer(fake: Fake) -> None:
     assert found.tag == "1767268800000.0.1"
 
 
-async def test_nothing_goes_back(fake: Fake) -> None:
+async def test_an_earlier_version_is_retried_and_then_raises(fake: Fake) -> None:
     fake.put(entry("k", 7))
     async with Client(fake.url) as states:
         await states.get("flights", "k")
-        fake.faults.append(older(6))
+        fake.faults.append(older_version(6))
         again = await states.get("flights", "k")
         assert isinstance(again, Found)
         assert again.version == 7
         assert len(fake.requests) == 3
-        fake.always = older(6)
+        fake.always = older_version(6)
         with shortest_attempt(math.inf), pytest.raises(StaleReadError, match="an earlier version than was shown"):
             await states.get("flights", "k")
         assert isinstance(await states.get("flights", "k", as_of=6), Found)
@@ -267,7 +267,7 @@ async def test_a_later_window_begins_with_a_low_version(fake: Fake) -> None:
             await states.get("flights", "k")
 
 
-async def test_a_key_that_was_removed_begins_anew(fake: Fake) -> None:
+async def test_a_removed_key_may_start_at_a_lower_version(fake: Fake) -> None:
     fake.put(entry("k", 7, window_start=None))
     async with Client(fake.url) as states:
         await states.get("flights", "k")
@@ -277,15 +277,15 @@ async def test_a_key_that_was_removed_begins_anew(fake: Fake) -> None:
         assert _version(await states.get("flights", "k")) == 1
 
 
-def ended(key: str, version: int, start: str = LIFE) -> dict[str, Any]:
+def expired_entry(key: str, version: int, start: str = WINDOW_START) -> dict[str, Any]:
     return {"state": "flights", "key": key, **problem("expired", 410, version=version, window_start=start)}
 
 
-async def test_no_version_from_before_the_expiry_comes_after_it(fake: Fake) -> None:
+async def test_versions_before_an_expiry_are_not_returned_after_it(fake: Fake) -> None:
     fake.put(entry("k", 7))
     async with Client(fake.url) as states:
         await states.get("flights", "k")
-        fake.put(ended("k", 9))
+        fake.put(expired_entry("k", 9))
         assert isinstance(await states.get("flights", "k"), Expired)
         for version in (6, 8):
             fake.put(entry("k", version))
@@ -293,15 +293,16 @@ async def test_no_version_from_before_the_expiry_comes_after_it(fake: Fake) -> N
                 await states.get("flights", "k")
         fake.put(entry("k", 1, window_start="2026-01-02T12:00:00Z"))
         assert _version(await states.get("flights", "k")) == 1
-        fake.put(ended("k", 9))
+        fake.put(expired_entry("k", 9))
         with shortest_attempt(math.inf), pytest.raises(StaleReadError):
             await states.get("flights", "k")
 
 
 @pytest.mark.parametrize(
-    "facts", [{}, {"window_start": "?", "version": 9}, {"window_start": LIFE, "version": "9"}, {"window_start": 7}]
+    "facts",
+    [{}, {"window_start": "?", "version": 9}, {"window_start": WINDOW_START, "version": "9"}, {"window_start": 7}],
 )
-async def test_an_end_that_tells_no_version_forgets_nothing(fake: Fake, facts: dict[str, Any]) -> None:
+async def test_an_expiry_without_a_valid_version_keeps_the_high_water_mark(fake: Fake, facts: dict[str, Any]) -> None:
     fake.put(entry("k", 7))
     async with Client(fake.url) as states:
         await states.get("flights", "k")
@@ -312,7 +313,7 @@ async def test_an_end_that_tells_no_version_forgets_nothing(fake: Fake, facts: d
             await states.get("flights", "k")
 
 
-async def test_so_many_keys_are_remembered(fake: Fake) -> None:
+async def test_the_number_of_remembered_keys_is_limited(fake: Fake) -> None:
     fake.put(entry("a", 7), entry("b", 7))
     async with Client(fake.url, remember=1) as states:
         await states.get("flights", "a")
@@ -343,17 +344,17 @@ async def test_a_rebuilt_state_is_returned_and_its_earlier_epoch_is_not(fake: Fa
         fake.put(entry("k", 62, epoch=100))
         with shortest_attempt(math.inf), pytest.raises(StaleReadError):
             await states.get("flights", "k")
-        fake.put({**ended("k", 62), "epoch": 100})
+        fake.put({**expired_entry("k", 62), "epoch": 100})
         with shortest_attempt(math.inf), pytest.raises(StaleReadError):
             await states.get("flights", "k")
-        fake.put({**ended("k", 1), "epoch": 200})
+        fake.put({**expired_entry("k", 1), "epoch": 200})
         assert isinstance(await states.get("flights", "k"), Expired)
 
 
-async def test_an_answer_of_an_earlier_release_is_of_no_epoch(fake: Fake) -> None:
-    told = entry("k", 7)
-    del told["epoch"]
-    fake.put(told)
+async def test_a_response_of_an_earlier_release_has_epoch_zero(fake: Fake) -> None:
+    body = entry("k", 7)
+    del body["epoch"]
+    fake.put(body)
     async with Client(fake.url) as states:
         found = await states.get("flights", "k")
     assert isinstance(found, Found)

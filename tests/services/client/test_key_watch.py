@@ -1,4 +1,4 @@
-"""One key watched over streams that break."""
+"""The watch of one key over streams that break."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from services.client import (
     RejectedError,
     Removed,
 )
-from tests.services.client.fake_service import cluster, entry, saying, telling, until
+from tests.services.client.fake_service import body_response, cluster, entry, problem_response, until
 from tests.services.client.streaming import End, Streaming, event
 from tests.services.client.test_get import Flight
-from tests.services.client.test_routes import informed
+from tests.services.client.test_routes import discover_owners
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -39,7 +39,7 @@ def answer_json(version: int, **others: Any) -> dict[str, Any]:
 
 
 async def following(updates: AsyncGenerator[Any, None], count: int) -> list[Any]:
-    """The next so many."""
+    """Return the next updates."""
     async with asyncio.timeout(30):
         return [await anext(updates) for _ in range(count)]
 
@@ -62,13 +62,13 @@ async def test_each_change_is_delivered(streaming: Streaming) -> None:
             event(answer_json(1)),
         ):
             opened.queue.put_nowait(piece)
-        never, first, second, removed, anew = await reading
+        never, first, second, removed, again = await reading
     assert opened.path == "/v1/states/flights/UA%2F1545/watch"
     assert isinstance(never, NeverSeen)
     assert (first.version, first.value["device_id"]) == (1, KEY)
     assert second.version == 2
     assert removed == Removed("flights", KEY)
-    assert anew.version == 1
+    assert again.version == 1
 
 
 async def test_watches_take_no_connection_from_reads(streaming: Streaming) -> None:
@@ -86,7 +86,7 @@ async def _first(states: Client, key: str) -> None:
         pass
 
 
-async def test_a_stream_that_breaks_goes_on_where_it_was(streaming: Streaming) -> None:
+async def test_a_broken_stream_resumes_after_the_last_version(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY, model=Flight)) as updates:
         reading = asyncio.create_task(following(updates, 4))
         for number, end in enumerate((End.ABORTED, End.CLOSED)):
@@ -113,7 +113,7 @@ async def test_a_revoked_token_is_retried(streaming: Streaming) -> None:
         assert versions(await reading) == [1]
 
 
-async def test_nothing_goes_back_after_a_break(streaming: Streaming) -> None:
+async def test_no_earlier_version_is_delivered_after_a_break(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
         reading = asyncio.create_task(following(updates, 2))
         first = await streaming.connection(0)
@@ -160,11 +160,11 @@ async def test_marks_are_delivered_on_request(streaming: Streaming) -> None:
     assert second.positions == {"flights": {"0": 17}}
 
 
-async def test_the_owner_is_watched_and_then_who_is_there(pair: list[Streaming]) -> None:
+async def test_the_owner_is_watched_and_another_instance_after_it_stops(pair: list[Streaming]) -> None:
     for one in pair:
         one.put(*(entry(f"k{number}", 1) for number in range(40)))
     async with Client([one.url for one in pair]) as states:
-        await informed(states, pair)
+        await discover_owners(states, pair)
         owner = next(one for one in pair if one.url == states._discovery.owner("flights", KEY))  # noqa: SLF001
         other = next(one for one in pair if one is not owner)
         async with aclosing(states.watch("flights", KEY)) as updates:
@@ -181,7 +181,7 @@ async def test_the_owner_is_watched_and_then_who_is_there(pair: list[Streaming])
     assert taken.last_id == "1"
 
 
-async def test_silence_is_a_break(streaming: Streaming, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_stream_is_reconnected(streaming: Streaming, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("services.client.key_watch.SILENCE_S", 0.1)
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
         reading = asyncio.create_task(following(updates, 1))
@@ -190,29 +190,31 @@ async def test_silence_is_a_break(streaming: Streaming, monkeypatch: pytest.Monk
         assert versions(await reading) == [1]
 
 
-async def test_the_readers_own_time_is_no_silence(streaming: Streaming) -> None:
+async def test_the_callers_processing_time_does_not_count_as_silence(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY, patience=0.3)) as updates:
         reading = asyncio.create_task(following(updates, 1))
         first = await streaming.connection(0)
         first.queue.put_nowait(event(answer_json(1)))
         await reading
         first.queue.put_nowait(End.ABORTED)
-        await asyncio.sleep(0.5)  # it takes so long over the first
+        await asyncio.sleep(0.5)  # the caller processes the first update longer than the patience
         reading = asyncio.create_task(following(updates, 1))
         second = await streaming.connection(1)
         second.queue.put_nowait(event(answer_json(2)))
         assert versions(await reading) == [2]
 
 
-async def test_the_patience_runs_out(streaming: Streaming) -> None:
+async def test_a_watch_raises_when_its_patience_is_over(streaming: Streaming) -> None:
     await streaming.stop()
     async with Client(streaming.url) as states:
         with pytest.raises(NoAnswerError, match=r"watching flights/UA/1545: no answer within 0.2 s"):
             await following(states.watch("flights", KEY, patience=0.2), 1)
 
 
-async def test_what_passes_is_waited_for(streaming: Streaming) -> None:
-    streaming.faults.extend([telling("unreachable", 503), telling("elsewhere", 421), saying(b"", 502)])
+async def test_transient_failures_are_retried(streaming: Streaming) -> None:
+    streaming.faults.extend(
+        [problem_response("unreachable", 503), problem_response("elsewhere", 421), body_response(b"", 502)]
+    )
     async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
         reading = asyncio.create_task(following(updates, 1))
         opened = await streaming.connection(0)
@@ -224,7 +226,7 @@ async def test_what_passes_is_waited_for(streaming: Streaming) -> None:
     ("kind", "status", "error"), [("not_yours", 403, AccessDeniedError), ("unknown_state", 404, RejectedError)]
 )
 async def test_a_permanent_failure_raises(streaming: Streaming, kind: str, status: int, error: type[Exception]) -> None:
-    streaming.always = telling(kind, status)
+    streaming.always = problem_response(kind, status)
     async with Client(streaming.url) as states:
         with pytest.raises(error, match=f"it is {kind}"):
             await following(states.watch("flights", KEY), 1)
@@ -244,7 +246,7 @@ async def test_malformed_responses_raise(streaming: Streaming, piece: bytes) -> 
 
 
 async def test_a_response_without_a_stream_raises(streaming: Streaming) -> None:
-    streaming.always = saying(b"<html>")
+    streaming.always = body_response(b"<html>")
     async with Client(streaming.url) as states:
         with pytest.raises(InvalidResponseError, match="no stream"):
             await following(states.watch("flights", KEY), 1)

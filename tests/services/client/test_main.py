@@ -1,4 +1,4 @@
-"""The command: what it writes, and what it returns."""
+"""The command: its output and its exit codes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.client.__main__ import main
-from tests.services.client.fake_service import Fake, entry, problem, telling
+from tests.services.client.fake_service import Fake, entry, problem, problem_response
 from tests.services.client.streaming import Streaming, event, message
 from tests.services.client.test_key_watch import KEY, PLACE, answer_json
 
@@ -31,14 +31,14 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _interrupts() -> Iterator[None]:
-    """Let processes hear SIGINT, also where the tests run in the background, which ignores it."""
+    """Let processes receive SIGINT, also where the tests run in the background, which ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 async def command(*arguments: str, url: str) -> int:
-    """The exit code. It has an event loop of its own, as it would in a process."""
+    """Run the command in a thread, for it starts an event loop, and return the exit code."""
     return await asyncio.to_thread(main, [*arguments, "--url", url])
 
 
@@ -48,14 +48,14 @@ async def process(*arguments: str, url: str) -> Process:
     )
 
 
-async def test_get_shows_what_is_found(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_get_prints_the_state(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     fake.put(entry(KEY, 7, delay={"minutes": 5}, gate=None))
     assert await command("get", "flights", KEY, "--fields", "state.status, state.delay", url=fake.url) == 0
-    shown = capsys.readouterr().out
-    assert "UA/1545  version 7  1.2 s old  window of 2026-01-01 12:00:00 UTC" in shown
-    assert "snapshots/" in shown
-    assert "offset 7, from q1 (owner, 3 behind)" in shown
-    assert [line.split() for line in shown.splitlines()[2:]] == [
+    output = capsys.readouterr().out
+    assert "UA/1545  version 7  1.2 s old  window of 2026-01-01 12:00:00 UTC" in output
+    assert "snapshots/" in output
+    assert "offset 7, from q1 (owner, 3 behind)" in output
+    assert [line.split() for line in output.splitlines()[2:]] == [
         ["device_id", KEY],
         ["state.status", "landed"],
         ["state.delay.minutes", "5"],
@@ -72,17 +72,17 @@ async def test_get_shows_what_is_found(fake: Fake, capsys: pytest.CaptureFixture
         ("state.gate.letter", "(known: none, for 'state.gate' is a single value)"),
     ],
 )
-async def test_get_refuses_a_field_that_the_state_does_not_have(
+async def test_get_rejects_an_unknown_field(
     fake: Fake, capsys: pytest.CaptureFixture[str], path: str, message: str
 ) -> None:
     fake.put(entry(KEY, 7))
     assert await command("get", "flights", KEY, "--fields", f"state.status,{path}", url=fake.url) == 2
-    shown = capsys.readouterr()
-    assert message in shown.err
-    assert shown.out == ""
+    output = capsys.readouterr()
+    assert message in output.err
+    assert output.out == ""
 
 
-async def test_get_accepts_a_field_that_this_record_does_not_have(fake: Fake) -> None:
+async def test_get_accepts_a_field_missing_in_the_record(fake: Fake) -> None:
     fake.put(entry(KEY, 7))
     assert await command("get", "flights", KEY, "--fields", "state.delay.minutes,state.gate", url=fake.url) == 0
 
@@ -97,10 +97,10 @@ async def test_common_options_may_stand_before_the_subcommand(
     assert capsys.readouterr().out.startswith("{" if "--json" in before else KEY)
 
 
-async def test_get_says_what_is_not_there(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_get_reports_never_seen_and_expired_keys(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     fake.put({**problem("expired", 410, state="flights", key="old", window_start="2026-01-01T12:00:00Z")})
-    assert await command("get", "flights", "nobody", url=fake.url) == 3
-    assert "nobody  it is never_seen" in capsys.readouterr().out
+    assert await command("get", "flights", "absent", url=fake.url) == 3
+    assert "absent  it is never_seen" in capsys.readouterr().out
     assert await command("get", "flights", "old", url=fake.url) == 4
     assert "old  it is expired\nwindow_start 2026-01-01T12:00:00Z" in capsys.readouterr().out
     assert await command("get", "flights", "old", "--json", url=fake.url) == 4
@@ -133,7 +133,7 @@ async def test_get_waits_for_an_event(fake: Fake) -> None:
 
 
 @pytest.mark.parametrize("position", ["1047", "2:", ":1047", "2:x", "-2:1"])
-async def test_get_refuses_what_is_no_partition_and_offset(
+async def test_get_rejects_an_invalid_partition_and_offset(
     fake: Fake, capsys: pytest.CaptureFixture[str], position: str
 ) -> None:
     with pytest.raises(SystemExit):
@@ -141,7 +141,7 @@ async def test_get_refuses_what_is_no_partition_and_offset(
     assert "write partition and offset of the event, as 2:1047" in capsys.readouterr().err
 
 
-async def test_keys_are_lines(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_keys_are_printed_line_by_line(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     fake.put(*(entry(f"k{number}", 1) for number in range(5)), entry("[bold]", 1))
     assert await command("keys", "flights", "--where", "state.status:landed", url=fake.url) == 0
     assert capsys.readouterr().out.splitlines() == ["[bold]", "k0", "k1", "k2", "k3", "k4"]
@@ -149,7 +149,7 @@ async def test_keys_are_lines(fake: Fake, capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == '"k4"\n'
 
 
-async def test_states_are_a_table(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_states_are_printed_as_a_table(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     assert await command("states", url=fake.url) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines == [["state", "keys", "partitions", "lag"], ["flights", "7", "4", "2"], ["cities", "7", "4", "2"]]
@@ -157,8 +157,8 @@ async def test_states_are_a_table(fake: Fake, capsys: pytest.CaptureFixture[str]
     assert json.loads(capsys.readouterr().out.splitlines()[0])["name"] == "flights"
 
 
-async def test_an_error_is_one_line(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
-    fake.always = telling("unknown_state", 404)
+async def test_an_error_is_printed_as_one_line(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    fake.always = problem_response("unknown_state", 404)
     assert await command("get", "fights", "k", url=fake.url) == 1
     assert capsys.readouterr().err == "stateloop: fights/k was refused (404): it is unknown_state\n"
     assert await command("get", "flights", "k", url="localhost") == 2
@@ -178,7 +178,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("arguments", WRONG)
-def test_wrong_arguments_are_refused(arguments: list[str]) -> None:
+def test_invalid_arguments_are_rejected(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
@@ -195,13 +195,13 @@ async def test_the_token_comes_from_a_file_or_the_environment(
     (tmp_path / "token").write_text("two\nlines")
     for path in ("token", "none"):
         assert await command("get", "flights", "k", "--token-file", str(tmp_path / path), url=fake.url) == 1
-    told = capsys.readouterr().err
-    assert "more than one line" in told
-    assert "No such file" in told
-    assert "lines)" not in told.replace("one line)", "")  # the secret itself is not told
+    errors = capsys.readouterr().err
+    assert "more than one line" in errors
+    assert "No such file" in errors
+    assert "lines)" not in errors.replace("one line)", "")  # the secret itself is not printed
 
 
-async def test_watch_tells_what_changes_until_it_is_interrupted(streaming: Streaming) -> None:
+async def test_watch_prints_changes_until_it_is_interrupted(streaming: Streaming) -> None:
     running = await process("watch", "flights", KEY, url=streaming.url)
     assert running.stdout
     assert running.stderr
@@ -234,7 +234,7 @@ async def test_watch_of_a_prefix_writes_json(streaming: Streaming) -> None:
     assert [line["result"] for line in lines] == ["found", "left"]
 
 
-async def test_a_reader_that_has_enough_is_no_error(fake: Fake) -> None:
+async def test_a_closed_pipe_is_no_error(fake: Fake) -> None:
     fake.put(*(entry(f"{'k' * 500}{number:04}", 1) for number in range(2000)))
     running = await process("keys", "flights", url=fake.url)
     assert running.stdout

@@ -11,7 +11,7 @@ import pytest
 
 from services.client import Client, Found, InvalidResponseError, Left, RejectedError, WatchFilter
 from services.client.__main__ import main
-from tests.services.client.fake_service import SCHEMA, Fake, entry, saying, telling
+from tests.services.client.fake_service import SCHEMA, Fake, body_response, entry, problem_response
 from tests.services.client.streaming import message
 from tests.services.client.test_key_watch import following
 from tests.services.client.test_windows import answered
@@ -37,14 +37,14 @@ async def test_a_page_that_fails_is_retried(fake: Fake) -> None:
         keys = []
         async for key in states.keys("flights"):
             keys.append(key)
-            fake.faults.append(telling("catching_up", 503))
+            fake.faults.append(problem_response("catching_up", 503))
     assert keys == ["k0", "k1", "k2", "k3", "k4"]
 
 
-async def test_filters_are_on_the_wire(fake: Fake) -> None:
+async def test_filters_are_sent(fake: Fake) -> None:
     async with Client(fake.url) as states:
         await states.page("flights", where={"state.status": "landed", "state.to": "a b&c"})
-        fake.faults.append(telling("bad_request", 400))
+        fake.faults.append(problem_response("bad_request", 400))
         with pytest.raises(RejectedError):
             await states.page("flights", where={"state.nothing": "x"})
     assert fake.requests[0] == "/v1/states/flights?where=state.status%3Alanded&where=state.to%3Aa%20b%26c"
@@ -68,7 +68,7 @@ async def test_states_are_listed(fake: Fake) -> None:
     "body", [b"{}", b'{"items": [1]}', b'{"items": [{}]}', b'{"states": [{}]}', b'{"versions": 1}']
 )
 async def test_malformed_responses_raise(fake: Fake, body: bytes) -> None:
-    fake.always = saying(body)
+    fake.always = body_response(body)
     async with Client(fake.url) as states:
         with pytest.raises(InvalidResponseError):
             await states.page("flights")
@@ -102,5 +102,5 @@ async def test_a_watch_of_silent_keys(streaming: Streaming) -> None:
         opened.queue.put_nowait(message(place, "0", kind="left"))
         opened.queue.put_nowait(message(answered(entry("UA1", 1)), "0"))
         found = await reading
-    assert opened.heard[0]["silent_for"] == "30s"
+    assert opened.received[0]["silent_for"] == "30s"
     assert [type(one) for one in found] == [Found, Left, Found]

@@ -27,7 +27,7 @@ def test_fields_of_the_state_are_known(path: str) -> None:
         ("enrichments.aircraft.result.seat", "enrichments.aircraft.result", "seats"),
     ],
 )
-def test_an_unknown_field_is_reported_with_those_beside_it(path: str, parent: str, name: str) -> None:
+def test_an_unknown_field_is_reported_with_its_siblings(path: str, parent: str, name: str) -> None:
     unknown = unknown_path(SCHEMA, path)
     assert unknown
     assert (unknown.path, unknown.parent) == (path, parent)
@@ -41,7 +41,7 @@ def test_an_unknown_field_is_reported_with_those_beside_it(path: str, parent: st
         {"type": "object"},
         {"type": "object", "additionalProperties": {"type": "integer"}},
         {"type": "object", "properties": {"a": {}}, "additionalProperties": True},
-        {"$ref": "#/definitions/elsewhere"},
+        {"$ref": "#/definitions/other"},
     ],
     ids=str,
 )

@@ -41,8 +41,8 @@ def url(fleet: Fleet) -> str:
 
 
 @contextmanager
-def two(fleet: Fleet, folder: Path) -> Iterator[tuple[str, Popen[bytes]]]:
-    """A second instance beside that of the fleet: its address and its process, which the test may kill."""
+def second_instance(fleet: Fleet, folder: Path) -> Iterator[tuple[str, Popen[bytes]]]:
+    """Start a second instance; give its address and its process, which the test may kill."""
     port = free_port_pair()
     process = fleet.start(
         STATELOOP_INSTANCE="two", STATELOOP_HTTP_PORT=str(port), STATELOOP_QUERY_DATA=str(folder / "two")
@@ -54,7 +54,7 @@ def two(fleet: Fleet, folder: Path) -> Iterator[tuple[str, Popen[bytes]]]:
         process.wait()
 
 
-async def test_the_service_answers_as_the_client_understands(fleet: Fleet) -> None:
+async def test_the_client_reads_responses_of_the_service(fleet: Fleet) -> None:
     fleet.publish(*(snapshot(key, version, plate=f"P{version}") for key in CARS for version in (1, 2, 3, 4)))
     with fleet.running():
         async with Client(url(fleet)) as states:
@@ -117,22 +117,22 @@ async def test_changes_are_delivered(fleet: Fleet) -> None:
             ):
                 assert versions(await following(one, 1)) == [1]
                 first = await following(many, 2)
-                assert {type(told) for told in first} == {Found, NeverSeen}
+                assert {type(update) for update in first} == {Found, NeverSeen}
                 fleet.publish(snapshot("car/1", 2, plate="P2"), snapshot("car/2", 1))
                 assert versions(await following(one, 1)) == [2]
                 later = await following(many, 2)
-                assert {(type(told), told.key) for told in later} == {(Left, "car/1"), (Found, "car/2")}
+                assert {(type(update), update.key) for update in later} == {(Left, "car/1"), (Found, "car/2")}
                 fleet.publish(snapshot("car/3", 1, timedelta(minutes=90)))
                 (ended,) = await following(one, 1)
                 assert isinstance(ended, Expired)
             assert isinstance(await states.get("cars", "car/1"), Expired)
 
 
-async def test_nobody_who_watches_notices_that_the_owner_is_killed(fleet: Fleet, tmp_path: Path) -> None:
-    """Beyond a pause: all get the last version of each key, and none an earlier one after a later one."""
+async def test_watches_and_reads_continue_when_the_owner_is_killed(fleet: Fleet, tmp_path: Path) -> None:
+    """All readers get the last version of each key, and none an earlier version after a later one."""
     fleet.publish(*(snapshot(key, 1) for key in CARS))
     with fleet.running(), ExitStack() as stack:
-        other, process = stack.enter_context(two(fleet, tmp_path))
+        other, process = stack.enter_context(second_instance(fleet, tmp_path))
         async with asyncio.timeout(3 * DEADLINE_S), Client([url(fleet), other], deadline=DEADLINE_S) as states:
             await _both_own(states)
             watches = [states.watch("cars", key) for key in CARS[:10]]
@@ -145,15 +145,15 @@ async def test_nobody_who_watches_notices_that_the_owner_is_killed(fleet: Fleet,
                     await asyncio.to_thread(fleet.publish, *(snapshot(key, version) for key in CARS))
                     if version == KILLED_AT:
                         process.send_signal(signal.SIGKILL)
-            for told in [*(one.result() for one in singles), whole.result(), reads.result()]:
-                for key, seen in told.items():
+            for delivered in [*(one.result() for one in singles), whole.result(), reads.result()]:
+                for key, seen in delivered.items():
                     assert seen == sorted(seen), key
                     assert seen[-1] == LAST, key
             assert len(reads.result()) == len(whole.result()) == len(CARS)
 
 
 async def _both_own(states: Client) -> None:
-    """Wait until each instance answers for some keys, and the client knows."""
+    """Wait until each instance owns some keys, and the client knows."""
     owners: set[str] = set()
     while owners != {"one", "two"}:
         found = [await states.get("cars", key, min_version=1, wait=5.0) for key in CARS]
@@ -162,9 +162,9 @@ async def _both_own(states: Client) -> None:
 
 
 async def _read(states: Client) -> dict[str, list[int]]:
-    """The versions of each key, in single reads and in batches, until all have the last one."""
+    """Read each key, alone and in batches, until all have the last version; return the versions of each."""
     seen: dict[str, list[int]] = {key: [] for key in CARS}
-    while any(not told or told[-1] < LAST for told in seen.values()):
+    while any(not read or read[-1] < LAST for read in seen.values()):
         for answer in [await states.get("cars", CARS[0]), *await states.get_many("cars", CARS)]:
             assert isinstance(answer, Found)
             seen[answer.key].append(answer.version)
@@ -172,11 +172,11 @@ async def _read(states: Client) -> dict[str, list[int]]:
 
 
 async def _until_last(updates: AsyncGenerator[Any, None], keys: int) -> dict[str, list[int]]:
-    """The versions of each key that a watch told, until so many keys have the last one."""
+    """Follow a watch until so many keys have the last version; return the versions of each key."""
     seen: dict[str, list[int]] = {}
     async with aclosing(updates):
-        async for told in updates:
-            seen.setdefault(told.key, []).append(told.version)
+        async for update in updates:
+            seen.setdefault(update.key, []).append(update.version)
             if sum(one[-1] == LAST for one in seen.values()) == keys:
                 return seen
     raise AssertionError("a watch does not end")

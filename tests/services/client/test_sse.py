@@ -24,10 +24,10 @@ EVENTS = [
 
 
 @given(st.lists(st.integers(0, len(STREAM))))
-def test_events_are_the_same_however_they_are_cut(cuts: list[int]) -> None:
+def test_events_do_not_depend_on_how_the_stream_is_split(cuts: list[int]) -> None:
     parser = Parser()
-    places = [0, *sorted(cuts), len(STREAM)]
-    pieces = [STREAM[start:end] for start, end in itertools.pairwise(places)]
+    bounds = [0, *sorted(cuts), len(STREAM)]
+    pieces = [STREAM[start:end] for start, end in itertools.pairwise(bounds)]
     assert [event for piece in pieces for event in parser.feed(piece)] == EVENTS
 
 

@@ -1,4 +1,4 @@
-"""Which updates a watch yields: none twice, and none after a later one."""
+"""A watch yields no update twice, and none after a later one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ START = "2026-01-01T12:00:00.000Z"
 
 
 def admitted(*versions: tuple[int, bool]) -> list[bool]:
-    """Which of these updates of one window are yielded, each a version and whether the window is open."""
+    """Return whether each of these updates of one window is yielded; an update is a version and whether it is open."""
     yielded = YieldedVersions(HighWaterMarks(10), {"departures"})
     return [yielded.admits(update("state", body(*one), lambda value: value)) for one in versions]
 

@@ -23,7 +23,7 @@ from services.client import (
     WatchFilter,
 )
 from services.client.__main__ import main
-from tests.services.client.fake_service import described, entry, problem, saying, shortest_attempt
+from tests.services.client.fake_service import body_response, described, entry, problem, shortest_attempt
 from tests.services.client.streaming import event, message
 from tests.services.client.test_key_watch import following
 
@@ -40,7 +40,7 @@ HOURS = [datetime(2013, 1, 1, hour, tzinfo=UTC) for hour in (12, 13, 14)]
 
 
 def window(key: str, start: datetime, version: int = 1, *, is_open: bool = False, **fields: Any) -> dict[str, Any]:
-    """An answer about a window."""
+    """Return the body of a response about a window."""
     return {
         **entry(key, version, start.isoformat(), STATE, **fields),
         "window_end": (start + timedelta(hours=1)).isoformat(),
@@ -48,8 +48,8 @@ def window(key: str, start: datetime, version: int = 1, *, is_open: bool = False
     }
 
 
-def answered(told: dict[str, Any]) -> dict[str, Any]:
-    return {**told, "role": "owner", "instance": "q1"}
+def answered(body: dict[str, Any]) -> dict[str, Any]:
+    return {**body, "role": "owner", "instance": "q1"}
 
 
 async def listed(items: AsyncIterator[Found[Any]]) -> list[tuple[str, datetime | None]]:
@@ -108,7 +108,7 @@ async def test_many_keys_at_a_time(fake: Fake) -> None:
 
     async def keep(other: Fake, request: Any) -> Any:
         bodies.append(await request.json())
-        return await other.right(request)
+        return await other.correct_response(request)
 
     fake.always = keep
     async with Client(fake.url) as states:
@@ -159,7 +159,7 @@ async def test_the_keys_of_one_window(fake: Fake) -> None:
 
 @pytest.mark.parametrize("body", [b"{}", b'{"windows": [{}]}', b'{"items": 1}', b"[]"])
 async def test_malformed_pages_raise(fake: Fake, body: bytes) -> None:
-    fake.always = saying(body)
+    fake.always = body_response(body)
     async with Client(fake.url) as states:
         for pages in (states.windows(STATE, "JFK"), states.window_items(STATE)):
             with pytest.raises(InvalidResponseError):
@@ -167,7 +167,7 @@ async def test_malformed_pages_raise(fake: Fake, body: bytes) -> None:
 
 
 async def test_a_state_has_its_window(fake: Fake) -> None:
-    fake.always = saying(
+    fake.always = body_response(
         json.dumps(
             {"states": [described("flights"), {**described(STATE), "window_s": 3600.0, "every_s": 900.0}]}
         ).encode()
@@ -179,11 +179,11 @@ async def test_a_state_has_its_window(fake: Fake) -> None:
 
 
 async def test_a_watch_of_all_windows_delivers_each_version_of_each_once(streaming: Streaming) -> None:
-    told = [(HOURS[1], 1), (HOURS[0], 5), (HOURS[1], 2), (HOURS[0], 5), (HOURS[0], 4), (HOURS[0], 6)]
+    sent = [(HOURS[1], 1), (HOURS[0], 5), (HOURS[1], 2), (HOURS[0], 5), (HOURS[0], 4), (HOURS[0], 6)]
     async with Client(streaming.url) as states, aclosing(states.watch(STATE, "JFK", window="all")) as updates:
         reading = asyncio.create_task(following(updates, 6))
         opened = await streaming.connection(0)
-        for start, version in told:
+        for start, version in sent:
             opened.queue.put_nowait(event(answered(window("JFK", start, version))))
         place = {"state": STATE, "key": "JFK", "window_start": HOURS[0].isoformat()}
         opened.queue.put_nowait(event(place, "removed") + event(answered(window("JFK", HOURS[0], 1))))
@@ -221,7 +221,7 @@ async def test_a_watch_of_many_keys_of_one_window(streaming: Streaming) -> None:
         opened.queue.put_nowait(message(place, "0", kind="left"))
         opened.queue.put_nowait(message(answered(entry("k", 1)), "1"))
         found = await reading
-    assert [one.get("window") for one in opened.heard] == ["2013-01-01T08:30:00-05:00", None]
+    assert [one.get("window") for one in opened.received] == ["2013-01-01T08:30:00-05:00", None]
     assert found[1] == Left(STATE, "LGA", HOURS[1])
 
 
