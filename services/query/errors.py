@@ -72,6 +72,6 @@ class PartitionsChangedError(QueryServiceError, RetryableError):
         super().__init__(
             f"topic {topic!r} has {now} partitions, and had {before}: start the service again. A key that was written "
             "before may be in another partition than the one that lookups use, and is reported as never seen until it "
-            "is written again: write all keys once more, or create the topic anew"
+            "is written again: write all keys once more, or create the topic again"
         )
         self.topic = topic

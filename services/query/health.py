@@ -1,4 +1,4 @@
-"""The health of an instance, judged by the rounds of the ingest thread: a thread that hangs cannot report it."""
+"""The health of an instance, by the rounds of the ingest thread, which cannot report itself when it hangs."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class Health:
 
     def _is_unserved(self, state: str, partition: int) -> bool:
         routing = self._dependencies.routing
-        elsewhere = routing.partition_status(state, partition).role is Role.ELSEWHERE
-        return elsewhere and not routing.owners(state, partition)
+        role = routing.partition_status(state, partition).role
+        return role is Role.ELSEWHERE and not routing.owners(state, partition)
 
     def _roles(self) -> dict[str, Counter[Role]]:
         """Return, by state, for how many partitions this instance has each role."""

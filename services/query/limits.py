@@ -10,7 +10,7 @@ class WatchLimits:
     """Limits of one client, unless a field's description differs. Times are in seconds."""
 
     waiting_keys: int = 10_000
-    """Keys queued for one client; beyond it, the client must read anew."""
+    """Keys queued for one client; beyond it, the client must read again."""
     waiting_bytes: int = 4 * 1024 * 1024
     """The same, in bytes of their values."""
     all_waiting_bytes: int = 256 * 1024 * 1024

@@ -58,7 +58,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class TopicFacts(NamedTuple):
-    """What the brokers know of the topics: the states with their partition counts, and how long tombstones are kept."""
+    """The brokers' metadata of the topics: the states with their partition counts, and how long tombstones are kept."""
 
     states: Mapping[str, NamedState]
     retention: TombstoneRetention

@@ -120,12 +120,12 @@ class Cluster:
             await self._needs_end_offsets.wait()
             self._needs_end_offsets.clear()
             targets = self.instance.open_targets()
-            ends = await self._ingestion.end_offsets(targets)
-            for partition, end in ends.items():
+            end_offsets = await self._ingestion.end_offsets(targets)
+            for partition, end_offset in end_offsets.items():
                 for target in targets[partition]:
-                    target.offset = end
+                    target.offset = end_offset
             self._wake.set()
-            if targets.keys() - ends.keys():
+            if targets.keys() - end_offsets.keys():
                 await asyncio.sleep(RETRY_S)
 
     def _receive(self, announcements: Sequence[Announcement]) -> None:

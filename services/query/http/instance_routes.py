@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class InstanceRoutes:
-    """The route. Other instances are shown as they announced themselves, at most about a second ago."""
+    """The route. Other instances are listed as they announced themselves, at most about a second ago."""
 
     def __init__(self, cluster: Cluster, states: Mapping[str, NamedState]) -> None:
         self._cluster = cluster

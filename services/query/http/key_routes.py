@@ -112,7 +112,7 @@ class KeyRoutes:
         try:
             return await self._forwarder.forward_read(request, reader.state.name, partition, left_s)
         finally:
-            if left_s:  # once: an instance that is cut off must not hold the client for all of its time
+            if left_s:  # once: an instance that is cut off must not use up the client's timeout
                 request.setdefault(WAITED, min(self._dependencies.clock(), request[UNTIL]))
 
 

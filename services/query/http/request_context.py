@@ -1,4 +1,4 @@
-"""What the server attaches to a request: its principal and rate meter, read from its credentials."""
+"""The attributes that the server attaches to a request: its principal and rate meter, read from its credentials."""
 
 from __future__ import annotations
 

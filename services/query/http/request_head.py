@@ -1,4 +1,4 @@
-"""Parses the header lines of plain requests for the fast path. aiohttp judges all others."""
+"""Parses the header lines of plain requests for the fast path. aiohttp parses all others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RequestHead(NamedTuple):
 
 
 def parse_head(lines: bytes) -> RequestHead | None:
-    """The head, from the end of the request line to the empty line; None: aiohttp must judge it."""
+    """The head, from the end of the request line to the empty line; None: aiohttp must parse it."""
     found: dict[bytes, bytes] = {}
     split = lines.split(b"\r\n")[1:-2]
     if len(split) > LINES_MAX:

@@ -109,7 +109,7 @@ class RuleTestKeys(ResponseModel):
 
 
 class AlertChanges(ResponseModel):
-    """What changes in the alerts of one state when the rule is saved, of the keys that were read."""
+    """The changes in the alerts of one state when the rule is saved, of the keys that were read."""
 
     alerts: str
     evaluated: int = Field(ge=0, description="States that the rule applies to")
@@ -186,7 +186,7 @@ class WindowPageAnswer(ResponseModel):
 
 
 class PartitionAnswer(ResponseModel):
-    """What the instance is to a partition."""
+    """The role of the instance for a partition."""
 
     partition: int
     role: RoleName

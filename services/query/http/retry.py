@@ -25,7 +25,7 @@ PAUSE_S = 0.02
 NEAR = 1000
 """An instance with more records to read than this is not caught up in moments: its clients get the problem at once."""
 WAITED = web.RequestKey("waited", float)
-"""When a request last waited for a version, by the instance's clock. Its retry budget begins anew then."""
+"""The last time at which a request waited for a version, by the instance's clock. Its retry budget restarts then."""
 
 
 def catches_up_soon(partition_status: PartitionStatus) -> bool:

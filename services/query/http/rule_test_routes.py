@@ -40,7 +40,7 @@ OPEN = "status:open"
 
 
 class RuleTestPosition(NamedTuple):
-    """Where a test continues. Source 0 are the states with the rule's prefix; the others are the alerts in order."""
+    """The position of a test. Source 0 are the states with the rule's prefix; the others are the alerts in order."""
 
     source: Annotated[int, Field(ge=0, le=1_000)]
     after: Annotated[str, Field(max_length=4096)] | None

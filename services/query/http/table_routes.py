@@ -40,7 +40,7 @@ class DeclaredTable(NamedTuple):
 
 
 class TableStore(Protocol):
-    """Where rows are written. Its methods block, and raise RowNotWrittenError."""
+    """Writes rows. Its methods block, and raise RowNotWrittenError."""
 
     def version(self, topic: str, key: str) -> int | None:
         """Return the version of a row; None if there is none."""

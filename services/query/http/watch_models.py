@@ -27,7 +27,7 @@ class ValueMessage(WatchMessage):
 
 
 class KeyGoneMessage(WatchMessage):
-    """A key has no value: never one, none any more, or none with what the subscription asks for."""
+    """A key has no value: it was never seen, is gone, or no longer matches the filter."""
 
     type: Literal["never_seen", "removed", "expired", "left"]
     ids: Ids
@@ -70,7 +70,7 @@ class MarkMessage(WatchMessage):
 
 
 class ResetMessage(WatchMessage):
-    """The client was too slow, and queued changes were dropped: subscribe again to read anew."""
+    """The client was too slow, and queued changes were dropped: subscribe again to receive the present values."""
 
     type: Literal["reset"]
     ids: tuple[str, ...]

@@ -136,7 +136,7 @@ class WatchConnection:
 
 
 class WebSockets:
-    """Opens WebSockets. `origins` are the pages that may connect, besides those that this instance serves."""
+    """Opens WebSockets. `origins` are the pages that may connect, in addition to those that this instance serves."""
 
     def __init__(self, dependencies: Dependencies, push: PushService, origins: frozenset[str]) -> None:
         self._dependencies = dependencies

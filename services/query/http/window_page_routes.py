@@ -137,8 +137,8 @@ def merge_windows(found: Sequence[WindowItems], limit: int, *, descending: bool)
     found = [one for one in found if one.window_start == start]
     items = [item for one in found for item in one.items]
     items.sort(key=lambda item: item[0], reverse=descending)
-    ends = [one.after for one in found if one.after is not None]
-    bound = (max(ends) if descending else min(ends)) if ends else None
+    bounds = [one.after for one in found if one.after is not None]
+    bound = (max(bounds) if descending else min(bounds)) if bounds else None
     if bound is not None:
         items = [item for item in items if (item[0] >= bound if descending else item[0] <= bound)]
     return WindowItems(start, items[:limit], items[limit - 1][0] if len(items) > limit else bound)

@@ -93,9 +93,9 @@ class Assignment:
             return False
         return self._freshness.may_miss_tombstone(partition, self._position(partition), offsets)
 
-    def set_end_offsets(self, ends: Mapping[StatePartition, int], at: int) -> None:
+    def set_end_offsets(self, end_offsets: Mapping[StatePartition, int], at: int) -> None:
         """Note the partitions' end offsets at that time."""
-        known = {partition: end for partition, end in ends.items() if partition in self.progress}
+        known = {partition: end for partition, end in end_offsets.items() if partition in self.progress}
         self._freshness.set_end_offsets(known, at, {one: self.progress[one].position for one in known})
 
     def rewind(self) -> None:

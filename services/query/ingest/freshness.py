@@ -30,11 +30,11 @@ class FreshnessTracker:
         self._stores = stores
         self._retention = retention
         self._checked: set[StatePartition] = set()
-        self._ends: dict[StatePartition, EndOffset] = {}
+        self._end_offsets: dict[StatePartition, EndOffset] = {}
 
     def start(self, partition: StatePartition, position: int | None) -> None:
         """Note that the partition is read from this position; None: from its beginning."""
-        self._ends.pop(partition, None)
+        self._end_offsets.pop(partition, None)
         if position is None:
             self._checked.discard(partition)
             self._stores[partition.state].mark_caught_up({partition.number: self._retention.now()})
@@ -42,20 +42,20 @@ class FreshnessTracker:
             self._checked.add(partition)
 
     def set_end_offsets(
-        self, ends: Mapping[StatePartition, int], at: int, positions: Mapping[StatePartition, int]
+        self, end_offsets: Mapping[StatePartition, int], at: int, positions: Mapping[StatePartition, int]
     ) -> None:
         """Note the end offsets at that time; an earlier one that is not reached yet stays."""
-        for partition, end in ends.items():
-            self._ends.setdefault(partition, EndOffset(end, at))
+        for partition, end_offset in end_offsets.items():
+            self._end_offsets.setdefault(partition, EndOffset(end_offset, at))
         self.reached(positions)
 
     def reached(self, positions: Mapping[StatePartition, int]) -> None:
         """Note that readers see all records before these positions."""
         caught_up: defaultdict[str, dict[int, int]] = defaultdict(dict)
         for partition, position in positions.items():
-            end = self._ends.get(partition)
+            end = self._end_offsets.get(partition)
             if end is not None and position >= end.offset:
-                del self._ends[partition]
+                del self._end_offsets[partition]
                 self._checked.add(partition)
                 caught_up[partition.state][partition.number] = end.at
         for state, times in caught_up.items():

@@ -128,8 +128,8 @@ class KafkaIngestion:
         """Note at intervals, while the store has all records, that it has."""
         while self._retention.retention_ms:
             at = self._retention.now()
-            ends = await self.end_offsets(tuple(self._assignment.progress))
-            self._commands.append(partial(self._assignment.set_end_offsets, ends, at))
+            end_offsets = await self.end_offsets(tuple(self._assignment.progress))
+            self._commands.append(partial(self._assignment.set_end_offsets, end_offsets, at))
             await asyncio.sleep(self._retention.check_interval_s)
 
     def _run_round(self, _: Consumer) -> None:

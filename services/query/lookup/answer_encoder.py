@@ -95,7 +95,7 @@ class AnswerEncoder:
         )
 
     def template(self, partition: int, partition_status: PartitionStatus) -> bytes:
-        """An answer of this partition, for `fill`. It is cached until the partition_status changes."""
+        """An answer of this partition, for `fill`. It is cached until the status of the partition changes."""
         cached = self._templates.get(partition)
         if cached is None or cached[0] != partition_status:
             cached = partition_status, self._format % (partition, partition_status.lag, ROLES[partition_status.role])

@@ -31,7 +31,7 @@ class Unanswered(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """What a batch reads of each key: paths of the value, or all of it; the window at a time, or the newest one."""
+    """The parts that a batch reads: paths of the value, or all of it; the window at a time, or the newest one."""
 
     fields: str | None = None
     at: int | None = None

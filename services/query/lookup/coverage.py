@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CoverageKind(StrEnum):
-    """What is known of an interval."""
+    """The kind of an interval."""
 
     DATA = "data"
     GAP = "gap"

@@ -23,7 +23,7 @@ class CoverageRequest(NamedTuple):
 
     Without a start, the range begins with the key's oldest window. Without an end, it ends with the newest one, or with
     the present one if that is later. At most `limit` windows are
-    read, besides those that overlap the start.
+    read, in addition to those that overlap the start.
     """
 
     field: CoverageField

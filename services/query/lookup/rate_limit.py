@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from services.query.lookup.authentication import Principal
 
 METERS_MAX = 10_000
-"""Meters kept; the least recently used one is dropped, and its principal begins anew."""
+"""Meters kept; the least recently used one is dropped, and its principal starts with a full budget."""
 BURST_S = 1.0
 """How many seconds' worth of the rate may be used at once."""
 

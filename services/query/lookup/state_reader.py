@@ -1,4 +1,4 @@
-"""Reads the keys of one state: the entries of its store, judged by the role of this instance."""
+"""Reads the keys of one state: from the entries of its store and the role of this instance."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ class StateReader:
         conditions: Conditions,
         partition_status_of: Callable[[int], PartitionStatus],
     ) -> LookupResult:
-        """The decision on a key that was read. The partition_status must be read after the store, not before."""
+        """The decision on a key that was read. The status of the partition must be read after the store."""
         number = partition(key.encode(), self.state.partitions) if latest is None else latest.partition
         partition_status = partition_status_of(number)
         is_expired = latest is not None and self.store.is_expired(latest)

@@ -32,7 +32,7 @@ class Notification:
     """A change of one key. `at` is when this instance learned of it, in seconds of the clock of the service.
 
     `order`, `tag`, `partition` and `offset` are those of the entry; without one None, "" and -1. `window_start` is
-    that of the window in a windowed state; None elsewhere, or where the key has no window. `body` is the JSON of
+    that of the window in a windowed state; None in other states, or where the key has no window. `body` is the JSON of
     the answer, encoded when the first client is about to receive it.
     """
 

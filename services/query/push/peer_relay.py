@@ -186,7 +186,7 @@ class PeerRelay:
                 one.delivered_offsets[int(partition)] = max(offset, position - 1)
 
     def _on_reset(self, subscriptions: list[Subscription], _: dict[str, Any]) -> None:
-        """This instance was too slow. A key is requested again; clients of many keys must read anew."""
+        """This instance was too slow. A key is requested again; clients of many keys must read again."""
         for one in subscriptions:
             if one.filter.key is None:
                 one.sink.reset()

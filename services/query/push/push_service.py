@@ -39,7 +39,7 @@ REFRESH_EVERY_S = 0.1
 
 
 class PushService:
-    """All streams of this instance. It listens to the changes of the stores."""
+    """All streams of this instance. It implements ChangeListener for the stores."""
 
     def __init__(self, dependencies: Dependencies, limits: WatchLimits) -> None:
         self.limits = limits
@@ -68,12 +68,12 @@ class PushService:
         self.refresh()
 
     def changed(self, changes: Sequence[Change]) -> None:
-        """See Listener."""
+        """See ChangeListener."""
         self.fanout.changed(changes)
         self._flush()
 
     def restarted(self, partition: StatePartition) -> None:
-        """See Listener."""
+        """See ChangeListener."""
         self.fanout.forget(partition.state, partition.number)
 
     async def run(self) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 SLOT_BYTES = 1024
-"""The cost of a queued key besides its value: about 700 bytes, and as much as that in a key of 300."""
+"""The cost of a queued key without its value: about 700 bytes, and as much for a key of 300."""
 
 
 class QueueBudget:
@@ -141,7 +141,7 @@ class SendQueue(Generic[S]):
         return ClientLag(len(self._slots), self.conflated, round((self._clock() - oldest) * 1000))
 
     def overflow(self) -> None:
-        """Drop everything: the client must read anew."""
+        """Drop everything: the client must read again."""
         self.conflated += sum(len(slot.notifications) for slot in self._slots.values())
         self._slots.clear()
         self._bytes = 0

@@ -22,7 +22,7 @@ class ProgressMark(NamedTuple):
 
 
 class StreamReset(NamedTuple):
-    """The client was so slow that changes were lost: it must read anew."""
+    """The client was so slow that changes were lost: it must read again."""
 
 
 class InitialStateSent(NamedTuple):

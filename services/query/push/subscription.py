@@ -75,7 +75,7 @@ class NotificationSink(Protocol):
         ...
 
     def reset(self) -> None:
-        """Changes were lost: the client must read anew."""
+        """Changes were lost: the client must read again."""
         ...
 
 
@@ -180,7 +180,7 @@ class Subscription:
             self.delivered_offsets[notification.partition] = max(notification.offset, before)
 
     def _name(self, key: str, window_start: int | None) -> DeliveredKey:
-        """What the versions of a key are ordered by: all windows of it together, or each by itself."""
+        """Return the name by which versions are ordered: the key, or each of its windows."""
         return (key, window_start) if self.filter.window == "all" else key
 
     def _unmatch(self, name: DeliveredKey) -> None:

@@ -141,7 +141,7 @@ class SubscriptionRouter:
         self._mark_offsets(subscription, [partition])
 
     def _mark_offsets(self, subscription: Subscription, partitions: list[int]) -> None:
-        """Record the present offsets. A relaying instance needs them to continue elsewhere if this one goes."""
+        """Record the present offsets. A relaying instance needs them to continue at another one if this one stops."""
         for partition in partitions:
             self._scanner.mark_offset(subscription, partition)
         if subscription.is_relayed and partitions:

@@ -1,4 +1,4 @@
-"""Errors of a store. Everything that a store holds can be read from its topic again."""
+"""Errors of a store. Everything that a store contains can be read from its topic again."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class FolderInUseError(StoreError, PermanentError):
 
 
 class ForeignFolderError(StoreError, PermanentError):
-    """The folder holds files of something else; nothing is overwritten."""
+    """The folder contains files that are not of a store; nothing is overwritten."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(f"{folder} is not empty, and holds no store: empty it, or name another folder")
+        super().__init__(f"{folder} is not empty, and contains no store: empty it, or name another folder")
         self.folder = folder
 
 

@@ -139,7 +139,7 @@ class Store(Protocol):
         """Return when the store last had all records of the partition, in milliseconds since 1970; None: unknown."""
 
     def mark_caught_up(self, times: Mapping[int, int]) -> None:
-        """Record that the store had all records of these partitions at these times, or that it reads them anew."""
+        """Record that the store had all records of these partitions at these times, or starts to read them again."""
 
     def apply(self, updates: Iterable[Update], positions: Mapping[int, int]) -> list[Change]:
         """Write what is newer and the partitions' positions in one transaction; return what changed for readers.
