@@ -30,15 +30,15 @@ async def console(suite: Suite, dependencies: Dependencies) -> AsyncIterator[Con
     topics = {name for one in suite.applications for name in topics_of(one).values()}
     sources = Sources(
         targets=targets(settings.scrape_targets),
-        ends=EndOffsets(settings.client(), topics),
+        end_offsets=EndOffsets(settings.client(), topics),
         states=dependencies.states,
         routing=dependencies.routing,
         clock=dependencies.clock,
         now=lambda: datetime.now(UTC),
     )
     async with AsyncExitStack() as stack:
-        letters = {one.application.topics.dead_letters: one.dead_letters for one in loops.all()}
-        follower = DeadLetterReader(settings.client(), letters)
+        logs = {one.application.topics.dead_letters: one.dead_letters for one in loops.all()}
+        follower = DeadLetterReader(settings.client(), logs)
         follower.start()
         stack.push_async_callback(asyncio.to_thread, follower.close)
         await stack.enter_async_context(sampling(sources, loops.record, every_s))

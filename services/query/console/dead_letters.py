@@ -100,15 +100,15 @@ class DeadLetterReader:
             known = consumer.list_topics(timeout=ANSWER_S).topics
             if any(topic not in known or known[topic].error for topic in self._logs):
                 return False
-            places = [TopicPartition(topic, number) for topic in self._logs for number in known[topic].partitions]
-            ends = [consumer.get_watermark_offsets(place, ANSWER_S) for place in places]
+            partitions = [TopicPartition(topic, number) for topic in self._logs for number in known[topic].partitions]
+            watermarks = [consumer.get_watermark_offsets(partition, ANSWER_S) for partition in partitions]
         except KafkaException:
             return False
-        if None in ends:
+        if None in watermarks:
             return False
-        for place, (low, high) in zip(places, ends, strict=True):
-            place.offset = max(low, high - LOOKED_BACK)
-        consumer.assign(places)
+        for partition, (low, high) in zip(partitions, watermarks, strict=True):
+            partition.offset = max(low, high - LOOKED_BACK)
+        consumer.assign(partitions)
         return True
 
 

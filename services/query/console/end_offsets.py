@@ -24,7 +24,7 @@ class EndOffsets:
     def __init__(self, client: Mapping[str, str], topics: Collection[str]) -> None:
         self._consumer = create_consumer(client, "console-end-offsets", GROUP)
         self._topics = frozenset(topics)
-        self._asked: list[TopicPartition] = []
+        self._requested: list[TopicPartition] = []
         self._lock = threading.Lock()
 
     def read(self) -> Offsets | None:
@@ -33,13 +33,13 @@ class EndOffsets:
             try:
                 found = self._found()
             except KafkaException:
-                self._asked = []
+                self._requested = []
                 return None
-        ends: Offsets = {}
+        end_offsets: Offsets = {}
         for one in found:
             if one.error is None and one.offset >= 0:
-                ends.setdefault(one.topic, {})[one.partition] = one.offset
-        return ends
+                end_offsets.setdefault(one.topic, {})[one.partition] = one.offset
+        return end_offsets
 
     def close(self) -> None:
         """Close the consumer after the last read."""
@@ -48,11 +48,11 @@ class EndOffsets:
 
     def _found(self) -> list[TopicPartition]:
         """Look up timestamp -1, the end: one request covers all partitions of a broker."""
-        self._asked = self._asked if self._complete() else self._partitions()
-        return self._consumer.offsets_for_times(self._asked, timeout=ANSWER_S) if self._asked else []
+        self._requested = self._requested if self._complete() else self._partitions()
+        return self._consumer.offsets_for_times(self._requested, timeout=ANSWER_S) if self._requested else []
 
     def _complete(self) -> bool:
-        return {one.topic for one in self._asked} == self._topics
+        return {one.topic for one in self._requested} == self._topics
 
     def _partitions(self) -> list[TopicPartition]:
         known = self._consumer.list_topics(timeout=ANSWER_S).topics

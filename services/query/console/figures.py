@@ -41,13 +41,13 @@ class _Part(TypedDict):
 
 
 def figures(application: Application, before: Observation, now: Observation, away: Mapping[str, float]) -> LoopMetrics:
-    """What is known of the loop now; rates are those since `before`. `away`: for how long each address was silent."""
+    """Return the current metrics of the loop, with rates since `before`. `away` has the silence of each address."""
     growth = Increase(before, now)
     kinds = {one.target.kind for one in now.parts}
     return LoopMetrics(
         application=application.name,
         at=now.clock,
-        kafka=now.ends is not None,
+        kafka=now.end_offsets is not None,
         topics=_topics(application, growth, now),
         job=tuple(_job(one, growth, now, away) for one in _parts(now, JOB)),
         workers=tuple(_worker(one, growth, away) for one in _parts(now, WORKER)),
@@ -71,8 +71,8 @@ def figures(application: Application, before: Observation, now: Observation, awa
     )
 
 
-def _parts(look: Observation, kind: str) -> Iterator[ScrapeResult]:
-    return (one for one in look.parts if one.target.kind == kind)
+def _parts(observation: Observation, kind: str) -> Iterator[ScrapeResult]:
+    return (one for one in observation.parts if one.target.kind == kind)
 
 
 def topics_of(application: Application) -> dict[str, str]:
@@ -83,13 +83,13 @@ def topics_of(application: Application) -> dict[str, str]:
 
 
 def _topics(application: Application, growth: Increase, now: Observation) -> dict[str, TopicStatus]:
-    ends = now.ends or {}
+    end_offsets = now.end_offsets or {}
     return {
         what: TopicStatus(
             name=name,
-            end=sum(ends[name].values()) if name in ends else None,
+            end=sum(end_offsets[name].values()) if name in end_offsets else None,
             rate=growth.topic(name),
-            partitions=len(ends.get(name, ())),
+            partitions=len(end_offsets.get(name, ())),
         )
         for what, name in topics_of(application).items()
     }
@@ -158,9 +158,9 @@ def _api(name: str, growth: Increase, now: Observation) -> ApiStatus:
 
 
 def breaker(api: str, now: Observation) -> BreakerState | None:
-    """The worst that any worker reports: each has a breaker of its own. None if no worker answers."""
-    stands = [samples.divided(worker.BREAKER, "api").get((api,), 0.0) for _, samples in now.of(WORKER)]
-    return BREAKERS.get(max(stands), "closed") if stands else None
+    """Return the worst state that a worker reports: each has its own breaker. None if no worker responds."""
+    values = [samples.divided(worker.BREAKER, "api").get((api,), 0.0) for _, samples in now.of(WORKER)]
+    return BREAKERS.get(max(values), "closed") if values else None
 
 
 def _failure(api: str, now: Observation) -> ApiFailure | None:

@@ -52,10 +52,10 @@ class Loops:
         """Return all loops."""
         return list(self._by_name.values())
 
-    def record(self, look: Observation) -> None:
+    def record(self, observation: Observation) -> None:
         """Add an observation to the history of each loop."""
         for one in self._by_name.values():
-            one.history.record(look)
+            one.history.record(observation)
 
     def health(self) -> tuple[ApplicationHealth, ...]:
         """Return whether the loop of each application is healthy."""

@@ -31,24 +31,24 @@ class MetricsHistory:
     def __init__(self, application: Application, every_s: float) -> None:
         self._application = application
         self._every_s = every_s
-        self._looks: deque[Observation] = deque()
+        self._observations: deque[Observation] = deque()
         self._points: deque[MetricsPoint] = deque(maxlen=max(1, round(KEPT_S / every_s)))
         self._failures: deque[float | None] = deque(maxlen=self._points.maxlen)
         self._answered: dict[str, float] = {}
         self._watermark: tuple[float | None, float] = (None, 0.0)
         self._figures: LoopMetrics | None = None
 
-    def record(self, look: Observation) -> None:
+    def record(self, observation: Observation) -> None:
         """Add an observation, of which it stores what belongs to its application."""
-        look = look.of_application(self._application)
-        self._looks.append(look)
-        while len(self._looks) > 2 and look.at - self._looks[0].at > RATES_S:  # noqa: PLR2004  # growth is between two
-            self._looks.popleft()
-        found = figures(self._application, self._looks[0], look, self._away(look))
-        self._failures.append(look.total(JOB, job.FAILURES))
-        still_s, failures = self._still(look, found), _failed(self._failures)
+        observation = observation.of_application(self._application)
+        self._observations.append(observation)
+        while len(self._observations) > 2 and observation.at - self._observations[0].at > RATES_S:  # noqa: PLR2004  # growth is between two
+            self._observations.popleft()
+        found = figures(self._application, self._observations[0], observation, self._away(observation))
+        self._failures.append(observation.total(JOB, job.FAILURES))
+        still_s, failures = self._still(observation, found), _failed(self._failures)
         self._figures = found.model_copy(update={"watermark_unchanged_s": still_s, "recent_failures": failures})
-        self._points.append(_point(found, look, Increase(self._looks[0], look)))
+        self._points.append(_point(found, observation, Increase(self._observations[0], observation)))
 
     def answer(self, since: int | None) -> LoopResponse | None:
         """Return the response, with the points after `since` (milliseconds); None before the first observation."""
@@ -68,24 +68,24 @@ class MetricsHistory:
     @property
     def span(self) -> tuple[Observation, Observation] | None:
         """The two observations between which rates are computed."""
-        return (self._looks[0], self._looks[-1]) if self._looks else None
+        return (self._observations[0], self._observations[-1]) if self._observations else None
 
-    def _away(self, look: Observation) -> dict[str, float]:
+    def _away(self, observation: Observation) -> dict[str, float]:
         """Return the seconds since each target has answered, or since the first observation."""
-        for part in look.parts:
+        for part in observation.parts:
             if part.samples is not None or part.target.url not in self._answered:
-                self._answered[part.target.url] = look.at
-        self._answered = {part.target.url: self._answered[part.target.url] for part in look.parts}
-        return {url: look.at - at for url, at in self._answered.items()}
+                self._answered[part.target.url] = observation.at
+        self._answered = {part.target.url: self._answered[part.target.url] for part in observation.parts}
+        return {url: observation.at - at for url, at in self._answered.items()}
 
-    def _still(self, look: Observation, found: LoopMetrics) -> float | None:
+    def _still(self, observation: Observation, found: LoopMetrics) -> float | None:
         """Return the seconds since the watermark advanced; an idle loop restarts the count."""
-        watermark, since = look.total(JOB, job.WATERMARK), self._watermark[1]
+        watermark, since = observation.total(JOB, job.WATERMARK), self._watermark[1]
         idle = not found.topics["events"].rate
         if idle or watermark != self._watermark[0]:
-            since = look.at
+            since = observation.at
         self._watermark = (watermark, since)
-        return None if watermark is None else look.at - since
+        return None if watermark is None else observation.at - since
 
 
 def _emits_every_s(application: Application) -> float | None:
@@ -95,11 +95,11 @@ def _emits_every_s(application: Application) -> float | None:
     return application.emit_interval.total_seconds() if application.emit is Emit.BATCH else 0.0
 
 
-def _point(found: LoopMetrics, look: Observation, growth: Increase) -> MetricsPoint:
+def _point(found: LoopMetrics, observation: Observation, growth: Increase) -> MetricsPoint:
     rates = {what: topic.rate for what, topic in found.topics.items()}
     calls, buckets = growth.rate(WORKER, worker.CALLS), _all_calls(growth)
     return MetricsPoint(
-        at=round(look.clock.timestamp() * 1000),
+        at=round(observation.clock.timestamp() * 1000),
         **rates,
         calls=calls.get(()),
         job_lag=_lag(one.lag for one in found.job),

@@ -40,13 +40,13 @@ class StateObservation(NamedTuple):
 class Observation:
     """The loops of a suite, or one of them, at one time.
 
-    `at` is in seconds of a monotonic clock; `ends` is None while the broker is unreachable.
+    `at` is in seconds of a monotonic clock; `end_offsets` is None while the broker is unreachable.
     """
 
     at: float
     clock: datetime
     parts: tuple[ScrapeResult, ...]
-    ends: Offsets | None
+    end_offsets: Offsets | None
     states: tuple[StateObservation, ...]
     instances: tuple[str, ...] = ()
 
@@ -124,7 +124,7 @@ class Increase:
 
     def topic(self, name: str) -> float | None:
         """Return the records per second written to a topic; None when unknown."""
-        before, after = (self._before.ends or {}).get(name), (self._after.ends or {}).get(name)
+        before, after = (self._before.end_offsets or {}).get(name), (self._after.end_offsets or {}).get(name)
         if before is None or after is None or not self.seconds:
             return None
         return sum(max(0, end - before.get(number, end)) for number, end in after.items()) / self.seconds

@@ -18,7 +18,7 @@ class ApplicationQuery(Parameters):
 
 
 class LoopQuery(ApplicationQuery):
-    """Of the loop."""
+    """Parameters of a GET of the loop."""
 
     since: int | None = Field(
         default=None, ge=0, le=LARGEST, description="With the history after this time, in milliseconds since 1970"
@@ -26,6 +26,6 @@ class LoopQuery(ApplicationQuery):
 
 
 class DeadLettersQuery(ApplicationQuery):
-    """Of the dead letters."""
+    """Parameters of a GET of the dead letters."""
 
     limit: int = Field(default=50, ge=0, le=200, description="How many of the latest")

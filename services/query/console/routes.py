@@ -46,28 +46,28 @@ class Console:
         return file_response(request, self._files.get(request.match_info.get("file", INDEX)))
 
     async def loop(self, request: web.Request) -> web.Response:
-        """The figures and the health; `since` (milliseconds since 1970) asks for their history after that time."""
-        who = principal(request)
-        who.check_all()
+        """Return the metrics and the health, with the history after `since` (milliseconds since 1970)."""
+        sender = principal(request)
+        sender.check_all()
         query = parse_query(LoopQuery, request)
-        found = self._loops.get(query.application, who).history.answer(query.since)
+        found = self._loops.get(query.application, sender).history.answer(query.since)
         return _not_yet() if found is None else _json(found.model_copy(update={"applications": self._loops.health()}))
 
     async def graph(self, request: web.Request) -> web.Response:
         """Return the enrichments; with their counts for a token that reads all keys."""
-        who = principal(request)
-        loop = self._loops.get(parse_query(ApplicationQuery, request).application, who)
+        sender = principal(request)
+        loop = self._loops.get(parse_query(ApplicationQuery, request).application, sender)
         if (span := loop.history.span) is None:
             return _not_yet()
         found = graph(loop.application, *span)
-        return _json(found if who.is_unbounded else without_counts(found))
+        return _json(found if sender.is_unbounded else without_counts(found))
 
     async def dead_letters(self, request: web.Request) -> web.Response:
-        """The counts by reason and the latest letters."""
-        who = principal(request)
-        who.check_all()
+        """Return the counts by reason, and the latest dead letters."""
+        sender = principal(request)
+        sender.check_all()
         query = parse_query(DeadLettersQuery, request)
-        return _json(self._loops.get(query.application, who).dead_letters.answer(query.limit))
+        return _json(self._loops.get(query.application, sender).dead_letters.answer(query.limit))
 
 
 def _json(answer: BaseModel) -> web.Response:

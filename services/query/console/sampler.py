@@ -32,7 +32,7 @@ class Sources:
     """The sources of an observation. `clock` is monotonic, in seconds; `now` is the time of day."""
 
     targets: Sequence[ScrapeTarget]
-    ends: EndOffsets
+    end_offsets: EndOffsets
     states: Mapping[str, NamedState]
     routing: Routing
     clock: Callable[[], float]
@@ -54,17 +54,19 @@ async def sampling(sources: Sources, record: Record, every_s: float) -> AsyncIte
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            await asyncio.to_thread(sources.ends.close)
+            await asyncio.to_thread(sources.end_offsets.close)
 
 
-async def look(session: ClientSession, sources: Sources) -> Observation:
+async def observe(session: ClientSession, sources: Sources) -> Observation:
     """Observe the targets and the broker concurrently."""
-    parts, ends = await asyncio.gather(scrape(session, sources.targets), asyncio.to_thread(sources.ends.read))
+    parts, end_offsets = await asyncio.gather(
+        scrape(session, sources.targets), asyncio.to_thread(sources.end_offsets.read)
+    )
     return Observation(
         at=sources.clock(),
         clock=sources.now(),
         parts=parts,
-        ends=ends,
+        end_offsets=end_offsets,
         states=observe_states(sources.states, sources.routing),
         instances=tuple(sorted(member.instance for member in sources.routing.members())),
     )
@@ -74,7 +76,7 @@ async def _gather(session: ClientSession, sources: Sources, record: Record, ever
     while True:
         begun = sources.clock()
         try:
-            record(await look(session, sources))
+            record(await observe(session, sources))
         except Exception:  # reads must not depend on the console
             log.exception("the loops could not be sampled")
         await asyncio.sleep(max(0.1, begun + every_s - sources.clock()))

@@ -50,7 +50,7 @@ class Samples:
         return min(self._values.get(metric.exported, {}).values(), default=None)
 
     def buckets(self, metric: Metric, label: str) -> dict[tuple[str, ...], float]:
-        """Of a histogram, by a label and a bound: the number of values that are not above it."""
+        """Return a histogram by a label and a bound: the number of values that are not above it."""
         return _by(self._values.get(f"{metric.family}_bucket", {}), (label, "le"))
 
 

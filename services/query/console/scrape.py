@@ -49,9 +49,9 @@ async def addresses_of(host: str, port: int) -> Collection[str]:
 
 
 async def instances(target: ScrapeTarget, hosts: Hosts) -> list[ScrapeTarget]:
-    """As many targets as the host has: a name may stand for all instances of a service, as in compose.
+    """Return a target for each address of the host: a name may stand for all instances of a service, as in compose.
 
-    A name with an target of each family, such as localhost, is one instance.
+    A name with one address of each family, such as localhost, is one instance.
     """
     url = URL(target.url)
     if url.scheme != "http" or url.host is None or url.port is None:

@@ -10,7 +10,7 @@ from services.live.feed import Feed
 from services.live.view import LiveView
 from tests.services.query.console.departing import SUITE, two_at_work
 from tests.services.query.console.flights import key_of
-from tests.services.query.console.looks import at_work
+from tests.services.query.console.observations import at_work
 from tests.services.query.console.stage import Stage
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ async def test_metrics_and_states_are_read_and_followed(tmp_path: Path) -> None:
     status.write_text('{"broker": "runs"}')
     stage.fly(1, 1)
     for at in (0, 2):
-        stage.look(at_work(at))
+        stage.observe(at_work(at))
     async with stage.serving(), Feed(view, ["http://127.0.0.1:1", stage.base], "", status):
         await until(lambda: view.loop and key_of(1) in view.keys)
         assert view.error == ""
@@ -47,7 +47,7 @@ async def test_metrics_and_states_are_read_and_followed(tmp_path: Path) -> None:
 async def test_the_loop_of_another_application_is_read() -> None:
     view, stage = LiveView(), Stage(suite=SUITE)
     for at in (0, 2):
-        stage.look(two_at_work(at, until=2))
+        stage.observe(two_at_work(at, until=2))
     async with stage.serving(), Feed(view, [stage.base], "", None, "departures"):
         await until(lambda: view.loop)
         assert (view.loop["application"], view.graph["application"]) == ("departures", "departures")

@@ -21,15 +21,15 @@ export function address(view) {
 export function applicationTabs() {
   const node = el("nav", { class: "applications", "aria-label": "Applications", hidden: true });
   const links = new Kept();
-  let shown = null;
+  let currentView = null;
   const draw = () => {
-    node.hidden = !isOfApplication(shown) || loop.applications.length < 2;
+    node.hidden = !isOfApplication(currentView) || loop.applications.length < 2;
     const made = links.of(loop.applications.map((one) => one.name), tab);
-    made.forEach((one, number) => one.show(shown, loop.applications[number]));
+    made.forEach((one, number) => one.show(currentView, loop.applications[number]));
     arrange(node, made.map((one) => one.node));
   };
   loop.addEventListener("loop", draw);
-  return { node, show: (view) => ((shown = view), draw()) };
+  return { node, show: (view) => ((currentView = view), draw()) };
 }
 
 function tab(name) {

@@ -11,7 +11,7 @@ const TIME_STEPS = [1, 5, 15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, 86_400
 
 /** A chart: {node, show(bars), select(start), close()}. A bar is {start, end, value, isOpen}, times in seconds.
  *
- * Calls `on.pick(start)` for a click, and `on.point(bar)` while the pointer is over a bar, with undefined elsewhere.
+ * Calls `on.pick(start)` for a click, and `on.point(bar)` when the pointer enters a bar, with undefined when it leaves.
  */
 export function barChart(written, on) {
   const node = el("div", { class: "plot bars" });

@@ -2,7 +2,7 @@
 
 const DEEPEST = 3;
 
-/** The leaves of a value by their dotted paths, in order. What is nested deeper is one leaf. */
+/** The leaves of a value by their dotted paths, in order. A deeper object is one leaf. */
 export function leaves(value, path = "", depth = 0, found = new Map()) {
   const nested = value !== null && typeof value === "object" && !Array.isArray(value) && depth < DEEPEST;
   if (!nested || Object.keys(value).length === 0) return path ? found.set(path, value) : found;
@@ -10,7 +10,7 @@ export function leaves(value, path = "", depth = 0, found = new Map()) {
   return found;
 }
 
-/** The paths at which two values differ: [{path, before, after}]; undefined is for what is not there. */
+/** The paths at which two values differ: [{path, before, after}]; undefined is for an absent value. */
 export function changes(before, after) {
   const [old, now] = [leaves(before), leaves(after)];
   const paths = new Set([...old.keys(), ...now.keys()]);

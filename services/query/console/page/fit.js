@@ -9,7 +9,7 @@ export function fit(element, text, width) {
   fitted.set(element, wanted);
   element.textContent = text;
   if (element.isConnected) cut(element, text, width);
-  else requestAnimationFrame(() => fitted.get(element) === wanted && cut(element, text, width)); // only what is shown has a length
+  else requestAnimationFrame(() => fitted.get(element) === wanted && cut(element, text, width)); // only an element of the page has a length
 }
 
 function cut(element, text, width) {

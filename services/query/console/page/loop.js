@@ -19,7 +19,7 @@ class Loop extends EventTarget {
   /** The applications of the suite, with their health. */
   applications = [];
   #timer = null;
-  #asking = null;
+  #request = null;
 
   start() {
     document.addEventListener("visibilitychange", () => this.#look());
@@ -31,8 +31,8 @@ class Loop extends EventTarget {
   select(application) {
     if (application === this.application) return;
     Object.assign(this, { application, latest: null, history: [], error: null, at: null });
-    this.#asking?.abort();
-    this.#asking = null;
+    this.#request?.abort();
+    this.#request = null;
     this.#look();
   }
 
@@ -44,16 +44,16 @@ class Loop extends EventTarget {
 
   async #look() {
     clearTimeout(this.#timer);
-    if (document.hidden || this.#asking) return;
-    const asking = (this.#asking = new AbortController());
+    if (document.hidden || this.#request) return;
+    const request = (this.#request = new AbortController());
     if (!this.error && this.#isOld()) this.#lose(new Error("Retrying"));
     try {
-      this.#take(await getJson(this.path("/v1/loop", { since: this.history.at(-1)?.at ?? 0 }), { signal: asking.signal }));
+      this.#take(await getJson(this.path("/v1/loop", { since: this.history.at(-1)?.at ?? 0 }), { signal: request.signal }));
     } catch (problem) {
-      if (asking.signal.aborted) return;
+      if (request.signal.aborted) return;
       this.#lose(problem);
     }
-    this.#asking = null;
+    this.#request = null;
     if (this.error?.kind !== "not_yours") this.#timer = setTimeout(() => this.#look(), this.latest?.every_ms ?? EVERY_MS);
   }
 

@@ -25,16 +25,16 @@ const VIEWS = {
   dead_letters: () => deadLetters(),
 };
 const main = document.querySelector("#main");
-let shown = null;
+let current = null;
 
 function show() {
   const { view, parts } = route();
-  shown?.close();
+  current?.close();
   if (isOfApplication(view)) loop.select(parts[0] || null);
-  shown = (own(VIEWS, view) ?? missing)(parts);
-  main.replaceChildren(shown.node);
+  current = (own(VIEWS, view) ?? missing)(parts);
+  main.replaceChildren(current.node);
   const application = isOfApplication(view) ? loop.application : null;
-  document.title = [shown.title, application, "Stateloop"].filter((one) => one !== null).join(" · ");
+  document.title = [current.title, application, "Stateloop"].filter((one) => one !== null).join(" · ");
   above.show(view);
   scrollTo(0, 0);
 }

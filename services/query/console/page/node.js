@@ -1,4 +1,4 @@
-// Makes elements. Values go in as text and attributes, never as HTML: what a device sent stays text.
+// Makes elements. Values go in as text and attributes, never as HTML: text of devices stays text.
 
 const SVG = "http://www.w3.org/2000/svg";
 

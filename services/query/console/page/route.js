@@ -1,4 +1,4 @@
-// Which view is shown: the part of the address after #.
+// The view in the address: the part after #.
 
 /** The route as {view, parts}: of #/device/flights/a%2Fb, view "device" and parts ["flights", "a/b"]; "loop" of none. */
 export function route() {

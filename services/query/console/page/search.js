@@ -6,7 +6,7 @@ import { page, states } from "./states.js";
 
 const WAIT_MS = 120;
 const MOST = 10;
-/** A value may be large, and is not shown here. */
+/** Without the values, which may be large. */
 const KEY_ALONE = "device_id";
 
 /** The form: {node, focus()}. */
@@ -19,8 +19,8 @@ export function search() {
   const chosen = el("select", { "aria-label": "State to search in", hidden: true });
   const node = el("form", { class: "search", role: "search", onsubmit: (event) => event.preventDefault() }, chosen, el("div", { class: "box" }, input, el("kbd", { "aria-hidden": "true" }, "/"), list));
   const box = new Suggestions(input, list, chosen);
-  input.addEventListener("input", () => box.ask());
-  input.addEventListener("focus", () => (box.fill(), box.ask()));
+  input.addEventListener("input", () => box.schedule());
+  input.addEventListener("focus", () => (box.fill(), box.schedule()));
   input.addEventListener("keydown", (event) => box.key(event));
   input.addEventListener("blur", () => setTimeout(() => box.close(), 150)); // a click on a suggestion comes first
   return { node, focus: () => (input.focus(), input.select()) };
@@ -31,7 +31,7 @@ class Suggestions {
   #keys = [];
   #at = -1;
   #timer = null;
-  #asking = null;
+  #request = null;
 
   constructor(input, list, chosen) {
     [this.#input, this.#list, this.#chosen] = [input, list, chosen];
@@ -45,9 +45,9 @@ class Suggestions {
     this.#chosen.hidden = response.length < 2;
   }
 
-  ask() {
+  schedule() {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#ask(), WAIT_MS);
+    this.#timer = setTimeout(() => this.#load(), WAIT_MS);
   }
 
   close() {
@@ -72,17 +72,17 @@ class Suggestions {
     }
   }
 
-  async #ask() {
-    this.#asking?.abort();
-    this.#asking = new AbortController();
+  async #load() {
+    this.#request?.abort();
+    this.#request = new AbortController();
     await this.fill();
     const state = this.#chosen.value;
     if (!state || document.activeElement !== this.#input) return;
     try {
-      const found = await page(state, { prefix: this.#input.value.trim(), limit: MOST, fields: KEY_ALONE }, { signal: this.#asking.signal });
+      const found = await page(state, { prefix: this.#input.value.trim(), limit: MOST, fields: KEY_ALONE }, { signal: this.#request.signal });
       this.#show(found.answers.map((one) => one.key));
     } catch (error) {
-      if (error.name !== "AbortError") this.#tell(error.message);
+      if (error.name !== "AbortError") this.#showMessage(error.message);
     }
   }
 
@@ -91,12 +91,12 @@ class Suggestions {
     this.#keys = keys;
     this.#at = -1;
     this.#input.removeAttribute("aria-activedescendant");
-    if (!keys.length) return this.#tell(this.#input.value ? "No key has this prefix. Enter looks it up anyway." : "There are no keys yet.");
+    if (!keys.length) return this.#showMessage(this.#input.value ? "No key has this prefix. Enter looks it up anyway." : "There are no keys yet.");
     this.#list.replaceChildren(...keys.map((key, number) => el("li", { role: "option", id: `suggestion-${number}`, "aria-selected": "false", onmousedown: () => this.#go(key) }, key)));
     this.#open();
   }
 
-  #tell(text) {
+  #showMessage(text) {
     this.#keys = [];
     this.#list.replaceChildren(el("li", { class: "muted", role: "option", "aria-disabled": "true" }, text));
     this.#open();

@@ -1,7 +1,7 @@
 // Sends requests to the service that served this page.
 
 import { IdleTimeout } from "./timeout.js";
-import { askForToken, authorization, forgetToken } from "./token.js";
+import { requestToken, authorization, forgetToken } from "./token.js";
 
 /** The timeout of a request: a page of keys takes the service well under a second. */
 export const TIMEOUT_MS = 8000;
@@ -32,7 +32,7 @@ export async function open(path, { signal, headers, method, body } = {}) {
   const problem = await response.json().catch(() => ({}));
   if (response.status === 401) {
     forgetToken();
-    askForToken(problem.detail ?? "The service requires a token.");
+    requestToken(problem.detail ?? "The service requires a token.");
   }
   throw new Problem(response.status, problem);
 }

@@ -33,7 +33,7 @@ export function versionName(one) {
   return `${one.window_start ?? ""} ${one.epoch} ${one.version}`;
 }
 
-/** The versions kept of a key, the latest first: of the window that contains `at`, if one is named. */
+/** Return the stored versions of a key, the latest first: of the window that contains `at`, if one is named. */
 export async function versions(state, key, at, options) {
   const response = await getJson(`${keyPath(state, key)}/versions${at ? `?${new URLSearchParams({ at })}` : ""}`, options);
   const found = Array.isArray(response) ? response : (response.versions ?? response.answers ?? []);

@@ -10,18 +10,18 @@ const KINDS = ["gap", "unknown", "open", "data"];
 export function strip(point) {
   const picture = svg("svg", { viewBox: `0 0 ${COLUMNS} 1`, preserveAspectRatio: "none", role: "img" });
   const node = el("div", { class: "strip" }, picture);
-  let shown = [];
+  let current = [];
   node.addEventListener("pointermove", (event) => {
     const box = node.getBoundingClientRect();
-    const [start, end] = [shown[0]?.start ?? 0, shown.at(-1)?.end ?? 0];
+    const [start, end] = [current[0]?.start ?? 0, current.at(-1)?.end ?? 0];
     const at = start + ((event.clientX - box.left) / box.width) * (end - start);
-    point(shown.find((one) => one.start <= at && at < one.end));
+    point(current.find((one) => one.start <= at && at < one.end));
   });
   node.addEventListener("pointerleave", () => point(undefined));
   return {
     node,
     show(intervals, name) {
-      shown = intervals;
+      current = intervals;
       picture.setAttribute("aria-label", name);
       picture.replaceChildren(...runs(columns(intervals)).map(({ kind, from, to }) => svg("rect", { class: kind, x: from, width: to - from, y: 0, height: 1 })));
     },

@@ -28,8 +28,8 @@ export function readRow(table, key, version, options) {
   return getJson(`${keyPath(table, key)}?${new URLSearchParams({ min_version: version, wait: WAIT_S })}`, options);
 }
 
-/** Test a rule; calls `heard(results)` with the sums after each page. */
-export async function testRule(table, key, row, heard, options) {
+/** Test a rule; calls `onProgress(results)` with the sums after each page. */
+export async function testRule(table, key, row, onProgress, options) {
   const request = { ...options, method: "POST", body: JSON.stringify(row), headers: JSON_TYPE };
   let sums = null;
   let cursor = null;
@@ -38,7 +38,7 @@ export async function testRule(table, key, row, heard, options) {
     const page = await patient(() => getJson(`${rowPath(table, key)}/test${query}`, request), options.signal);
     sums = sums === null ? page.results : sums.map((one, number) => joined(one, page.results[number]));
     cursor = page.cursor;
-    heard(sums);
+    onProgress(sums);
   } while (cursor !== null);
 }
 

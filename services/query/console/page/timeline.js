@@ -1,4 +1,4 @@
-// The fields of a state that run in time: series of samples, and coverage. As its schema has them.
+// The fields of a state that extend over time, from its schema: series of samples, and coverage.
 
 import { getJson } from "./service.js";
 import { keyPath, states } from "./states.js";

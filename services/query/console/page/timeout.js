@@ -1,4 +1,4 @@
-// A timeout that restarts with each sign of life: a service that hangs keeps its connections open.
+// A timeout that restarts when data arrive: a service that hangs keeps its connections open.
 
 /** Aborts `signal` with `why()` when `restart` was not called for this long, or as soon as `other` is aborted. */
 export class IdleTimeout {

@@ -26,7 +26,7 @@ export function onToken(listener) {
 }
 
 /** Show the dialog for a token. `why` is the message of the service. */
-export function askForToken(why) {
+export function requestToken(why) {
   if (dialog?.open) return;
   const input = el("input", { type: "password", id: "token", autocomplete: "off", required: true, spellcheck: "false" });
   const form = el(

@@ -9,9 +9,9 @@ const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
 /** A chart: {node, show({data, gaps, open, unit}), close()}. `data` is [times, values], `gaps` and `open` are [[start, end]]. */
 export function traceChart(written, label) {
   const node = el("div", { class: "plot trace" });
-  let shown = { data: [[], []], gaps: [], open: [], unit: "" };
-  const named = (value) => (value === null || value === undefined ? "–" : `${written(value)} ${shown.unit}`.trimEnd());
-  const plot = plotIn(node, (_, width) => options(width), () => shown.data);
+  let content = { data: [[], []], gaps: [], open: [], unit: "" };
+  const named = (value) => (value === null || value === undefined ? "–" : `${written(value)} ${content.unit}`.trimEnd());
+  const plot = plotIn(node, (_, width) => options(width), () => content.data);
   const options = (width) => ({
     width,
     height: HEIGHT,
@@ -27,12 +27,12 @@ export function traceChart(written, label) {
       { label: "time", value: (_, at) => (at === null ? "" : clock(at)) },
       { label, stroke: colour("--accent"), width: 1.4, points: { show: false }, spanGaps: false, value: (_, value) => named(value) },
     ],
-    hooks: { drawClear: [(drawn) => (shade(drawn, shown.open, "--teal-soft"), shade(drawn, shown.gaps, "--red-soft"))] },
+    hooks: { drawClear: [(drawn) => (shade(drawn, content.open, "--teal-soft"), shade(drawn, content.gaps, "--red-soft"))] },
   });
   return {
     node,
     show(now) {
-      shown = now;
+      content = now;
       plot.update();
     },
     close: plot.close,

@@ -1,4 +1,4 @@
-// Watches a key: reconnects after each interruption, and resumes where it was.
+// Watches a key: reconnects after each interruption, and resumes after the last event.
 
 import { IdleTimeout } from "./timeout.js";
 import { TIMEOUT_MS, Unreachable, Problem, open } from "./service.js";
@@ -23,12 +23,12 @@ export async function watch(state, key, at, on, signal) {
     try {
       const headers = last === null ? {} : { "Last-Event-ID": last };
       const response = await open(path, { signal: timeout.signal, headers });
-      const heard = () => (timeout.restart(SILENCE_MS), on.live());
-      heard();
-      for await (const event of events(response, heard)) {
+      const onData = () => (timeout.restart(SILENCE_MS), on.live());
+      onData();
+      for await (const event of events(response, onData)) {
         wait = FIRST_MS;
         last = event.event === "removed" ? null : (event.id ?? last);
-        tell(on, event);
+        dispatch(on, event);
       }
       on.lost("reconnecting");
     } catch (error) {
@@ -43,7 +43,7 @@ export async function watch(state, key, at, on, signal) {
   }
 }
 
-function tell(on, event) {
+function dispatch(on, event) {
   let data;
   try {
     data = JSON.parse(event.data);

@@ -1,4 +1,4 @@
-// Watches many keys over one WebSocket: reconnects after each interruption, and reads all anew.
+// Watches many keys over one WebSocket: reconnects after each interruption, and reads the present values again.
 
 import { IdleTimeout } from "./timeout.js";
 import { subprotocols } from "./token.js";

@@ -1,4 +1,4 @@
-"""A real Chromium that looks at the console, and records its requests and errors."""
+"""A real Chromium that opens the console, and records its requests and errors."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ POLL_S = 0.02
 
 
 def chromium() -> str:
-    """Where Chromium is. Skips the test without one; in CI there has to be one."""
+    """Return the path of Chromium. Without it, skip the test, or fail it in CI."""
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
-        told = f"none of {', '.join(NAMES)} is installed: on Debian, apt install chromium"
+        message = f"none of {', '.join(NAMES)} is installed: on Debian, apt install chromium"
         if os.environ.get("CI") == "true":
-            pytest.fail(told)
-        pytest.skip(told)
+            pytest.fail(message)
+        pytest.skip(message)
     return found
 
 
 @asynccontextmanager
 async def launched() -> AsyncIterator[Browser]:
-    """A browser that runs."""
+    """Run a browser."""
     path = chromium()
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=path, args=list(FLAGS))
@@ -58,55 +58,55 @@ async def launched() -> AsyncIterator[Browser]:
 
 
 class Visit:
-    """A page that looks at a stage. `complaints` has errors of its console, `strangers` requests to other hosts."""
+    """A page of a stage. `errors` has the errors and warnings of its console, `foreign` its requests to other hosts."""
 
     def __init__(self, page: Page, stage: Stage) -> None:
         self.page = page
         self.stage = stage
-        self.complaints: list[str] = []
-        self.strangers: list[str] = []
+        self.errors: list[str] = []
+        self.foreign: list[str] = []
         page.set_default_timeout(WITHIN_MS)
-        page.on("console", self._said)
+        page.on("console", self._logged)
         page.on("pageerror", self._failed)
         page.on("request", self._requested)
 
     async def go(self, route: str = "") -> None:
-        """Show a view, and wait for the first figures."""
+        """Open a view, and wait for the first metrics."""
         await self.page.goto(f"{self.stage.base}/{route}")
         await self.page.locator(".health:not([data-status=unknown])").wait_for()
 
     async def text(self, selector: str) -> str:
-        """The text of an element."""
+        """Return the text of an element."""
         return await self.page.locator(selector).first.inner_text()
 
     async def until(self, condition: str) -> None:
-        """Wait until an expression of JavaScript is true. Playwright's own wait has the page compile it: forbidden."""
+        """Wait until an expression of JavaScript is true. The page's policy forbids the wait of Playwright."""
         async with asyncio.timeout(WITHIN_MS / 1000):
             while not await self.page.evaluate(condition):  # noqa: ASYNC110  # a page does not report its changes
                 await asyncio.sleep(POLL_S)
 
     def check(self) -> None:
-        """Nothing went wrong that a person would not see."""
-        assert self.complaints == []
-        assert self.strangers == []
+        """Check that the page logged no error and sent no foreign request."""
+        assert self.errors == []
+        assert self.foreign == []
 
-    def _said(self, message: ConsoleMessage) -> None:
+    def _logged(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            self.complaints.append(message.text)
+            self.errors.append(message.text)
 
     def _failed(self, error: Error) -> None:
-        self.complaints.append(str(error))
+        self.errors.append(str(error))
 
     def _requested(self, request: Request) -> None:
         if urlsplit(request.url).netloc != urlsplit(self.stage.base).netloc:
-            self.strangers.append(request.url)
+            self.foreign.append(request.url)
 
 
 @asynccontextmanager
-async def visiting(browser: Browser, stage: Stage, **told: object) -> AsyncIterator[Visit]:
-    """A visit in a window of its own: `width`, `height`, `scheme` (light or dark)."""
-    size = {"width": told.get("width", 1280), "height": told.get("height", 900)}
-    scheme: Any = told.get("scheme", "light")
+async def visiting(browser: Browser, stage: Stage, **options: object) -> AsyncIterator[Visit]:
+    """Open a page in a new window. `options` are `width`, `height` and `scheme` (light or dark)."""
+    size = {"width": options.get("width", 1280), "height": options.get("height", 900)}
+    scheme: Any = options.get("scheme", "light")
     context = await browser.new_context(viewport=size, color_scheme=scheme, timezone_id="UTC")  # type: ignore[arg-type]
     try:
         yield Visit(await context.new_page(), stage)

@@ -1,4 +1,4 @@
-"""One Chromium for all tests of the console, each of which has a stage and a window of its own."""
+"""One Chromium for all tests of the console, each with its own stage and window."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def stage() -> AsyncIterator[Stage]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def visit(browser: Browser, stage: Stage) -> AsyncIterator[Visit]:
-    """Give a page that has asked for nothing yet; afterwards, nothing may have gone wrong in it."""
+    """Give a page without any requests yet, and check its errors after the test."""
     async with visiting(browser, stage) as found:
         yield found
         found.check()

@@ -1,4 +1,4 @@
-"""A loop with many of everything, and with long names."""
+"""A loop with many APIs, workers and enrichments, all with long names."""
 
 from datetime import UTC, datetime, timedelta
 from types import new_class
@@ -14,7 +14,7 @@ from services.query.console.observation import Observation, StateObservation
 from services.query.console.samples import parse_samples
 from services.query.console.scrape import ScrapeResult, ScrapeTarget
 from tests.services.query.console.exposed import Exposed, exposed
-from tests.services.query.console.looks import away, job_of
+from tests.services.query.console.observations import away, job_of
 
 APIS = tuple(f"api-number-{number:02}-of-the-department-of-long-names" for number in range(14))
 NAMES = tuple(f"enrichment_{number:02}_with_a_name_that_is_too_long" for number in range(14))
@@ -27,19 +27,19 @@ LARGE = 41_234_567.0
 
 
 class Sighting(Event):
-    """What is seen of a vehicle."""
+    """An observation of a vehicle."""
 
     registration_number_of_the_vehicle: str | None = None
 
 
 class Answer(BaseModel):
-    """The answer of an API."""
+    """The result of an API."""
 
     found: str
 
 
 def enriched(name: str, api: str) -> Enrichment:
-    """An enrichment of that name."""
+    """Return an enrichment of this name."""
 
     async def function(api: Api, registration_number_of_the_vehicle: str) -> Answer:
         return await api.get("/", Answer, of=registration_number_of_the_vehicle)
@@ -49,7 +49,7 @@ def enriched(name: str, api: str) -> Enrichment:
 
 
 def crowded(name: str, prefix: str = "") -> Application:
-    """An application of this name."""
+    """Return an application of this name."""
     fields: dict[str, Any] = {"registration_number_of_the_vehicle": Annotated[str | None, Latest()]}
     fields |= {name: Annotated[Answer | None, Enriched()] for name in NAMES}
     state = new_class("Vehicle", (State,), {"lifetime": timedelta(hours=1)}, lambda space: space.update(_body(fields)))
@@ -70,23 +70,23 @@ def _body(fields: dict[str, Any]) -> dict[str, Any]:
 SUITE = Suite(crowded(APPLICATION), crowded("flights", "flights_"))
 
 
-def crowd(at: float, *, down: tuple[str, ...] = (), gone: tuple[ScrapeTarget, ...] = ()) -> Observation:
-    """The loop at a time; these APIs are down, and these workers away."""
+def crowd(at: float, *, down: tuple[str, ...] = (), unreachable: tuple[ScrapeTarget, ...] = ()) -> Observation:
+    """Return the loop at a time; some APIs are down, and some workers unreachable."""
     counted = LARGE + 41_234 * at
-    ends = {name: {0: round(counted)} for name in ("events", "feedback", "snapshots")}
-    ends["dead_letters"] = {0: round(LARGE)}
-    dependencies = (away(one) if one in gone else _worker(one, at, down) for one in WORKERS)
+    end_offsets = {name: {0: round(counted)} for name in ("events", "feedback", "snapshots")}
+    end_offsets["dead_letters"] = {0: round(LARGE)}
+    workers = (away(one) if one in unreachable else _worker(one, at, down) for one in WORKERS)
     states = (StateObservation(APPLICATION, "topic", {Role.OWNER: 640}, 12 * 345_678, 0),)
     clock = datetime.now(UTC)
     job = job_of(**{APPLICATION: {"events": counted, "keys": LARGE, "lag": LARGE, "committed_at": clock.timestamp()}})
-    return Observation(at, clock, (job, *dependencies), ends, states, tuple(f"query-{number}" for number in range(8)))
+    return Observation(at, clock, (job, *workers), end_offsets, states, tuple(f"query-{number}" for number in range(8)))
 
 
 def _worker(target: ScrapeTarget, at: float, down: tuple[str, ...]) -> ScrapeResult:
     counted = LARGE + 2_000 * at
     pairs = tuple(zip(APIS, NAMES, strict=True))
     statuses = ("result", "absence", "failure", "skipped")
-    told: Exposed = {
+    metrics: Exposed = {
         worker.CALLS: {(api, name, "retryable"): counted for api, name in pairs},
         worker.ANSWERS: {(name, status): LARGE for name in NAMES for status in statuses},
         worker.BREAKER: {(api,): 2.0 * (api in down) for api in APIS},
@@ -94,4 +94,4 @@ def _worker(target: ScrapeTarget, at: float, down: tuple[str, ...]) -> ScrapeRes
         worker.LAG: {(): 120_345.0},
     }
     seconds = {worker.CALL_SECONDS: {api: [0.3] * round(3 * at + 1) for api in APIS}}
-    return ScrapeResult(target, parse_samples(exposed(told, seconds)))
+    return ScrapeResult(target, parse_samples(exposed(metrics, seconds)))

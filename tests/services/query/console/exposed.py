@@ -1,4 +1,4 @@
-"""LoopMetrics as dependencies of the loop serve them, made from the catalogue."""
+"""Metrics as processes of the loop export them, from the catalogue."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Seconds = dict["Metric", "dict[str, list[float]]"]
 
 
 class _Collector(Collector):
-    def __init__(self, told: Exposed, seconds: Seconds) -> None:
-        self._told = told
+    def __init__(self, values: Exposed, seconds: Seconds) -> None:
+        self._values = values
         self._seconds = seconds
 
     @override
     def collect(self) -> Iterator[Family]:
-        for metric, values in self._told.items():
+        for metric, values in self._values.items():
             kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
             family = kind(metric.family, metric.help, labels=metric.labels)
             for labels, value in values.items():
@@ -37,10 +37,10 @@ class _Collector(Collector):
             yield _histogram(metric, by_label)
 
 
-def exposed(told: Exposed, seconds: Seconds | None = None) -> str:
-    """The text of a part's /metrics. `seconds` has each value of a histogram, by its label."""
+def exposed(values: Exposed, seconds: Seconds | None = None) -> str:
+    """Return the text of /metrics with these values. `seconds` has each value of a histogram, by its label."""
     registry = CollectorRegistry()
-    registry.register(_Collector(told, seconds or {}))
+    registry.register(_Collector(values, seconds or {}))
     return generate_latest(registry).decode()
 
 

@@ -1,4 +1,4 @@
-"""Snapshots of flights at each stage of their life, as the job publishes them."""
+"""Snapshots of flights at each stage, as the job publishes them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ STAGES = 7
 
 
 def key_of(number: int) -> str:
-    """The device of a flight."""
+    """Return the device of a flight."""
     origin, dest = ROUTES[number % len(ROUTES)]
     return f"2013-01-01/{CARRIERS[number % len(CARRIERS)]}/{100 + number}/{origin}-{dest}"
 
 
 def flight(number: int, version: int) -> dict[str, Any]:
-    """The snapshot of one flight after so many records."""
+    """Return the snapshot of one flight after so many records."""
     origin, dest = ROUTES[number % len(ROUTES)]
     begun = FIRST + timedelta(minutes=number)
     status = "scheduled" if version < 4 else "departed" if version < 6 else "landed"
@@ -49,7 +49,7 @@ def flight(number: int, version: int) -> dict[str, Any]:
 
 
 def enrichments(number: int, version: int, begun: datetime) -> dict[str, Any]:
-    """What was answered by then: an airport may be absent, an aircraft unknown, and then what needs it is skipped."""
+    """Return the enrichments by this version: some absent or failed, and others skipped."""
     found = {
         "airline": (2, "result", {"name": "United Air Lines Inc."}, None),
         "origin_airport": (2, "result", {"name": "Newark Liberty Intl", "lat": 40.6925, "lon": -74.168667}, None),
@@ -68,11 +68,11 @@ def enrichments(number: int, version: int, begun: datetime) -> dict[str, Any]:
         "aircraft": (5, "failure" if number % 7 == 3 else "result", aircraft(), "500 Internal Server Error, 12 tries"),
         "weather": (5, "result", {"temp_f": 39.02, "wind_mph": 12.6, "wind_deg": 260.0}, None),
     }
-    told = {}
+    present = {}
     for name, (since, status, result, why) in found.items():
         if version >= since:
             reason = {"failure": why, "skipped": "dest_airport: absence"}.get(status)
-            told[name] = {
+            present[name] = {
                 "version": since - 1,
                 "status": status,
                 "ts": iso(begun + timedelta(minutes=since)),
@@ -80,11 +80,11 @@ def enrichments(number: int, version: int, begun: datetime) -> dict[str, Any]:
                 **({"result": result} if status == "result" else {}),
                 **({"reason": reason} if reason else {}),
             }
-    return told
+    return present
 
 
 def aircraft() -> dict[str, Any]:
-    """What is known of a plane."""
+    """Return the result about a plane."""
     return {
         "manufacturer": "BOEING",
         "model": "737-824",
@@ -96,5 +96,5 @@ def aircraft() -> dict[str, Any]:
 
 
 def iso(time: datetime) -> str:
-    """As on the wire."""
+    """Return a time as on the wire."""
     return time.isoformat().replace("+00:00", "Z")

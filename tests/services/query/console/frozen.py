@@ -1,4 +1,4 @@
-"""A way to a service that can be frozen: connections stay open, and nothing comes any more."""
+"""A TCP proxy that can be frozen: connections stay open, and no data arrive."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-class Way:
-    """Passes bytes both ways while it `flows`; what comes meanwhile waits, as in a process that was stopped."""
+class FreezableProxy:
+    """Passes bytes both ways while `flows` is set; otherwise they wait, as in a stopped process."""
 
     def __init__(self, base: str) -> None:
         self.base = ""
@@ -22,7 +22,7 @@ class Way:
         self._tasks: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[Way]:
+    async def open(self) -> AsyncIterator[FreezableProxy]:
         """Listen on a free port."""
         server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.base = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""An instance of the query service that serves the console over states in memory and a loop that is made up."""
+"""An instance of the query service that serves the console over states in memory and a simulated loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from services.query.limits import WatchLimits
 from services.query.lookup.authentication import Authenticator
 from services.query.store import Change, Entry, Update
 from tests.services.query.console.flights import flight, key_of
-from tests.services.query.console.looks import a_dead_letter
+from tests.services.query.console.observations import a_dead_letter
 from tests.services.query.in_memory import MemoryRouting, a_state, dependencies_of
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from services.query.http.table_routes import DeclaredTable
 
 EVERY_S = 0.2
-"""How often the page looks."""
+"""The interval at which the page polls."""
 FLIGHTS = Suite(app)
 
 
 class Stage:
-    """What is on it: the states, the loops. `instead` stands before its own routes."""
+    """The states and loops of the console. The routes `instead` replace its own."""
 
-    def __init__(  # noqa: PLR0913  # each stands for itself, and none is needed
+    def __init__(  # noqa: PLR0913  # independent options with defaults
         self,
         *,
         tokens: Path | None = None,
@@ -68,7 +68,7 @@ class Stage:
         self.base = ""
 
     def put(self, key: str, version: int, value: Any, state: str = "flights", *, epoch: int = 0) -> None:
-        """A record arrives, and its watchers get it."""
+        """Store a record and notify its watchers."""
         self._offset += 1
         now = round(datetime.now(UTC).timestamp() * 1000)
         entry = Entry(1_357_000_000_000, epoch, version, now, 0, self._offset, orjson.dumps(value))
@@ -76,27 +76,27 @@ class Stage:
         self.push.service.changed([Change(state, key, entry)])
 
     def fly(self, number: int, version: int, *, epoch: int = 0) -> None:
-        """A flight gets on to this version."""
+        """Store this version of a flight."""
         self.put(key_of(number), version, flight(number, version), epoch=epoch)
 
     def remove(self, key: str, state: str = "flights") -> None:
-        """A record without a value arrives."""
+        """Store a tombstone and notify the watchers."""
         self._offset += 1
         self.dependencies.stores[state].apply([Update(key, 0, self._offset, None)], {0: self._offset + 1})
         self.push.service.changed([Change(state, key, None)])
 
-    def look(self, look: Observation) -> None:
-        """The loop is looked at."""
-        self.loops.record(look)
+    def observe(self, observation: Observation) -> None:
+        """Record an observation of the loop."""
+        self.loops.record(observation)
 
     def dead_letter(self, head: str, reason: str = "malformed") -> DeadLetterSummary:
-        """A dead letter of an event that began so; each is later than the one before."""
+        """Return a dead letter of an event with this head, later than the one before."""
         self._offset += 1
         return a_dead_letter(self._offset, head, reason)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[Stage]:
-        """Answer on a free port."""
+        """Serve on a free port."""
         running = asyncio.create_task(self.push.service.run())
         try:
             async with self._server.serving() as port:

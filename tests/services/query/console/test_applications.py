@@ -10,7 +10,7 @@ import pytest_asyncio
 from services.query.lookup.authentication import ANONYMOUS
 from tests.services.query.console.browser import visiting
 from tests.services.query.console.departing import SUITE, two_at_work
-from tests.services.query.console.looks import at_work
+from tests.services.query.console.observations import at_work
 from tests.services.query.console.stage import Stage
 
 if TYPE_CHECKING:
@@ -31,16 +31,16 @@ async def suite(browser: Browser) -> AsyncIterator[Visit]:
     """Give a page over flights, and over departures, whose query has not started yet."""
     async with Stage(suite=SUITE).serving() as stage:
         for at in range(0, 60, 2):
-            stage.look(two_at_work(at, until=60, starts=0))
+            stage.observe(two_at_work(at, until=60, starts=0))
         stage.dead_letters.record(stage.dead_letter("of flights"))
-        letters = stage.loops.get("departures", ANONYMOUS).dead_letters
-        letters.record(stage.dead_letter("of departures", "late"))
+        log = stage.loops.get("departures", ANONYMOUS).dead_letters
+        log.record(stage.dead_letter("of departures", "late"))
         async with visiting(browser, stage) as found:
             yield found
             found.check()
 
 
-async def test_the_second_application_has_a_loop_of_its_own(suite: Visit) -> None:
+async def test_the_second_application_has_its_own_loop(suite: Visit) -> None:
     await suite.go()
     assert await suite.page.locator(f"{TABS} a").all_inner_texts() == ["flights", "departures !"]
     assert "Healthy" in await suite.text(".health-report")
@@ -75,7 +75,7 @@ async def test_the_other_views_stay_with_the_application(suite: Visit) -> None:
 
 async def test_one_application_has_no_tabs(visit: Visit) -> None:
     for at in range(0, 60, 2):
-        visit.stage.look(at_work(at, until=60))
+        visit.stage.observe(at_work(at, until=60))
     await visit.go()
     await visit.page.locator("svg.loop").wait_for()
     assert await visit.page.locator(TABS).count() == 1

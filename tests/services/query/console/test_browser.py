@@ -12,7 +12,7 @@ from contracts.records.record import Reason
 from services.query.console.dead_letters import OTHERS, UNREADABLE
 from tests.services.query.console.browser import visiting
 from tests.services.query.console.flights import flight, key_of
-from tests.services.query.console.looks import at_work
+from tests.services.query.console.observations import at_work
 from tests.services.query.console.stage import Stage
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.services.query.console.browser import Visit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-LOOKED_AGAIN = "performance.getEntriesByType('resource').filter((one) => one.name.includes('/v1/loop?')).length > 2"
+POLLED_AGAIN = "performance.getEntriesByType('resource').filter((one) => one.name.includes('/v1/loop?')).length > 2"
 VIEWS = ("", "#/states", "#/enrichments", "#/dead_letters", f"#/device/flights/{quote(key_of(0), safe='')}")
 UNKNOWN = "–"  # noqa: RUF001  # what the page writes
 HOSTILE = "</td><script>window.hurt=1</script><img src=x onerror='window.hurt=1'><svg onload='window.hurt=1'>"
@@ -33,18 +33,18 @@ def device(key: str) -> str:
     return f"#/device/flights/{quote(key, safe='')}"
 
 
-def working(stage: Stage, seconds: int = 60, **told: float) -> None:
+def working(stage: Stage, seconds: int = 60, **overrides: float) -> None:
     for at in range(0, seconds, 2):
-        stage.look(at_work(at, until=seconds, **told))
+        stage.observe(at_work(at, until=seconds, **overrides))
 
 
 @pytest.mark.parametrize("route", VIEWS)
-async def test_each_view_loads_without_a_complaint(visit: Visit, route: str) -> None:
+async def test_each_view_loads_without_errors(visit: Visit, route: str) -> None:
     working(visit.stage)
     visit.stage.fly(0, 5)
     await visit.go(route)
     await visit.page.locator("main h1").wait_for(state="attached")
-    await visit.until(LOOKED_AGAIN)
+    await visit.until(POLLED_AGAIN)
     assert "healthy" in await visit.text(".health")
 
 
@@ -59,18 +59,18 @@ async def test_the_diagram_has_the_metrics(visit: Visit) -> None:
     assert await visit.page.locator(".processes tbody tr").count() == 4
 
 
-async def test_the_picture_follows_the_loop(visit: Visit) -> None:
+async def test_the_diagram_is_updated(visit: Visit) -> None:
     working(visit.stage)
     await visit.go()
-    assert await visit.page.locator(".way.idle").count() == 1  # no dead letters
+    assert await visit.page.locator(".edge.idle").count() == 1  # no dead letters
     for at in range(60, 70, 2):
-        visit.stage.look(at_work(at, rate=900))
+        visit.stage.observe(at_work(at, rate=900))
     await visit.until("/[1-9],\\d{3}/.test(document.querySelector('[data-node=snapshots]').textContent)")
 
 
-async def test_without_any_data_it_says_so(visit: Visit) -> None:
-    visit.stage.look(at_work(0, rate=0))
-    visit.stage.look(at_work(2, rate=0))
+async def test_the_absence_of_data_is_reported(visit: Visit) -> None:
+    visit.stage.observe(at_work(0, rate=0))
+    visit.stage.observe(at_work(2, rate=0))
     await visit.go()
     assert "Healthy" in await visit.text(".health-report")
     assert "0/s" in (await visit.page.locator("[data-node='api:reference']").text_content() or "")
@@ -82,18 +82,18 @@ async def test_without_any_data_it_says_so(visit: Visit) -> None:
 
 async def test_unmonitored_components_are_named_with_the_setting(visit: Visit) -> None:
     for at in range(0, 60, 2):
-        visit.stage.look(at_work(at, until=60, unwatched={"job", "enrichment", "derive"}))
+        visit.stage.observe(at_work(at, until=60, unmonitored={"job", "enrichment", "derive"}))
     await visit.go()
-    told = await visit.text(".health-report")
-    assert "Some components are not monitored" in told
-    assert "The job is not monitored" in told
-    assert "Set STATELOOP_SCRAPE_TARGETS" in told
-    assert "Healthy" not in told
+    report = await visit.text(".health-report")
+    assert "Some components are not monitored" in report
+    assert "The job is not monitored" in report
+    assert "Set STATELOOP_SCRAPE_TARGETS" in report
+    assert "Healthy" not in report
     assert "not all monitored" in await visit.text(".health")
     assert "no worker reports on it" in (await visit.page.locator("[data-node='api:reference']").text_content() or "")
 
 
-async def test_before_the_first_look_it_waits(stage: Stage, browser: Browser) -> None:
+async def test_the_page_waits_for_the_first_observation(stage: Stage, browser: Browser) -> None:
     async with visiting(browser, stage) as visit:
         await visit.page.goto(stage.base)
         await visit.until("document.querySelector('.health-report').innerText.includes('retries')")
@@ -104,11 +104,11 @@ async def test_before_the_first_look_it_waits(stage: Stage, browser: Browser) ->
 async def test_an_unreachable_process_is_marked_at_its_node(visit: Visit) -> None:
     working(visit.stage)
     for at in range(60, 72, 2):
-        visit.stage.look(at_work(at, job_away=1))
+        visit.stage.observe(at_work(at, job_away=1))
     await visit.go()
-    told = await visit.text(".health-report")
-    assert "The job at http://127.0.0.1:9100 has not answered" in told
-    assert "start it again" in told
+    report = await visit.text(".health-report")
+    assert "The job at http://127.0.0.1:9100 has not answered" in report
+    assert "start it again" in report
     assert await visit.page.locator("[data-node=job]").get_attribute("data-status") == "unreachable"
     assert await visit.page.locator("[data-node=workers]").get_attribute("data-status") == "healthy"
     assert "unreachable" in await visit.text(".processes tbody tr")
@@ -118,26 +118,26 @@ async def test_an_unreachable_process_is_marked_at_its_node(visit: Visit) -> Non
 async def test_a_starting_job_is_marked(visit: Visit) -> None:
     working(visit.stage)
     for at in range(60, 72, 2):
-        visit.stage.look(at_work(at, starts=0))
+        visit.stage.observe(at_work(at, starts=0))
     await visit.go()
     assert "is starting" in await visit.text(".health-report")
     job = visit.page.locator("[data-node=job]")
     assert await job.get_attribute("data-status") == "unhealthy"
     assert "starting" in (await job.text_content() or "")
     lag = visit.page.locator(".chart", has_text="Lag, in records").locator(".u-value")
-    assert await lag.nth(1).inner_text() == UNKNOWN  # not what it was before the job was gone
+    assert await lag.nth(1).inner_text() == UNKNOWN  # not the value before the job was gone
     assert await lag.nth(2).inner_text() != UNKNOWN
 
 
 async def test_an_open_breaker_is_marked_at_its_api(visit: Visit) -> None:
-    working(visit.stage, breaker=2, held=7)
+    working(visit.stage, breaker=2, queued=7)
     await visit.go()
     api = visit.page.locator("[data-node='api:reference']")
     assert await api.get_attribute("data-breaker") == "open"
     assert "14 wait" in (await api.text_content() or "")
 
 
-async def test_flights_appear_while_one_looks(visit: Visit) -> None:
+async def test_new_flights_appear_live(visit: Visit) -> None:
     working(visit.stage)
     visit.stage.fly(1, 2)
     await visit.go("#/states/flights")
@@ -168,7 +168,7 @@ async def test_a_device_is_updated_live(visit: Visit) -> None:
     assert "scheduled → departed" in await visit.text(".versions li")
 
 
-async def test_a_device_never_goes_back(visit: Visit) -> None:
+async def test_a_device_never_shows_an_older_version(visit: Visit) -> None:
     working(visit.stage)
     visit.stage.fly(3, 6)
     await visit.go(device(key_of(3)))
@@ -196,15 +196,15 @@ async def test_a_rebuilt_device_replaces_its_earlier_epoch(visit: Visit) -> None
     visit.stage.fly(3, 7)
     visit.stage.fly(3, 3, epoch=1)
     await visit.until("document.querySelector('.versions li').innerText.startsWith('v3')")
-    shown = await visit.page.locator(".versions > li strong:first-child").all_inner_texts()
-    assert [one for one in shown if one[0] == "v"] == ["v3", "v2", "v6"]
+    texts = await visit.page.locator(".versions > li strong:first-child").all_inner_texts()
+    assert [one for one in texts if one[0] == "v"] == ["v3", "v2", "v6"]
 
 
 async def test_a_device_that_was_never_seen_is_waited_for(visit: Visit) -> None:
     working(visit.stage)
-    await visit.go(device("nobody"))
+    await visit.go(device("absent"))
     await visit.page.get_by_text("Never seen").wait_for()
-    visit.stage.put("nobody", 1, flight(1, 2) | {"device_id": "nobody"})
+    visit.stage.put("absent", 1, flight(1, 2) | {"device_id": "absent"})
     await visit.page.get_by_text("scheduled", exact=True).first.wait_for()
     assert (
         await visit.page.get_by_text("Never seen").count() == 0
@@ -220,14 +220,14 @@ async def test_a_removed_device_disappears_and_may_return(visit: Visit) -> None:
     visit.stage.remove(key_of(3))
     await visit.page.get_by_text("The key was removed").wait_for()
     assert await visit.page.locator(".fields tr, .facts div, .enrichments li, .versions li").count() == 0
-    visit.stage.fly(3, 2)  # an earlier version than the one that was shown: not of the same row of versions
+    visit.stage.fly(3, 2)  # an earlier version than before the removal
     await visit.page.get_by_text("scheduled", exact=True).first.wait_for()
     await visit.until("document.querySelector('.versions li')?.innerText.startsWith('v2')")
     assert not await visit.page.get_by_text("The key was removed").is_visible()
 
 
 @pytest.mark.parametrize("name", ["constructor", "__proto__", "toString"])
-async def test_names_that_every_object_has_are_nothing_special(visit: Visit, name: str) -> None:
+async def test_names_of_object_properties_are_plain_text(visit: Visit, name: str) -> None:
     working(visit.stage)
     value = flight(1, 5)
     value["state"] = value["state"] | {name: "some text"}
@@ -254,12 +254,12 @@ async def test_every_reason_of_a_dead_letter_has_a_meaning(visit: Visit) -> None
     await visit.go("#/dead_letters")
     await visit.page.get_by_role("button", name="more reasons").click()
     await visit.page.locator(".reason").nth(len(reasons) - 1).wait_for()
-    told = [(await one.inner_text()).split("\n") for one in await visit.page.locator(".reason").all()]
-    assert {one[0] for one in told} == reasons
-    assert [one for one in told if len([line for line in one if line.strip()]) < 3] == []
+    listed = [(await one.inner_text()).split("\n") for one in await visit.page.locator(".reason").all()]
+    assert {one[0] for one in listed} == reasons
+    assert [one for one in listed if len([line for line in one if line.strip()]) < 3] == []
 
 
-async def test_what_devices_send_stays_text(visit: Visit) -> None:
+async def test_html_in_records_is_plain_text(visit: Visit) -> None:
     working(visit.stage)
     value = flight(5, 6) | {"device_id": HOSTILE}
     value["state"] = value["state"] | {HOSTILE: HOSTILE, "status": HOSTILE, "airports": [HOSTILE]}
@@ -282,16 +282,16 @@ async def test_what_devices_send_stays_text(visit: Visit) -> None:
     assert await visit.page.evaluate("window.hurt") is None
 
 
-async def test_html_could_not_be_parsed_even_by_mistake(visit: Visit) -> None:
+async def test_the_policy_forbids_parsing_html(visit: Visit) -> None:
     working(visit.stage)
     await visit.go()
     tried = "try { document.body.innerHTML = '<b>x</b>'; 'parsed' } catch (error) { error.name }"
     assert await visit.page.evaluate(tried) == "TypeError"
-    assert any("TrustedHTML" in one for one in visit.complaints)
-    visit.complaints.clear()
+    assert any("TrustedHTML" in one for one in visit.errors)
+    visit.errors.clear()
 
 
-async def test_a_device_is_found_by_the_keyboard_alone(visit: Visit) -> None:
+async def test_a_device_can_be_found_by_keyboard(visit: Visit) -> None:
     working(visit.stage)
     for number in range(12):
         visit.stage.fly(number, 2)
@@ -318,7 +318,7 @@ async def test_a_device_is_found_by_the_keyboard_alone(visit: Visit) -> None:
     await visit.page.locator("svg.loop").wait_for()
 
 
-async def test_rows_are_walked_by_arrows(visit: Visit) -> None:
+async def test_arrow_keys_move_between_rows(visit: Visit) -> None:
     working(visit.stage)
     for number in range(3):
         visit.stage.fly(number, 2)
@@ -359,15 +359,15 @@ async def test_on_a_narrow_screen_nothing_is_cut_off(stage: Stage, browser: Brow
 @pytest.mark.parametrize(("scheme", "page"), [("light", "rgb(244, 246, 251)"), ("dark", "rgb(10, 15, 28)")])
 async def test_the_theme_follows_the_system_by_default(stage: Stage, browser: Browser, scheme: str, page: str) -> None:
     working(stage)
-    ground = "getComputedStyle(document.body).backgroundColor"
+    background = "getComputedStyle(document.body).backgroundColor"
     async with visiting(browser, stage, scheme=scheme) as visit:
         await visit.go()
-        assert await visit.page.evaluate(ground) == page
+        assert await visit.page.evaluate(background) == page
         for _ in ("light", "dark"):
             await visit.page.keyboard.press("t")
-        assert await visit.page.evaluate(ground) == "rgb(10, 15, 28)"
+        assert await visit.page.evaluate(background) == "rgb(10, 15, 28)"
         await visit.page.reload()
-        assert await visit.page.evaluate(ground) == "rgb(10, 15, 28)"
+        assert await visit.page.evaluate(background) == "rgb(10, 15, 28)"
 
 
 async def test_dead_letters_are_chosen_by_reason(visit: Visit) -> None:
@@ -384,11 +384,11 @@ async def test_dead_letters_are_chosen_by_reason(visit: Visit) -> None:
 
 async def test_a_token_is_requested_and_stored_for_the_tab(browser: Browser, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.json"
-    told = [
+    declared = [
         {"name": "all", "token": "a-token-for-all-of-it"},
         {"name": "some", "token": "a-token-for-some", "keys": ["2013"]},
     ]
-    tokens.write_text(json.dumps({"tokens": told}), encoding="utf-8")
+    tokens.write_text(json.dumps({"tokens": declared}), encoding="utf-8")
     async with Stage(tokens=tokens).serving() as stage, visiting(browser, stage) as visit:
         working(stage)
         stage.fly(1, 3)
@@ -403,10 +403,10 @@ async def test_a_token_is_requested_and_stored_for_the_tab(browser: Browser, tmp
         await visit.page.locator(".stream-status[data-status=live]").wait_for()
         await visit.page.reload()
         await visit.page.locator(".stream-status[data-status=live]").wait_for()
-        assert visit.strangers == []
+        assert visit.foreign == []
 
 
-async def test_a_token_for_some_keys_sees_its_keys_and_no_totals_over_others(browser: Browser, tmp_path: Path) -> None:
+async def test_a_token_for_some_keys_sees_its_keys_and_no_totals(browser: Browser, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.json"
     scoped = {"name": "some", "token": "a-token-for-some", "states": ["flights"], "keys": [key_of(1)]}
     tokens.write_text(json.dumps({"tokens": [scoped]}), encoding="utf-8")
@@ -420,5 +420,5 @@ async def test_a_token_for_some_keys_sees_its_keys_and_no_totals_over_others(bro
         assert "The other views" in await visit.text(".health-report")
         await visit.page.goto(f"{stage.base}/{device(key_of(1))}")
         await visit.page.locator(".stream-status[data-status=live]").wait_for()
-        # the graph is declared: it counts nothing
+        # the graph is that of the declaration, without counts
         await visit.until("document.querySelector('[aria-label=Enrichments]').innerText.includes('waits for')")

@@ -1,4 +1,4 @@
-"""The console in a real Chromium, with much of everything."""
+"""The console in a real Chromium, with a crowded loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 VIEWS = ("", "#/states/flights", "#/enrichments", "#/dead_letters", f"#/device/flights/{quote(LONG, safe='')}")
-REASONS = tuple(f"reason_number_{number}_of_somebody_else_with_a_long_name" for number in range(20))
+REASONS = tuple(f"reason_number_{number}_of_another_application_with_a_long_name" for number in range(20))
 OUTSIDE = """
 [...document.querySelectorAll("svg g:is(.node, .field, .enrichment)")].flatMap((group) => {
   const room = group.querySelector("rect").getBoundingClientRect();
@@ -38,35 +38,35 @@ OVERLAPPING = """
 """
 
 
-def crowding(stage: Stage, since: int = 0, **told: Any) -> None:
+def observe_crowd(stage: Stage, since: int = 0, **faults: Any) -> None:
     for at in range(since, since + 12, 2):
-        stage.look(crowd(at, **told))
+        stage.observe(crowd(at, **faults))
 
 
-def long_lived() -> dict[str, Any]:
-    """A snapshot with long names and values in every place."""
+def long_snapshot() -> dict[str, Any]:
+    """Return a snapshot with long names and values everywhere."""
     value = flight(1, 5)
     answer = {"version": 1, "ts": "2013-01-01T10:00:00Z", "fingerprint": "f"}
     found = {"a_field_of_a_result_with_a_very_long_name_indeed": "words " * 200, "list": [1, 2, 3] * 100}
     failed = {"status": "failure", "reason": "503 Service Unavailable, " * 20}
-    told: list[dict[str, Any]] = [
+    outcomes: list[dict[str, Any]] = [
         {"status": "result", "result": found},
         failed,
         {"status": "skipped", "reason": "x" * 300},
     ]
-    enrichments = {name: answer | told[number % len(told)] for number, name in enumerate(NAMES)}
+    enrichments = {name: answer | outcomes[number % len(outcomes)] for number, name in enumerate(NAMES)}
     state = value["state"] | {"a_field_with_a_very_long_name_" * 4: "x" * 3000, "list": ["JFK", "SFO"] * 200}
     return value | {"device_id": LONG, "state": state, "enrichments": enrichments}
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def crowded_stage() -> AsyncIterator[Stage]:
-    """Give a console over much of everything."""
+    """Give a console over a crowded loop."""
     async with Stage(suite=SUITE).serving() as serving:
-        crowding(serving, down=APIS[3:5], gone=WORKERS[2:4])
+        observe_crowd(serving, down=APIS[3:5], unreachable=WORKERS[2:4])
         for number in range(60):
-            serving.put(f"{LONG}{number:03}", 1_234_567, long_lived())
-        serving.put(LONG, 1_234_567, long_lived())
+            serving.put(f"{LONG}{number:03}", 1_234_567, long_snapshot())
+        serving.put(LONG, 1_234_567, long_snapshot())
         for number in range(80):
             serving.dead_letters.record(serving.dead_letter("detail " * 100, REASONS[number % len(REASONS)]))
         yield serving
@@ -74,7 +74,7 @@ async def crowded_stage() -> AsyncIterator[Stage]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def crowded_visit(browser: Browser, crowded_stage: Stage) -> AsyncIterator[Visit]:
-    """Give a page that looks at it."""
+    """Give a page of that console."""
     async with visiting(browser, crowded_stage) as found:
         yield found
         found.check()
@@ -102,7 +102,7 @@ async def test_apis_that_are_down_come_first_and_the_others_are_summed(crowded_v
     assert "9 more" in (await rows.last.text_content() or "")
 
 
-async def test_of_many_workers_the_unreachable_ones_are_listed(crowded_visit: Visit) -> None:
+async def test_many_workers_are_folded_except_unreachable_ones(crowded_visit: Visit) -> None:
     await crowded_visit.go()
     rows = crowded_visit.page.locator(".processes tbody tr")
     assert await rows.count() == 1 + 1 + 2
@@ -112,7 +112,7 @@ async def test_of_many_workers_the_unreachable_ones_are_listed(crowded_visit: Vi
     await button.focus()
     await crowded_visit.page.keyboard.press("Enter")
     assert await rows.count() == 1 + 1 + 24
-    crowding(crowded_visit.stage, 12)
+    observe_crowd(crowded_visit.stage, 12)
     await crowded_visit.until("document.querySelector('.processes tr.sum').innerText.includes('all up')")
     assert await crowded_visit.page.evaluate("document.activeElement.textContent") == "Show fewer"
 
@@ -126,9 +126,9 @@ async def test_reasons_of_a_kind_are_grouped(crowded_visit: Visit) -> None:
     ]
     assert "4 problems" in await crowded_visit.text(".health-report h2")
     await kinds.first.get_by_text("and 1 more of this kind").click()
-    crowding(crowded_visit.stage, 12, down=APIS[3:5], gone=(*WORKERS[2:4], WORKERS[7]))
+    observe_crowd(crowded_visit.stage, 12, down=APIS[3:5], unreachable=(*WORKERS[2:4], WORKERS[7]))
     await kinds.first.get_by_text("and 2 more of this kind").wait_for()
-    assert await kinds.first.get_by_text(WORKERS[3].url).is_visible()  # what was opened stays open
+    assert await kinds.first.get_by_text(WORKERS[3].url).is_visible()  # opened details stay open
 
 
 async def test_each_of_many_enrichments_is_counted(crowded_visit: Visit) -> None:
@@ -139,7 +139,7 @@ async def test_each_of_many_enrichments_is_counted(crowded_visit: Visit) -> None
     assert await crowded_visit.page.locator("table.keys td.mark").count() == 0
 
 
-async def test_of_many_reasons_the_rarest_are_listed_on_demand(crowded_visit: Visit) -> None:
+async def test_rare_reasons_are_listed_on_demand(crowded_visit: Visit) -> None:
     await crowded_visit.go("#/dead_letters")
     reasons = crowded_visit.page.locator(".reason")
     await reasons.first.wait_for()
@@ -162,7 +162,7 @@ async def test_an_open_dead_letter_stays_open_while_others_arrive(crowded_visit:
     assert "detail" in await crowded_visit.page.evaluate("getSelection().toString()")
 
 
-async def test_a_reason_none_of_the_latest_has_is_said_to_be_older(crowded_visit: Visit) -> None:
+async def test_a_reason_without_recent_dead_letters_is_reported_as_older(crowded_visit: Visit) -> None:
     for number in range(200):
         crowded_visit.stage.dead_letters.record(crowded_visit.stage.dead_letter(f"{number}", "malformed"))
     await crowded_visit.go("#/dead_letters")
@@ -175,7 +175,7 @@ async def test_a_reason_none_of_the_latest_has_is_said_to_be_older(crowded_visit
     assert await reason.evaluate("(one) => one === document.activeElement")
 
 
-async def test_of_large_values_fewer_are_requested(crowded_visit: Visit) -> None:
+async def test_fewer_rows_are_requested_for_large_values(crowded_visit: Visit) -> None:
     for number in range(40):
         value = flight(number, 5) | {"enrichments": {}}
         value["state"]["large"] = "x" * 100_000
@@ -184,7 +184,7 @@ async def test_of_large_values_fewer_are_requested(crowded_visit: Visit) -> None
     await crowded_visit.until("document.querySelectorAll('table.keys tbody tr').length === 9")
 
 
-async def test_suggestions_bring_keys_without_their_values(crowded_visit: Visit) -> None:
+async def test_suggestions_request_keys_without_values(crowded_visit: Visit) -> None:
     answers: list[int] = []
     crowded_visit.page.on("response", lambda one: answers.append(one.status) if "fields=device_id" in one.url else None)
     await crowded_visit.go()

@@ -1,4 +1,4 @@
-"""The tail of the dead letters, as it is kept and as Kafka gives it."""
+"""The tail of the dead letters: in memory, and read from Kafka."""
 
 from __future__ import annotations
 
@@ -47,43 +47,43 @@ def summary_of(number: int, reason: str = "malformed") -> DeadLetterSummary:
     )
 
 
-def test_all_are_counted_and_the_latest_kept() -> None:
-    letters = DeadLetterLog("dead_letters")
+def test_all_records_are_counted_and_the_latest_are_kept() -> None:
+    log = DeadLetterLog("dead_letters")
     for number in range(1000):
-        letters.record(summary_of(999 - number, "late" if number % 4 else "malformed"))
-    found = letters.answer(3)
+        log.record(summary_of(999 - number, "late" if number % 4 else "malformed"))
+    found = log.answer(3)
     assert found.counts == {"late": 750, "malformed": 250}
     assert [one.offset for one in found.latest] == [999, 998, 997]
     assert found.since == BEGIN
-    assert len(letters.answer(10_000).latest) == KEPT
+    assert len(log.answer(10_000).latest) == KEPT
 
 
 def test_reasons_are_bounded() -> None:
-    letters = DeadLetterLog("dead_letters")
+    log = DeadLetterLog("dead_letters")
     for number in range(1000):
-        letters.record(summary_of(number, f"reason {number}"))
-    found = letters.answer(1)
+        log.record(summary_of(number, f"reason {number}"))
+    found = log.answer(1)
     assert len(found.counts) == MOST_REASONS + 1
     assert found.counts[OTHERS] == 1000 - MOST_REASONS
 
 
-def test_without_dead_letters_there_is_nothing() -> None:
+def test_an_empty_log_has_no_counts() -> None:
     found = DeadLetterLog("dead_letters").answer(10)
     assert (found.since, found.counts, found.latest) == (None, {}, ())
 
 
 @pytest.mark.kafka
 def test_the_tail_is_read_and_followed(broker: EmbeddedBroker, topics_prefix: str) -> None:
-    topic, letters, client = f"{topics_prefix}dead_letters", DeadLetterLog("d"), {"bootstrap.servers": broker.bootstrap}
-    other, others = f"{topics_prefix}other_dead_letters", DeadLetterLog("o")
-    with following(client, {topic: letters, other: others}):
+    topic, log, client = f"{topics_prefix}dead_letters", DeadLetterLog("d"), {"bootstrap.servers": broker.bootstrap}
+    other, other_log = f"{topics_prefix}other_dead_letters", DeadLetterLog("o")
+    with following(client, {topic: log, other: other_log}):
         for one in (topic, other):
             create(broker, one, 1)
         write(broker, topic, [late(0, "x" * 5000), b"<html>"])
         write(broker, other, [late(1)])
-        wait_until(lambda: len(letters.answer(9).latest) == 2, "both are read", WITHIN_S)
-        wait_until(lambda: others.answer(9).counts == {"late": 1}, "those of the other topic are its own", WITHIN_S)
-    found = letters.answer(9)
+        wait_until(lambda: len(log.answer(9).latest) == 2, "both are read", WITHIN_S)
+        wait_until(lambda: other_log.answer(9).counts == {"late": 1}, "those of the other topic are read", WITHIN_S)
+    found = log.answer(9)
     assert found.counts == {"late": 1, UNREADABLE: 1}
     heads = {one.reason: one.head for one in found.latest}
     assert heads == {"late": "x" * 1000, UNREADABLE: "<html>"}
@@ -91,14 +91,14 @@ def test_the_tail_is_read_and_followed(broker: EmbeddedBroker, topics_prefix: st
 
 
 @pytest.mark.kafka
-def test_of_a_long_topic_only_the_end_is_read(broker: EmbeddedBroker, topics_prefix: str) -> None:
-    topic, letters, client = f"{topics_prefix}dead_letters", DeadLetterLog("d"), {"bootstrap.servers": broker.bootstrap}
+def test_only_the_end_of_a_long_topic_is_read(broker: EmbeddedBroker, topics_prefix: str) -> None:
+    topic, log, client = f"{topics_prefix}dead_letters", DeadLetterLog("d"), {"bootstrap.servers": broker.bootstrap}
     create(broker, topic, 1)
     write(broker, topic, [late(number) for number in range(LOOKED_BACK + 500)])
-    with following(client, {topic: letters}):
-        wait_until(lambda: sum(letters.answer(1).counts.values()) >= LOOKED_BACK, "the end is read", WITHIN_S)
-    assert letters.answer(1).counts == {"late": LOOKED_BACK}
-    assert letters.answer(1).latest[0].offset == LOOKED_BACK + 499
+    with following(client, {topic: log}):
+        wait_until(lambda: sum(log.answer(1).counts.values()) >= LOOKED_BACK, "the end is read", WITHIN_S)
+    assert log.answer(1).counts == {"late": LOOKED_BACK}
+    assert log.answer(1).latest[0].offset == LOOKED_BACK + 499
 
 
 @pytest.mark.kafka
@@ -106,31 +106,31 @@ def test_the_end_offsets_of_topics_are_read(broker: EmbeddedBroker, topics_prefi
     client = {"bootstrap.servers": broker.bootstrap}
     first, later = f"{topics_prefix}events", f"{topics_prefix}snapshots"
     create(broker, first, 2)
-    ends = EndOffsets(client, [first, later])
+    reader = EndOffsets(client, [first, later])
     write(broker, first, [b"1", b"2", b"3"], partition=1)
-    assert ends.read() == {first: {0: 0, 1: 3}}
+    assert reader.read() == {first: {0: 0, 1: 3}}
     create(broker, later, 1)
-    wait_until(lambda: later in (ends.read() or {}), "the other topic is there", WITHIN_S)
+    wait_until(lambda: later in (reader.read() or {}), "the other topic exists", WITHIN_S)
     write(broker, later, [b"1"])
-    assert ends.read() == {first: {0: 0, 1: 3}, later: {0: 1}}
-    ends.close()
+    assert reader.read() == {first: {0: 0, 1: 3}, later: {0: 1}}
+    reader.close()
 
 
 @pytest.mark.slow
 def test_an_unreachable_broker_has_no_end_offsets() -> None:
-    ends = EndOffsets({"bootstrap.servers": "127.0.0.1:1"}, ["events"])
-    assert ends.read() is None
-    ends.close()
+    reader = EndOffsets({"bootstrap.servers": "127.0.0.1:1"}, ["events"])
+    assert reader.read() is None
+    reader.close()
 
 
 @contextmanager
 def following(client: dict[str, str], logs: dict[str, DeadLetterLog]) -> Iterator[None]:
-    follower = DeadLetterReader(client, logs)
-    follower.start()
+    reader = DeadLetterReader(client, logs)
+    reader.start()
     try:
         yield
     finally:
-        follower.close()
+        reader.close()
 
 
 def late(number: int, head: str | None = None) -> bytes:

@@ -1,4 +1,4 @@
-"""Each problem is reported with its place and its remedy; and none of a loop that is healthy."""
+"""Each problem is reported with its component and remedy; a healthy loop has none."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from examples.departures.event import Departure
 from examples.departures.state import Departures
 from examples.flights.application import app
 from services.query.console.metrics_history import MetricsHistory
-from tests.services.query.console.looks import (
+from tests.services.query.console.observations import (
     BEGIN,
     JOB,
     WORKERS,
     away,
     derive_part,
     job_part,
-    look,
+    observation,
     owner,
     worker_part,
 )
@@ -34,29 +34,31 @@ if TYPE_CHECKING:
 RATE = 30
 
 
-def well(at: float, **told: float) -> Observation:
-    """A loop in which so many events a second come, and all is done at once."""
-    ends = {name: {0: round(RATE * at)} for name in ("events", "feedback")}
-    ends |= {
-        "snapshots": {0: round(told.get("snapshots", 2 * RATE * at))},
-        "dead_letters": {0: round(told.get("letters", 0))},
+def healthy_loop(at: float, **overrides: float) -> Observation:
+    """Return a healthy loop at constant load; `overrides` has other metrics."""
+    end_offsets = {name: {0: round(RATE * at)} for name in ("events", "feedback")}
+    end_offsets |= {
+        "snapshots": {0: round(overrides.get("snapshots", 2 * RATE * at))},
+        "dead_letters": {0: round(overrides.get("dead_letters", 0))},
     }
     job = job_part(
         events=RATE * at,
-        committed_at=BEGIN.timestamp() + told.get("committed_at", at),
-        watermark=told.get("watermark", 1357000000.0 + at),
-        lag=told.get("job_lag", 5),
-        failures=told.get("failures", 0),
-        starts=told.get("starts", 1),
+        committed_at=BEGIN.timestamp() + overrides.get("committed_at", at),
+        watermark=overrides.get("watermark", 1357000000.0 + at),
+        lag=overrides.get("job_lag", 5),
+        failures=overrides.get("failures", 0),
+        starts=overrides.get("starts", 1),
     )
-    worker = worker_part(result=RATE * at, lag=told.get("worker_lag", 9), breaker=told.get("breaker", 0), held=1)
-    mine = owner(lag=round(told.get("query_lag", 0)), catching_up=round(told.get("catching_up", 0)))
-    return look(at, job, worker, derive_part(), ends=ends, states=(mine,))
+    worker = worker_part(
+        result=RATE * at, lag=overrides.get("worker_lag", 9), breaker=overrides.get("breaker", 0), queued=1
+    )
+    mine = owner(lag=round(overrides.get("query_lag", 0)), catching_up=round(overrides.get("catching_up", 0)))
+    return observation(at, job, worker, derive_part(), end_offsets=end_offsets, states=(mine,))
 
 
-def reasons(looks: Iterable[Observation], application: Application = app) -> list[HealthReason]:
+def reasons(observations: Iterable[Observation], application: Application = app) -> list[HealthReason]:
     history = MetricsHistory(application, 2.0)
-    for one in looks:
+    for one in observations:
         history.record(one)
     found = history.answer(None)
     assert found is not None
@@ -65,9 +67,9 @@ def reasons(looks: Iterable[Observation], application: Application = app) -> lis
     return list(found.health.reasons)
 
 
-def minutes(count: float, **told: Callable[[float], float]) -> list[Observation]:
+def minutes(count: float, **overrides: Callable[[float], float]) -> list[Observation]:
     times = [2.0 * number for number in range(round(30 * count))]
-    return [well(at, **{name: value(at) for name, value in told.items()}) for at in times]
+    return [healthy_loop(at, **{name: value(at) for name, value in overrides.items()}) for at in times]
 
 
 def test_a_healthy_loop_has_no_reasons() -> None:
@@ -75,11 +77,11 @@ def test_a_healthy_loop_has_no_reasons() -> None:
 
 
 def test_an_idle_loop_has_no_reasons() -> None:
-    assert reasons(look(2.0 * number, worker_part(), states=(owner(),)) for number in range(400)) == []
+    assert reasons(observation(2.0 * number, worker_part(), states=(owner(),)) for number in range(400)) == []
 
 
 @pytest.mark.parametrize(
-    ("told", "what", "where"),
+    ("overrides", "what", "where"),
     [
         ({"breaker": lambda _: 2}, "breaker_open", "api:reference"),
         ({"breaker": lambda _: 1}, "breaker_open", "api:reference"),
@@ -93,27 +95,27 @@ def test_an_idle_loop_has_no_reasons() -> None:
         ({"worker_lag": lambda at: 100 * at}, "lag_growing", "workers"),
         ({"worker_lag": lambda at: 50_000 + 10 * at}, "lag_growing", "workers"),
         ({"query_lag": lambda at: 100 * at}, "lag_growing", "query"),
-        ({"letters": lambda at: at}, "dead_letters_increasing", "dead_letters"),
+        ({"dead_letters": lambda at: at}, "dead_letters_increasing", "dead_letters"),
     ],
 )
-def test_each_reason_has_its_component(told: dict[str, Callable[[float], float]], what: str, where: str) -> None:
-    (found,) = reasons(minutes(2, **told))
+def test_each_reason_has_its_component(overrides: dict[str, Callable[[float], float]], what: str, where: str) -> None:
+    (found,) = reasons(minutes(2, **overrides))
     assert (found.kind, found.component) == (what, where)
     assert found.message
     assert found.action
 
 
 @pytest.mark.parametrize(
-    "told",
+    "overrides",
     [
         {"worker_lag": lambda at: 5000 - 10 * at},
         {"worker_lag": lambda _: 5000},
         {"worker_lag": lambda at: 5000 + 4000 * (at % 8 == 0)},
         {"worker_lag": lambda at: at / 2},
-        {"letters": lambda at: at // 100},
+        {"dead_letters": lambda at: at // 100},
         {"committed_at": lambda at: at - 70},
         {"snapshots": lambda at: at if at < 90 else 90 + (at > 112)},
-        {"snapshots": lambda _: 7, "letters": lambda at: at >= 104},
+        {"snapshots": lambda _: 7, "dead_letters": lambda at: at >= 104},
         {"failures": lambda _: 3},
     ],
     ids=[
@@ -121,18 +123,18 @@ def test_each_reason_has_its_component(told: dict[str, Callable[[float], float]]
         "high and level",
         "swinging",
         "small",
-        "few letters",
-        "within its patience",
-        "silent for less than its patience",
-        "one became a dead letter lately",
-        "failures of long ago",
+        "few dead letters",
+        "batch within the limit",
+        "silent for less than the limit",
+        "a recent record is a dead letter",
+        "old failures",
     ],
 )
-def test_normal_values_give_no_reason(told: dict[str, Callable[[float], float]]) -> None:
-    assert reasons(minutes(2, **told)) == []
+def test_normal_values_give_no_reason(overrides: dict[str, Callable[[float], float]]) -> None:
+    assert reasons(minutes(2, **overrides)) == []
 
 
-def test_a_lag_that_rose_and_stays_is_no_longer_growing() -> None:
+def test_a_lag_that_stopped_rising_is_not_growing() -> None:
     assert [one.kind for one in reasons(minutes(1, worker_lag=lambda at: 100 * at))] == ["lag_growing"]
     assert reasons(minutes(3, worker_lag=lambda at: 100 * min(at, 60))) == []
 
@@ -146,25 +148,27 @@ def test_a_stuck_watermark_is_reported_after_ten_minutes() -> None:
 @pytest.mark.parametrize(("address", "where"), [(JOB, "job"), (WORKERS[0], "workers")])
 def test_an_unreachable_process_is_reported_and_one_missed_scrape_is_not(address: object, where: str) -> None:
     def without(at: float) -> Observation:
-        there = well(at)
+        there = healthy_loop(at)
         return replace(there, parts=tuple(away(one.target) if one.target == address else one for one in there.parts))
 
-    assert reasons([well(0), well(2), without(4)]) == []
-    (found,) = reasons([well(0), well(2), without(4), without(8)])
+    assert reasons([healthy_loop(0), healthy_loop(2), without(4)]) == []
+    (found,) = reasons([healthy_loop(0), healthy_loop(2), without(4), without(8)])
     assert (found.kind, found.component) == ("process_unreachable", where)
     assert "Connection refused" in found.message
-    assert reasons([well(0), well(2), without(4), without(8), well(10)]) == []
+    assert reasons([healthy_loop(0), healthy_loop(2), without(4), without(8), healthy_loop(10)]) == []
 
 
 def test_a_job_with_few_records_is_not_silent() -> None:
     def one_a_minute(at: float) -> Observation:
-        return replace(well(at), ends={"events": {0: round(at / 60)}, "feedback": {0: 0}, "snapshots": {0: 0}})
+        return replace(
+            healthy_loop(at), end_offsets={"events": {0: round(at / 60)}, "feedback": {0: 0}, "snapshots": {0: 0}}
+        )
 
     assert reasons(one_a_minute(2.0 * number) for number in range(60)) == []
 
 
 class AllFlights(State, key="origin", window=timedelta(hours=1)):
-    """Flights of an airport by the hour, those that do not depart included."""
+    """Flights of an airport by the hour, cancelled ones included."""
 
     flights: Annotated[int, Count()]
 
@@ -191,36 +195,36 @@ def test_a_job_is_silent_only_where_snapshots_are_due(application: Application, 
     assert [one.kind for one in found] == ["job_silent"] * silent
 
 
-def test_job_that_has_just_begun_is_called_silent_sooner() -> None:
+def test_a_job_without_a_committed_batch_is_reported_as_silent_sooner() -> None:
     history = MetricsHistory(app, 2.0)
-    told: dict[int, str] = {}
+    messages: dict[int, str] = {}
     for at in range(0, 60, 2):
-        history.record(well(at, snapshots=min(at, 20), committed_at=-BEGIN.timestamp() if at > 20 else at))
+        history.record(healthy_loop(at, snapshots=min(at, 20), committed_at=-BEGIN.timestamp() if at > 20 else at))
         found = history.answer(None)
         assert found
         if found.health.reasons:
-            told[at] = found.health.reasons[0].message
-    assert min(told) == 34  # the last came at 20, rates are over 10 s, and one waits for some 5 s
-    assert "yet" in told[34]
+            messages[at] = found.health.reasons[0].message
+    assert min(messages) == 34  # the last snapshot is of 20 s, rates are over 10 s, and the patience is about 5 s
+    assert "yet" in messages[34]
 
 
-def test_job_that_is_away_is_not_called_silent() -> None:
+def test_an_unreachable_job_is_not_reported_as_silent() -> None:
     def without(at: float) -> Observation:
-        there = well(at, snapshots=0)
+        there = healthy_loop(at, snapshots=0)
         return replace(there, parts=tuple(away(JOB) if one.target == JOB else one for one in there.parts))
 
     assert [one.kind for one in reasons(without(2.0 * number) for number in range(60))] == ["process_unreachable"]
 
 
 def test_unowned_partitions_are_reported() -> None:
-    (found,) = reasons([replace(well(at), states=(owner(unowned=2),)) for at in (0, 2)])
+    (found,) = reasons([replace(healthy_loop(at), states=(owner(unowned=2),)) for at in (0, 2)])
     assert (found.kind, found.component) == ("unowned", "query")
-    (found,) = reasons([replace(well(at), states=(owner(unowned=2, catching_up=2),)) for at in (0, 2)])
+    (found,) = reasons([replace(healthy_loop(at), states=(owner(unowned=2, catching_up=2),)) for at in (0, 2)])
     assert found.kind == "catching_up"
 
 
 def test_causes_come_first() -> None:
-    looks = minutes(2, worker_lag=lambda at: 100 * at, breaker=lambda _: 2, letters=lambda at: at)
-    assert [one.kind for one in reasons(looks)] == ["breaker_open", "lag_growing", "dead_letters_increasing"]
-    broken = [replace(one, ends=None) for one in looks]
+    observations = minutes(2, worker_lag=lambda at: 100 * at, breaker=lambda _: 2, dead_letters=lambda at: at)
+    assert [one.kind for one in reasons(observations)] == ["breaker_open", "lag_growing", "dead_letters_increasing"]
+    broken = [replace(one, end_offsets=None) for one in observations]
     assert reasons(broken)[0].kind == "kafka_unreachable"

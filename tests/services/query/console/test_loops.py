@@ -1,4 +1,4 @@
-"""The loops of a suite: sampled together, answered apart."""
+"""The loops of a suite: sampled together, reported separately."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from contracts.metrics import job
 from examples.flights.application import app as flights
 from services.query.console.end_offsets import EndOffsets, Offsets
 from services.query.console.loops import Loops
-from services.query.console.sampler import Sources, look, targets
+from services.query.console.sampler import Sources, observe, targets
 from services.query.lookup.authentication import ANONYMOUS, Principal
 from services.query.lookup.problems import ProblemError
 from tests.services.query.console.departing import KEYS, RATE, SUITE, two_at_work
 from tests.services.query.console.exposed import Exposed, exposed
-from tests.services.query.console.looks import a_dead_letter
+from tests.services.query.console.observations import a_dead_letter
 from tests.services.query.console.stage import Stage
 from tests.services.query.in_memory import MemoryRouting
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class UnreachableBroker(EndOffsets):
-    """The broker does not answer."""
+    """End offsets of a broker that does not respond."""
 
     def __init__(self) -> None:
         """Connect to nothing."""
@@ -40,10 +40,10 @@ class UnreachableBroker(EndOffsets):
         return None
 
 
-def working(**told: float) -> Loops:
+def working(**overrides: float) -> Loops:
     loops = Loops(SUITE, 2.0)
     for at in range(0, 60, 2):
-        loops.record(two_at_work(at, until=60, **told))
+        loops.record(two_at_work(at, until=60, **overrides))
     return loops
 
 
@@ -53,7 +53,7 @@ def response(loops: Loops, name: str | None) -> LoopResponse:
     return found
 
 
-def test_each_application_has_its_own_figures() -> None:
+def test_each_application_has_its_own_metrics() -> None:
     loops = working()
     for name, keys in KEYS.items():
         found = response(loops, name)
@@ -89,7 +89,7 @@ def test_an_unknown_application_is_reported_with_those_in_the_scope() -> None:
         assert refused.value.problem.detail == f"The applications are: {known}"
 
 
-def test_an_application_beyond_the_scope_is_refused_whether_it_exists_or_not() -> None:
+def test_an_application_beyond_the_scope_is_rejected_whether_it_exists_or_not() -> None:
     details = []
     for name in ("departures", "nosuch"):
         with pytest.raises(ProblemError) as refused:
@@ -100,11 +100,11 @@ def test_an_application_beyond_the_scope_is_refused_whether_it_exists_or_not() -
 
 
 async def test_a_target_is_scraped_once_for_all_applications() -> None:
-    asked: Counter[str] = Counter()
+    requests: Counter[str] = Counter()
     keys: Exposed = {job.STATE_KEYS: {("flights", "state"): 3.0, ("departures", "state"): 4.0}}
 
     async def metrics(request: web.Request) -> web.Response:
-        asked[request.path] += 1
+        requests[request.path] += 1
         return web.Response(text=exposed(keys))
 
     application = web.Application()
@@ -119,17 +119,17 @@ async def test_a_target_is_scraped_once_for_all_applications() -> None:
         sources = Sources(parts, UnreachableBroker(), {}, MemoryRouting(), clock, now)
         loops = Loops(SUITE, 2.0)
         async with ClientSession() as session:
-            loops.record(await look(session, sources))
+            loops.record(await observe(session, sources))
     finally:
         await runner.cleanup()
-    assert asked == {"/metrics": 1}
+    assert requests == {"/metrics": 1}
     assert [response(loops, name).job[0].keys for name in KEYS] == [3, 4]
 
 
 async def test_the_routes_answer_for_an_application() -> None:
     stage = Stage(suite=SUITE)
     for at in (0, 2):
-        stage.look(two_at_work(at, until=2))
+        stage.observe(two_at_work(at, until=2))
     stage.loops.get("departures", ANONYMOUS).dead_letters.record(a_dead_letter(1, reason="late"))
     async with stage.serving(), ClientSession() as session:
 
@@ -139,15 +139,15 @@ async def test_the_routes_answer_for_an_application() -> None:
 
         listed = [{"name": "flights", "healthy": True}, {"name": "departures", "healthy": True}]
         for query, name in (("", "flights"), ("?application=departures", "departures")):
-            told = await ask(f"/v1/loop{query}")
-            assert (told["application"], told["applications"]) == (name, listed)
+            body = await ask(f"/v1/loop{query}")
+            assert (body["application"], body["applications"]) == (name, listed)
             assert (await ask(f"/v1/loop/graph{query}"))["application"] == name
         assert (await ask("/v1/loop/dead_letters"))["counts"] == {}
         departed = await ask("/v1/loop/dead_letters?application=departures")
         assert (departed["topic"], departed["counts"]) == ("departures_dead_letters", {"late": 1})
 
 
-def test_one_application_is_a_suite_of_one() -> None:
+def test_a_single_application_is_a_suite() -> None:
     loops = Loops(Suite(flights), 2.0)
     for at in (0, 2):
         loops.record(two_at_work(at, until=2))

@@ -1,4 +1,4 @@
-"""What is not watched is never called healthy: each component without a scrape target is named, with the setting."""
+"""Components without a scrape target are never reported as healthy, but named with the setting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aiohttp import ClientSession
 
 from examples.flights.application import app
 from services.query.console.monitoring import unmonitored
-from tests.services.query.console.looks import at_work
+from tests.services.query.console.observations import at_work
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -40,25 +40,25 @@ def test_each_component_without_a_target_is_named_with_the_setting(kinds: Collec
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_the_loop_is_not_healthy_while_something_is_not_watched(stage: Stage) -> None:
-    """The API may be down: no request is sent to it."""
-    found = await get_json(stage, unwatched=ALL)
+async def test_the_loop_is_not_healthy_while_a_component_is_not_monitored(stage: Stage) -> None:
+    """Without requests, the API may be down."""
+    found = await get_json(stage, unmonitored=ALL)
     assert found["health"] == {"healthy": None, "reasons": []}
     assert [one["component"] for one in found["unmonitored"]] == ["job", "workers", "api:reference", "derive"]
     assert [one["breaker"] for one in found["apis"]] == [None]
-    found = await get_json(stage, unwatched=ALL, kafka_unreachable=1)
+    found = await get_json(stage, unmonitored=ALL, kafka_unreachable=1)
     assert found["health"]["healthy"] is False
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_a_loop_that_is_watched_is_healthy(stage: Stage) -> None:
+async def test_a_monitored_loop_is_healthy(stage: Stage) -> None:
     found = await get_json(stage)
     assert (found["health"]["healthy"], found["unmonitored"]) == (True, [])
     assert [one["breaker"] for one in found["apis"]] == ["closed"]
 
 
-async def get_json(stage: Stage, **told: Any) -> Any:
+async def get_json(stage: Stage, **overrides: Any) -> Any:
     for at in (0, 2):
-        stage.look(at_work(at, **told))
+        stage.observe(at_work(at, **overrides))
     async with ClientSession() as session, session.get(f"{stage.base}/v1/loop") as response:
         return await response.json()

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 FLIGHTS = {"flights": NamedState(name="flights", topic="snapshots", schema={}, partitions=4)}
 
 
-class AllAlike:
-    """The roles of an instance to which all partitions are the same."""
+class EqualRoles:
+    """An instance with the same role for all partitions."""
 
     def __init__(self, role: Role, *others: str) -> None:
         self._role, self._others = role, others
@@ -33,13 +33,13 @@ class AllAlike:
 @pytest.mark.parametrize(
     ("roles", "unowned", "lag"),
     [
-        (AllAlike(Role.OWNER), 0, 8),
-        (AllAlike(Role.STANDBY), 0, 8),
-        (AllAlike(Role.ELSEWHERE, "other"), 0, 0),
-        (AllAlike(Role.ELSEWHERE), 4, 0),
-        (AllAlike(Role.CATCHING_UP), 4, 8),
+        (EqualRoles(Role.OWNER), 0, 8),
+        (EqualRoles(Role.STANDBY), 0, 8),
+        (EqualRoles(Role.ELSEWHERE, "other"), 0, 0),
+        (EqualRoles(Role.ELSEWHERE), 4, 0),
+        (EqualRoles(Role.CATCHING_UP), 4, 8),
     ],
 )
-def test_partition_is_unowned_if_nobody_answers_for_it(roles: AllAlike, unowned: int, lag: int) -> None:
+def test_a_partition_is_unowned_if_no_instance_answers_for_it(roles: EqualRoles, unowned: int, lag: int) -> None:
     (flights,) = observe_states(FLIGHTS, roles)
     assert (flights.unowned, flights.lag) == (unowned, lag)

@@ -1,4 +1,4 @@
-"""The page's files: what is sent, with which headers, and what is in them."""
+"""The files of the page: their headers, and their contents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNSAFE = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eva
 of_the_session = pytest.mark.asyncio(loop_scope="session")
 
 
-def test_the_page_is_there() -> None:
+def test_the_page_has_its_files() -> None:
     assert {"index.html", "main.js", "style/colours.css"} <= set(page())
 
 
@@ -39,7 +39,7 @@ def test_each_file_is_short(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 250
 
 
-def test_what_is_imported_is_there() -> None:
+def test_imported_files_exist() -> None:
     for name, file in page().items():
         if name.endswith(".js"):
             for wanted in re.findall(r'from "(\.[^"]+)"', file.body.decode()):
@@ -69,7 +69,7 @@ async def test_the_page_is_sent_with_a_strict_policy(stage: Stage) -> None:
 
 
 @of_the_session
-async def test_a_file_that_is_there_already_is_not_sent_again(stage: Stage) -> None:
+async def test_a_cached_file_is_not_sent_again(stage: Stage) -> None:
     async with ClientSession() as session:
         async with session.get(f"{stage.base}/console/main.js") as response:
             assert response.headers["Content-Type"] == "text/javascript; charset=utf-8"
@@ -91,14 +91,14 @@ async def test_only_files_of_the_page_are_sent(stage: Stage, path: str) -> None:
 
 @of_the_session
 @pytest.mark.parametrize("query", ["since=x", "since=-1", "since=99999999999999999999", "since="])
-async def test_a_time_that_is_none_is_refused(stage: Stage, query: str) -> None:
+async def test_an_invalid_time_is_rejected(stage: Stage, query: str) -> None:
     async with ClientSession() as session, session.get(f"{stage.base}/v1/loop?{query}") as response:
         assert response.status == 400
         assert (await response.json(content_type=None))["type"] == "bad_request"
 
 
 @of_the_session
-async def test_before_the_first_look_one_is_to_ask_again(stage: Stage) -> None:
+async def test_before_the_first_observation_the_response_is_503(stage: Stage) -> None:
     async with ClientSession() as session:
         for path in ("/v1/loop", "/v1/loop/graph"):
             async with session.get(stage.base + path) as response:

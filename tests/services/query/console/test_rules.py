@@ -12,7 +12,7 @@ from services.query.http.table_routes import TableRoutes, tables_of
 from tests.services.derive.alerted import Limit
 from tests.services.query.alerting import SUITE, Sensors, WrittenRows, sensors
 from tests.services.query.console.browser import visiting
-from tests.services.query.console.looks import at_work
+from tests.services.query.console.observations import at_work
 from tests.services.query.console.stage import Stage
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ WRITER, READER = "a-secret-of-an-operator", "a-secret-of-a-reader-of-all"
 
 @pytest.fixture
 def tokens(tmp_path: Path) -> Path:
-    """Two tokens that read everything, one of which writes rules."""
+    """Return a file of two tokens that read everything, one of which writes rules."""
     listed = [{"name": "ann", "token": WRITER, "writes": ["limits"]}, {"name": "guest", "token": READER}]
     path = tmp_path / "tokens.json"
     path.write_text(json.dumps({"tokens": listed}))
@@ -45,13 +45,13 @@ class Room:
         self.sensors = sensors
 
     async def enter(self, token: str) -> None:
-        """Show the rules with a token."""
+        """Open the rules with a token."""
         await self.page.add_init_script(f"sessionStorage.setItem('stateloop-token', {token!r})")
         await self.visit.go("#/rules/limits")
         await self.page.locator(".stream-status[data-status=live]").wait_for()
 
     async def rule(self, name: str) -> list[str]:
-        """The cells of a rule, without its button."""
+        """Return the cells of a rule, without its button."""
         row = self.page.locator(f"tr[data-key={name}]")
         return (await row.locator("th, td").all_inner_texts())[:-1]
 
@@ -62,8 +62,8 @@ class Room:
 
     async def alerts(self, *keys: str) -> None:
         """Wait until the open alerts are those of these keys."""
-        shown = "[...document.querySelectorAll('.alerts .key')].map((one) => one.textContent).sort()"
-        await self.visit.until(f"JSON.stringify({shown}) === JSON.stringify({json.dumps(sorted(keys))})")
+        listed = "[...document.querySelectorAll('.alerts .key')].map((one) => one.textContent).sort()"
+        await self.visit.until(f"JSON.stringify({listed}) === JSON.stringify({json.dumps(sorted(keys))})")
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -79,10 +79,10 @@ async def room(browser: Browser, tmp_path: Path, tokens: Path) -> AsyncIterator[
         async with stage.serving():
             written.changed = stage.push.service.changed
             for at in range(0, 60, 2):
-                stage.look(at_work(at, until=60))
+                stage.observe(at_work(at, until=60))
             async with visiting(browser, stage) as visit:
                 yield Room(visit, written)
-                visit.complaints[:] = [one for one in visit.complaints if "status of 4" not in one]  # problems to show
+                visit.errors[:] = [one for one in visit.errors if "status of 4" not in one]  # expected problems
                 visit.check()
 
 
@@ -143,10 +143,10 @@ async def test_a_rule_is_tested_before_it_is_saved(room: Room) -> None:
     assert closing.split() == ["Closes:", "sensor-10", "sensor-11"]
     assert room.sensors.rows["high"].value == Limit(high=10, low=10), "nothing is saved"
     await room.set(high="6")
-    assert await room.page.locator(".rule-test").is_hidden(), "it was the test of another rule"
+    assert await room.page.locator(".rule-test").is_hidden(), "the result is of another rule"
 
 
-async def test_a_field_that_the_model_rejects_has_the_reason(room: Room) -> None:
+async def test_a_rejected_field_has_its_reason(room: Room) -> None:
     await room.enter(WRITER)
     await room.page.click("text=Add a rule")
     await room.page.click("text=Save")
@@ -173,7 +173,7 @@ async def test_a_conflict_shows_both_versions(room: Room) -> None:
     conflict = room.page.locator(".conflict")
     await conflict.get_by_text("bob changed high").wait_for()
     assert "high theirs 11, yours 7" in await conflict.inner_text()
-    await room.page.click("text=Save")  # with the version that was opened
+    await room.page.click("text=Save")  # based on the version that was opened
     await room.visit.until("!document.querySelector('.primary[type=submit]').disabled")
     assert room.sensors.rows["high"].author == "bob"
     await conflict.get_by_text("Load their version").click()
@@ -190,7 +190,7 @@ async def test_a_conflict_shows_both_versions(room: Room) -> None:
     assert room.sensors.rows["high"].value == Limit(high=11, low=8)
 
 
-async def test_a_token_without_the_right_reads_only(room: Room) -> None:
+async def test_a_token_without_the_right_is_read_only(room: Room) -> None:
     await room.enter(READER)
     await room.alerts("sensor-10", "sensor-11")
     assert await room.page.locator(".add").is_hidden()
@@ -207,7 +207,7 @@ async def test_a_token_without_the_right_reads_only(room: Room) -> None:
     assert (status, room.sensors.rows["high"].value) == (403, Limit(high=10, low=10))
 
 
-async def test_names_of_rules_and_keys_are_text(room: Room) -> None:
+async def test_names_of_rules_and_keys_are_plain_text(room: Room) -> None:
     hostile = "<img src=x onerror='window.hurt=1'>"
     room.sensors.put(hostile, Limit(keys=hostile, high=1, low=1), hostile)
     room.sensors.measure(hostile, 9)

@@ -1,4 +1,4 @@
-"""Parts that answer, that do not, and that answer something else."""
+"""Scrapes of targets that respond, that do not, and that respond with something else."""
 
 from __future__ import annotations
 
@@ -85,15 +85,15 @@ async def test_a_failed_scrape_has_its_error(parts: TestServer, name: str, why: 
 
 
 async def test_an_unreachable_target_delays_no_other(parts: TestServer) -> None:
-    nobody = f"http://127.0.0.1:{unused_port()}"
-    first, second, third = await get_json(nobody, str(parts.make_url("/never")), str(parts.make_url("/good")))
-    assert first.error == "Connection refused"  # where, is in the address
+    unreachable = f"http://127.0.0.1:{unused_port()}"
+    first, second, third = await get_json(unreachable, str(parts.make_url("/never")), str(parts.make_url("/good")))
+    assert first.error == "Connection refused"  # the address is not repeated
     assert second.samples is None
     assert third.samples is not None
 
 
 @pytest.mark.parametrize(
-    ("found", "asked_at"),
+    ("found", "urls"),
     [
         (("10.0.0.2", "10.0.0.3"), ["http://10.0.0.2:8080", "http://10.0.0.3:8080"]),
         (("127.0.0.1", "::1"), ["http://enrichment:8080"]),
@@ -102,15 +102,15 @@ async def test_an_unreachable_target_delays_no_other(parts: TestServer) -> None:
         (("10.0.0.2", "fd00::2", "fd00::3"), ["http://[fd00::2]:8080", "http://[fd00::3]:8080"]),
     ],
 )
-async def test_a_name_of_several_instances_is_scraped_at_each(found: tuple[str, ...], asked_at: list[str]) -> None:
+async def test_a_name_of_several_instances_is_scraped_at_each(found: tuple[str, ...], urls: list[str]) -> None:
     async def hosts(_host: str, _port: int) -> tuple[str, ...]:
         return found
 
     spread = await instances(ScrapeTarget("enrichment", "http://enrichment:8080"), hosts)
-    assert [address.url for address in spread] == asked_at
+    assert [address.url for address in spread] == urls
 
 
-async def test_an_unknown_name_is_scraped_as_it_is() -> None:
+async def test_an_unresolved_name_is_scraped_as_it_is() -> None:
     async def hosts(_host: str, _port: int) -> tuple[str, ...]:
         raise OSError("no such host")
 

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from contracts import Suite
 from tests.services.query.console.browser import visiting
-from tests.services.query.console.looks import at_work
+from tests.services.query.console.observations import at_work
 from tests.services.query.console.stage import Stage
 from tests.services.query.console.ward import VITALS, Ward, ward
 
@@ -29,7 +29,7 @@ LOST = {12, 13, 31}
 
 
 class Scene(NamedTuple):
-    """A page, and the patients that it shows."""
+    """A page with the patients on it."""
 
     visit: Visit
     ward: Ward
@@ -39,13 +39,13 @@ class Scene(NamedTuple):
         await self.visit.until(f'document.querySelector("{panel} .readout")?.textContent.includes({text!r})')
 
     async def kinds(self) -> list[str]:
-        """The kinds of time in the strip, from left to right."""
+        """Return the kinds of time in the strip, from left to right."""
         script = f"[...document.querySelectorAll(\"{STRIP} rect\")].map((one) => one.getAttribute('class'))"
         found: list[str] = await self.visit.page.evaluate(script)
         return found
 
     async def red_pixels(self) -> int:
-        """How much of the trace is shaded as a gap."""
+        """Return the percentage of the trace that is shaded as a gap."""
         script = f"""(() => {{
           const canvas = document.querySelector("{TRACE} canvas");
           const probe = document.createElement("i");
@@ -69,7 +69,7 @@ async def scene(browser: Browser, tmp_path: Path) -> AsyncIterator[Scene]:
         async with Stage(dependencies=dependencies, suite=Suite(VITALS)).serving() as stage:
             patients.stage = stage
             patients.arrive("patient-7", sorted(set(range(38)) - LOST))
-            stage.look(at_work(0))
+            stage.observe(at_work(0))
             async with visiting(browser, stage) as visit:
                 yield Scene(visit, patients)
                 visit.check()
@@ -84,18 +84,18 @@ async def test_the_blobs_are_one_trace_with_gaps(scene: Scene) -> None:
     await scene.readout(TRACE, "900 samples at 100 Hz up to 08:00:38, 1 gap of 1 s")
 
 
-async def test_an_open_blob_grows_while_one_looks_and_the_next_one_follows(scene: Scene) -> None:
+async def test_an_open_blob_grows_live_and_the_next_one_follows(scene: Scene) -> None:
     await scene.visit.go("#/device/vitals/patient-7")
     await scene.readout(TRACE, "up to 08:00:38")
     scene.ward.arrive("patient-7", [38])
     await scene.readout(TRACE, "up to 08:00:39")
     scene.ward.arrive("patient-7", [39, 40, 41])
     await scene.readout(TRACE, "up to 08:00:42, 2 gaps of 3 s")
-    scene.ward.arrive("patient-7", [31])  # late, of a blob that is not the newest
+    scene.ward.arrive("patient-7", [31])  # late, in a blob that is not the newest
     await scene.readout(TRACE, "up to 08:00:42, 1 gap of 2 s")
 
 
-async def test_the_strip_has_data_gaps_and_what_is_open(scene: Scene) -> None:
+async def test_the_strip_has_data_gaps_and_open_time(scene: Scene) -> None:
     await scene.visit.go("#/device/vitals/patient-7")
     await scene.readout(STRIP, "14.7 % with data, 3 gaps")
     assert await scene.kinds() == ["gap", "data", "gap", "data", "gap", "data", "open"]
@@ -120,7 +120,7 @@ async def test_a_chosen_blob_has_the_trace_up_to_its_end(scene: Scene) -> None:
 
 
 async def test_states_without_such_fields_have_no_panels(stage: Stage, browser: Browser) -> None:
-    stage.look(at_work(0))
+    stage.observe(at_work(0))
     stage.fly(1, 1)
     async with visiting(browser, stage) as visit:
         await visit.go("#/states/flights")

@@ -11,7 +11,7 @@ import pytest_asyncio
 from contracts import Suite
 from examples.departures.application import departures
 from tests.services.query.console.browser import visiting
-from tests.services.query.console.looks import at_work
+from tests.services.query.console.observations import at_work
 from tests.services.query.console.stage import Stage
 from tests.services.query.console.windowed import BEGIN, HOUR, WindowedState, counted, iso
 
@@ -46,14 +46,14 @@ async def windows(browser: Browser, windowed: WindowedState) -> AsyncIterator[Vi
     """Give a page over these windows."""
     async with Stage(instead=(windowed,), suite=Suite(departures)).serving() as stage:
         for at in range(0, 60, 2):
-            stage.look(at_work(at, until=60))
+            stage.observe(at_work(at, until=60))
         async with visiting(browser, stage) as found:
             yield found
             found.check()
 
 
 def named(hour: int) -> str:
-    """The name of a window in the page."""
+    """Return the name of a window in the page."""
     start = BEGIN + hour * HOUR
     return f"{start:%Y-%m-%d %H:%M} – {start + HOUR:%H:%M}"  # noqa: RUF001
 
@@ -121,9 +121,7 @@ async def test_a_click_on_a_bar_chooses_its_window(windows: Visit) -> None:
     assert (await windows.text(".readout")).startswith(f"{oldest}: flights ")
 
 
-async def test_an_open_window_changes_while_one_looks_and_the_next_one_follows(
-    windows: Visit, windowed: WindowedState
-) -> None:
+async def test_an_open_window_changes_live_and_the_next_one_follows(windows: Visit, windowed: WindowedState) -> None:
     await windows.go("#/device/departures/JFK")
     await windows.until(f"{BARS} === 48")
     windowed.put("JFK", HOURS - 1, counted(901), version=901)
@@ -172,7 +170,7 @@ async def test_the_windows_of_a_state_can_be_walked_through(windows: Visit) -> N
     await panel.get_by_text("No key of this window has a number in state.flights.").wait_for()
 
 
-async def test_names_of_windows_and_keys_are_text(windows: Visit, windowed: WindowedState) -> None:
+async def test_names_of_windows_and_keys_are_plain_text(windows: Visit, windowed: WindowedState) -> None:
     hostile = "<img src=x onerror='window.hurt=1'>"
     windowed.put(hostile, HOURS - 1, counted(5000))
     await windows.go("#/states/departures")

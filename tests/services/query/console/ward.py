@@ -47,7 +47,7 @@ VITALS = Application(name="vitals", event=Chunk, state=Blob, deduplicate=False, 
 
 
 def pulse(second: int) -> list[float]:
-    """The samples of a second: a beat of a heart at 72 a minute."""
+    """Return the samples of a second of a pulse with 72 beats a minute."""
     times = [second + number / RATE for number in range(RATE)]
     return [round(_beat(time * 1.2 % 1) + 0.02 * math.sin(9 * time), 4) for time in times]
 
@@ -58,7 +58,7 @@ def _beat(phase: float) -> float:
 
 
 class Ward:
-    """The store, and the seconds that arrived of each patient."""
+    """The store, and the seconds of each patient that have arrived."""
 
     def __init__(self, store: LmdbWindowStore) -> None:
         self.store = store
@@ -66,7 +66,7 @@ class Ward:
         self.stage: Stage | None = None
 
     def arrive(self, patient: str, seconds: Iterable[int]) -> None:
-        """Chunks of a patient arrive, each of a second since the beginning."""
+        """Store chunks of a patient, each of one second after BEGIN."""
         for second in seconds:
             self.seconds.setdefault(patient, set()).add(second)
             self._publish(patient, second // 10)
@@ -89,7 +89,7 @@ class Ward:
 
 @contextmanager
 def ward(folder: Path) -> Iterator[tuple[Dependencies, Ward]]:
-    """An instance with the vitals of patients, of one partition."""
+    """Give the dependencies of an instance with the vitals of patients, in one partition."""
     (state,) = named(VITALS).values()
     with departures(folder, state=state) as (dependencies, written):
         yield dependencies, Ward(written.store)

@@ -37,7 +37,7 @@ def iso(time: datetime) -> str:
 
 
 def counted(flights: int, late: int = 0, worst: int | None = None) -> dict[str, Any]:
-    """The counts of one window."""
+    """Return the counts of one window."""
     return {"flights": flights, "cancelled": 0, "late": late, "mean_delay": round(3.5 + late, 2), "worst_delay": worst}
 
 
@@ -48,11 +48,11 @@ class WindowedState:
         self.windows: dict[str, dict[datetime, dict[str, Any]]] = {}
         self.open_from = datetime.max.replace(tzinfo=UTC)
         self.now = datetime.now(UTC)
-        """Far from the windows of a replay."""
+        """The time of day, far from the windows of a replay."""
         self._changed = asyncio.Event()
 
     def put(self, key: str, hour: int, state: dict[str, Any], version: int = 1) -> None:
-        """A snapshot of a window arrives."""
+        """Store a snapshot of a window."""
         start = BEGIN + hour * HOUR
         value = {"device_id": key, "epoch": 0, "version": version, "state": state, "enrichments": {}}
         self.windows.setdefault(key, {})[start] = value
@@ -60,7 +60,7 @@ class WindowedState:
         self._changed = asyncio.Event()
 
     def open_since(self, hour: int) -> None:
-        """Windows are open from this hour on, and closed before."""
+        """Open the windows from this hour on, and close those before."""
         self.open_from = BEGIN + hour * HOUR
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:

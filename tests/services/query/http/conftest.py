@@ -12,5 +12,5 @@ if TYPE_CHECKING:
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """What makes the event loop."""
+    """Return the event loop factory."""
     return {"uvloop": uvloop.new_event_loop}

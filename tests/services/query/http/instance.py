@@ -60,7 +60,7 @@ class Connection:
         self.writer.write(data)
 
     async def response(self, *, bodiless: bool = False) -> Response:
-        """The next one."""
+        """Return the next response."""
         async with asyncio.timeout(ANSWER_S):
             head = await self.reader.readuntil(b"\r\n\r\n")
             first, *lines = head.decode().split("\r\n")[:-2]
@@ -70,13 +70,13 @@ class Connection:
         return Response(int(first.split()[1]), headers, body, DATE.sub(b"\r\nDate: now\r\n", head) + body)
 
     async def rest(self) -> bytes:
-        """All that comes until the connection ends."""
+        """Return all bytes until the connection ends."""
         async with asyncio.timeout(ANSWER_S):
             return DATE.sub(b"\r\nDate: now\r\n", await self.reader.read())
 
 
 class Watched:
-    """An instance whose health a test sets."""
+    """A MonitoredInstance with a health that a test sets."""
 
     def __init__(self) -> None:
         self.why: str | None = None
@@ -92,7 +92,7 @@ class Watched:
 
 
 class Instance:
-    """A server with the dependencies that tests change."""
+    """A server whose dependencies tests change."""
 
     def __init__(
         self,
@@ -129,35 +129,35 @@ class Instance:
     async def ask(
         self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b""
     ) -> Response:
-        """The response to one request on a connection of its own."""
+        """Send one request on its own connection and return the response."""
         async with self.connected() as connection:
             connection.send(request(path, method, headers, body))
             return await connection.response(bodiless=method == "HEAD")
 
 
 class Peers:
-    """A PeerClient that asks instances of the test, over HTTP as the real one does."""
+    """A PeerClient that forwards to instances of the test, over HTTP as the real one does."""
 
     def __init__(self) -> None:
         self.instances: dict[str, Instance] = {}
-        self.asked: list[str] = []
+        self.forwarded_to: list[str] = []
         self.targets: list[str] = []
 
     async def forward(self, members: Sequence[Member], request: ForwardedRequest) -> HttpResponse:
         target, method, headers, body = request
         self.targets.append(target)
-        told = await self.instances[members[0].instance].ask(
+        response = await self.instances[members[0].instance].ask(
             target, method, {**dict(headers), "Stateloop-Hop": "1"}, body
         )
-        self.asked.append(members[0].instance)
-        return received(told.status, told.headers, told.body)
+        self.forwarded_to.append(members[0].instance)
+        return received(response.status, response.headers, response.body)
 
 
 @asynccontextmanager
 async def answering(
     dependencies: Dependencies, *, hot: bool, peer_client: PeerClient | None = None
 ) -> AsyncIterator[Instance]:
-    """An instance that answers."""
+    """Serve an instance."""
     instance = Instance(dependencies, hot=hot, peer_client=peer_client)
     async with instance.server.serving() as instance.port:
         yield instance
@@ -165,8 +165,8 @@ async def answering(
 
 def request(path: str, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes = b"") -> bytes:
     """The bytes of a request."""
-    said = {"Host": "localhost", **(headers or {})}
+    fields = {"Host": "localhost", **(headers or {})}
     if body:
-        said["Content-Length"] = str(len(body))
-    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in said.items()), "", ""]
+        fields["Content-Length"] = str(len(body))
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
     return "\r\n".join(lines).encode() + body

@@ -29,19 +29,19 @@ OTHERS = [
 ]  # fmt: skip
 
 
-def settings(**told: Any) -> QuerySettings:
-    return QuerySettings(application="a:b", **told)
+def settings(**values: Any) -> QuerySettings:
+    return QuerySettings(application="a:b", **values)
 
 
 @pytest.mark.parametrize("host", OURS)
-def test_names_of_this_machine_and_those_of_the_settings_are_its_own(host: str) -> None:
+def test_names_of_this_machine_and_of_the_settings_are_allowed(host: str) -> None:
     hosts = AllowedHosts(settings(url="http://query.internal:8090", origins=(PAGE,)))
     assert hosts.allow(host, None)
     assert hosts.allow("localhost", f"https://{host}")
 
 
 @pytest.mark.parametrize("host", OTHERS)
-def test_other_names_are_not(host: str) -> None:
+def test_other_names_are_not_allowed(host: str) -> None:
     hosts = AllowedHosts(settings(url="http://query.internal:8090", origins=(PAGE,)))
     assert not hosts.allow(host, None)
     assert not hosts.allow(host, "http://localhost")
@@ -49,7 +49,7 @@ def test_other_names_are_not(host: str) -> None:
 
 
 @pytest.mark.parametrize("origin", ["null", "", "localhost", "file://", "chrome-extension://localhost"])
-def test_a_page_that_is_none_of_the_web_is_not_ours(origin: str) -> None:
+def test_an_origin_that_is_no_web_page_is_not_allowed(origin: str) -> None:
     assert not AllowedHosts(settings()).allow("localhost", origin)
 
 
@@ -58,7 +58,7 @@ def test_a_request_without_host_is_allowed() -> None:
 
 
 @pytest.mark.parametrize("host", [*OURS, *OTHERS])
-def test_with_tokens_any_name_will_do(host: str, tmp_path: Path) -> None:
+def test_with_tokens_any_name_is_allowed(host: str, tmp_path: Path) -> None:
     assert AllowedHosts(settings(tokens=tmp_path)).allow(host, "https://evil.example")
 
 
@@ -68,7 +68,7 @@ def test_with_tokens_any_name_will_do(host: str, tmp_path: Path) -> None:
     ["/v1/states/flights/UA1", "/v1/states/flights/UA1?fields=a", "/v1/states/flights", "batch", "/v1/states",
      "/v1/watch", "/", "/healthz", "/metrics", "/openapi.json", "/nowhere"],
 )  # fmt: skip
-async def test_nothing_is_answered_under_another_name(hot: bool, path: str) -> None:  # noqa: FBT001  # a parameter
+async def test_requests_to_another_name_are_rejected(hot: bool, path: str) -> None:  # noqa: FBT001  # a parameter
     dependencies = dependencies_of(a_state())
     store = dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
@@ -79,14 +79,14 @@ async def test_nothing_is_answered_under_another_name(hot: bool, path: str) -> N
         usual = await instance.ask(path, method, body=body)
         assert usual.status != 403
         for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):
-            told = await instance.ask(path, method, headers, body)
-            assert (told.status, told.kind) == (403, "other_host")
-            assert "STATELOOP_ORIGINS" in told.json["detail"]
+            response = await instance.ask(path, method, headers, body)
+            assert (response.status, response.kind) == (403, "other_host")
+            assert "STATELOOP_ORIGINS" in response.json["detail"]
         assert dependencies.counts.get(metrics.REFUSED, "host") == 2
 
 
 @pytest.mark.parametrize("hot", [True, False])
-async def test_a_second_host_hides_nothing(hot: bool) -> None:  # noqa: FBT001  # a parameter
+async def test_each_of_several_host_headers_is_checked(hot: bool) -> None:  # noqa: FBT001  # a parameter
     lines = "GET /v1/states/flights/UA1 HTTP/1.1", "Host: localhost", "Host: evil.example", "", ""
     async with answering(dependencies_of(a_state()), hot=hot) as instance, instance.connected() as connection:
         connection.send("\r\n".join(lines).encode())

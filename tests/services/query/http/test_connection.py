@@ -33,7 +33,7 @@ LAST = b"GET /v1/states HTTP/1.0\r\n\r\n"
 REQUESTS = {
     "a key": GET,
     "another": request("/v1/states/flights/UA%201"),
-    "an ended life": request("/v1/states/flights/old"),
+    "an expired key": request("/v1/states/flights/old"),
     "never seen": request("/v1/states/flights/none"),
     "catching up": request("/v1/states/flights/early"),
     "elsewhere": request("/v1/states/flights/away"),
@@ -42,7 +42,7 @@ REQUESTS = {
     "twice the tag": b"GET /v1/states/flights/UA1 HTTP/1.1\r\nHost: localhost\r\n"
     b"If-None-Match: *\r\nIf-None-Match: x\r\n\r\n",
     "another name": request("/v1/states/flights/UA1", headers={"Host": "evil.example"}),
-    "a page elsewhere": request("/v1/states/flights/UA1", headers={"Origin": "https://evil.example"}),
+    "a page of another origin": request("/v1/states/flights/UA1", headers={"Origin": "https://evil.example"}),
     "our page": request("/v1/states/flights/UA1", headers={"Origin": "http://localhost"}),
     "a batch": request("/v1/states/flights:batchGet", "POST", body=BATCH),
     "an empty batch": request("/v1/states/flights:batchGet", "POST", body=b'{"keys":[]}'),
@@ -86,7 +86,7 @@ ENDLESS = [
 
 
 def a_world() -> Instance:
-    """An instance of which each role and each kind of key is there."""
+    """Return an instance with partitions of each role and keys of each kind."""
     flights = a_state(
         lifetime=timedelta(hours=1), query=QueryOptions(stale_after=timedelta(seconds=2), indexes=("state.status",))
     )
@@ -104,14 +104,14 @@ def a_world() -> Instance:
 
 @asynccontextmanager
 async def both() -> AsyncIterator[tuple[Instance, Instance]]:
-    """The hot path, and aiohttp alone, on the same world."""
+    """Serve the same dependencies with the fast path and with aiohttp alone."""
     dependencies = a_world().dependencies
     async with answering(dependencies, hot=True) as hot, answering(dependencies, hot=False) as plain:
         yield hot, plain
 
 
 async def exchanged(instance: Instance, pieces: list[bytes]) -> bytes:
-    """All that is answered to these pieces, each sent when the one before it was read."""
+    """Send these pieces one by one and return all bytes of the responses."""
     async with instance.connected() as connection:
         for piece in pieces:
             connection.send(piece)
@@ -122,32 +122,32 @@ async def exchanged(instance: Instance, pieces: list[bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-async def test_the_hot_path_gives_the_same_bytes(name: str) -> None:
+async def test_the_fast_path_returns_the_same_bytes(name: str) -> None:
     async with both() as (hot, plain):
-        asked = REQUESTS[name]
-        told, expected = await exchanged(hot, [asked]), await exchanged(plain, [asked])
-        assert told.startswith(b"HTTP/1.")
-        assert told == expected
+        sent = REQUESTS[name]
+        received, expected = await exchanged(hot, [sent]), await exchanged(plain, [sent])
+        assert received.startswith(b"HTTP/1.")
+        assert received == expected
 
 
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(st.data())
-async def test_requests_in_a_row_are_answered_in_a_row_however_they_are_cut(data: st.DataObject) -> None:
+async def test_pipelined_requests_are_answered_in_order_however_they_are_split(data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(ENDLESS), min_size=1, max_size=6))
     whole = b"".join(REQUESTS[name] for name in names)
     cuts = sorted(data.draw(st.sets(st.integers(1, len(whole) - 1), max_size=6)))
     pieces = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
     async with both() as (hot, plain):
-        told = await exchanged(hot, pieces)
+        received = await exchanged(hot, pieces)
         expected = [await exchanged(plain, [REQUESTS[name]]) for name in names]
         last = await exchanged(plain, [])
-        assert told == b"".join(one.removesuffix(last) for one in expected) + last
+        assert received == b"".join(one.removesuffix(last) for one in expected) + last
 
 
 async def test_the_fast_path_does_not_call_aiohttp() -> None:
     async with both() as (hot, _):
-        for name in ("a key", "another", "an ended life", "never seen", "not modified"):
+        for name in ("a key", "another", "an expired key", "never seen", "not modified"):
             await _request(hot, REQUESTS[name])
         body = json.dumps({"keys": ["UA1", "old"]}).encode()
         await _request(hot, request("/v1/states/flights:batchGet", "POST", body=body))
@@ -159,7 +159,7 @@ async def test_the_fast_path_does_not_call_aiohttp() -> None:
         assert hot.dependencies.counts.get(metrics.KEYS, "flights") == 8
 
 
-async def test_a_client_that_reads_nothing_is_not_answered_without_end() -> None:
+async def test_responses_to_a_client_that_reads_nothing_are_bounded() -> None:
     async with both() as (hot, _):
         store = hot.dependencies.stores["flights"]
         assert isinstance(store, MemoryStore)
@@ -174,13 +174,13 @@ async def test_a_client_that_reads_nothing_is_not_answered_without_end() -> None
                 assert (await connection.response()).status == 200
 
 
-async def test_an_upgrade_is_not_taken() -> None:
-    asked = request("/v1/states/flights/UA1", headers={"Connection": "Upgrade", "Upgrade": "h2c"})
+async def test_an_upgrade_is_ignored() -> None:
+    sent = request("/v1/states/flights/UA1", headers={"Connection": "Upgrade", "Upgrade": "h2c"})
     async with both() as (hot, plain):
-        assert (await _request(hot, asked)).raw == (await _request(plain, asked)).raw
+        assert (await _request(hot, sent)).raw == (await _request(plain, sent)).raw
 
 
-async def test_a_slow_request_does_not_hold_up_others() -> None:
+async def test_a_slow_request_does_not_delay_others() -> None:
     async with both() as (hot, _), hot.connected() as slow:
         slow.send(GET[:20])
         assert (await _request(hot, GET)).status == 200
@@ -188,7 +188,7 @@ async def test_a_slow_request_does_not_hold_up_others() -> None:
         assert (await slow.response()).status == 200
 
 
-async def _request(instance: Instance, asked: bytes) -> Response:
+async def _request(instance: Instance, data: bytes) -> Response:
     async with instance.connected() as connection:
-        connection.send(asked)
+        connection.send(data)
         return await connection.response()

@@ -122,7 +122,7 @@ def _batch(header: str, body: bytes) -> bytes:
 
 
 def _corpus() -> dict[str, bytes]:
-    """Requests alone, with a header, with something behind them, and batches whose length is not the body's."""
+    """Return requests alone, with a header, with data after them, and batches with a wrong length."""
     of_batch = f"Content-Length: {len(BATCH)}"
     found = {f"line {line}": _get(line) for line in LINES}
     found |= {f"get with {header[:40]!r} {len(header)}": _get(LINES[0], header) for header in HEADERS}
@@ -151,20 +151,20 @@ def test_the_corpus_is_large() -> None:
 
 
 @pytest.mark.slow
-async def test_both_give_the_same_bytes() -> None:
+async def test_both_paths_return_the_same_bytes() -> None:
     differ: dict[str, tuple[bytes, bytes]] = {}
     async with both() as (hot, plain):
-        for name, asked in CORPUS.items():
-            told, expected = await _answer(hot, asked), await _answer(plain, asked)
-            if told != expected or not told.startswith(b"HTTP/"):
-                differ[name] = told, expected
+        for name, sent in CORPUS.items():
+            received, expected = await _answer(hot, sent), await _answer(plain, sent)
+            if received != expected or not received.startswith(b"HTTP/"):
+                differ[name] = received, expected
     assert differ == {}
 
 
-async def _answer(instance: Instance, asked: bytes) -> bytes:
-    """All that is answered; of a request whose body is endless, the first answer."""
-    if not any(one in asked for one in ENDLESS):
-        return await exchanged(instance, [asked])
+async def _answer(instance: Instance, data: bytes) -> bytes:
+    """Send the request and return the bytes of its responses; of an endless body, only the first response."""
+    if not any(one in data for one in ENDLESS):
+        return await exchanged(instance, [data])
     async with instance.connected() as connection:
-        connection.send(asked)
+        connection.send(data)
         return (await connection.response()).raw

@@ -34,7 +34,7 @@ async def served(tmp_path: Path) -> AsyncIterator[tuple[Instance, Departures]]:
 
 
 def intervals(body: dict[str, Any]) -> list[tuple[str, float, float]]:
-    """The kinds, with hours after noon from and to."""
+    """Return the kind, start and end of each interval, in hours after noon."""
     hours = {answered_at(minute / 60): minute / 60 for minute in range(-24 * 60, 24 * 60)}
     assert all(one["to"] == other["from"] for one, other in zip(body["intervals"], body["intervals"][1:], strict=False))
     return [(one["kind"], hours[one["from"]], hours[one["to"]]) for one in body["intervals"]]
@@ -67,7 +67,7 @@ async def test_the_coverage_of_a_range(served: tuple[Instance, Departures]) -> N
     assert (nothing.status, nothing.json["intervals"]) == (200, [])
 
 
-async def test_what_is_not_remembered_is_unknown_and_no_gap(served: tuple[Instance, Departures]) -> None:
+async def test_forgotten_time_is_unknown_and_no_gap(served: tuple[Instance, Departures]) -> None:
     instance, written = served
     written.put("p1", -3, seen=ALL)  # older than the store remembers
     written.put("p1", -1, seen=ALL)
@@ -119,7 +119,7 @@ async def test_a_time_is_covered_if_any_of_its_overlapping_windows_has_it(tmp_pa
     assert rest == found | {"next": None}
 
 
-async def test_in_a_replay_the_records_are_the_clock(tmp_path: Path) -> None:
+async def test_in_a_replay_the_time_is_that_of_the_records(tmp_path: Path) -> None:
     with departures(tmp_path, state=replace(STATE, expires_by_clock=False)) as (dependencies, written):
         async with answering(dependencies, hot=True) as instance:
             written.put("p1", 0, seen=[[0, 5]])
@@ -128,7 +128,7 @@ async def test_in_a_replay_the_records_are_the_clock(tmp_path: Path) -> None:
     assert intervals(found) == [("data", 0, 5 / 60), ("gap", 5 / 60, 25 / 60), ("open", 25 / 60, 1)]
 
 
-async def test_wrong_requests_are_refused(served: tuple[Instance, Departures]) -> None:
+async def test_invalid_requests_are_rejected(served: tuple[Instance, Departures]) -> None:
     instance, written = served
     written.put("p1", 8, seen=ALL)
     for query in (f"from={at(9)}&to={at(8)}", "field=state.flights", "from=noon", "limit=0", "limit=1001", "x=1"):

@@ -1,4 +1,4 @@
-"""A cluster of two instances: each answers for every key."""
+"""A cluster of two instances, each of which answers for every key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FLIGHTS = replace(a_state(query=QueryOptions(indexes=("state.status",))), event_
 
 @asynccontextmanager
 async def two(peers: Peers | None = None) -> AsyncIterator[tuple[Instance, Instance, Peers]]:
-    """The first has the even partitions, the second the odd ones; both hold the keys of theirs."""
+    """Serve two instances: the first owns the even partitions with their keys, the second the odd ones."""
     peers, found = peers or Peers(), []
     for own in (0, 1):
         routing = MemoryRouting()
@@ -62,31 +62,31 @@ async def test_any_instance_answers_for_any_key() -> None:
             assert first.json | {"age_ms": 0} == second.json | {"age_ms": 0}
             assert first.headers["ETag"] == second.headers["ETag"]
             assert first.json["instance"] == ("one", "two")[partition(key.encode(), 4) % 2]
-        assert set(peers.asked) == {"one", "two"}
-        assert len(peers.asked) == 10
+        assert set(peers.forwarded_to) == {"one", "two"}
+        assert len(peers.forwarded_to) == 10
 
 
-async def test_conditions_and_parts_of_the_value_go_along() -> None:
+async def test_conditions_and_fields_are_forwarded() -> None:
     async with two() as (one, _, _):
         (key, *_) = [key for key in KEYS if partition(key.encode(), 4) % 2]
-        told = await one.ask(f"/v1/states/flights/{key}?fields=none")
-        assert told.json["value"] == {}
-        tag = told.headers["ETag"]
+        response = await one.ask(f"/v1/states/flights/{key}?fields=none")
+        assert response.json["value"] == {}
+        tag = response.headers["ETag"]
         assert (await one.ask(f"/v1/states/flights/{key}", headers={"If-None-Match": tag})).status == 304
         assert (await one.ask(f"/v1/states/flights/{key}?as_of=9")).kind == "version_not_kept"
         assert len((await one.ask(f"/v1/states/flights/{key}/versions")).json["versions"]) == 1
         assert (await one.ask(f"/v1/states/flights/{key}", "HEAD")).status == 200
 
 
-async def test_a_batch_is_put_together_in_the_order_of_its_keys() -> None:
+async def test_a_batch_is_merged_in_the_order_of_its_keys() -> None:
     async with two() as (one, other, peers):
         for instance in (one, other):
             body = json.dumps({"keys": [*KEYS, "none"]}).encode()
-            told = await instance.ask("/v1/states/flights:batchGet", "POST", body=body)
-            assert [answer["key"] for answer in told.json["answers"]] == [*KEYS, "none"]
-            assert [answer["value"]["key"] for answer in told.json["answers"][:-1]] == KEYS
-            assert told.json["answers"][-1]["type"] == "never_seen"
-        assert len(peers.asked) == 2, "the other was asked once for all of its keys"
+            response = await instance.ask("/v1/states/flights:batchGet", "POST", body=body)
+            assert [answer["key"] for answer in response.json["answers"]] == [*KEYS, "none"]
+            assert [answer["value"]["key"] for answer in response.json["answers"][:-1]] == KEYS
+            assert response.json["answers"][-1]["type"] == "never_seen"
+        assert len(peers.forwarded_to) == 2, "the other instance gets one request for all of its keys"
 
 
 @pytest.mark.parametrize("limit", [1, 7, 40, 100])
@@ -94,9 +94,9 @@ async def test_pages_of_both_have_every_key_once_and_in_order(limit: int) -> Non
     async with two() as (one, _, _):
         seen, after = [], ""
         while after is not None:
-            told = await one.ask(f"/v1/states/flights?limit={limit}" + (f"&after={after}" if after else ""))
-            seen += [item["key"] for item in told.json["items"]]
-            after = told.json["after"]
+            response = await one.ask(f"/v1/states/flights?limit={limit}" + (f"&after={after}" if after else ""))
+            seen += [item["key"] for item in response.json["items"]]
+            after = response.json["after"]
         assert seen == sorted(KEYS)
 
 
@@ -106,19 +106,19 @@ async def test_unknown_owners_get_no_request() -> None:
         assert isinstance(routing, MemoryRouting)
         routing.known = []
         (key, *_) = [key for key in KEYS if partition(key.encode(), 4) % 2]
-        told = await one.ask(f"/v1/states/flights/{key}")
-        assert (told.status, told.kind, told.headers["Retry-After"]) == (503, "unreachable", "1")
+        response = await one.ask(f"/v1/states/flights/{key}")
+        assert (response.status, response.kind, response.headers["Retry-After"]) == (503, "unreachable", "1")
         assert (await one.ask("/v1/states/flights")).kind == "unreachable"
-        assert not peers.asked
+        assert not peers.forwarded_to
 
 
 async def test_a_forwarded_request_is_not_forwarded_again() -> None:
     async with two() as (one, _, peers):
         (key, *_) = [key for key in KEYS if partition(key.encode(), 4) % 2]
-        told = await one.ask(f"/v1/states/flights/{key}", headers={"Stateloop-Hop": "1"})
-        assert (told.status, told.kind) == (421, "elsewhere")
+        response = await one.ask(f"/v1/states/flights/{key}", headers={"Stateloop-Hop": "1"})
+        assert (response.status, response.kind) == (421, "elsewhere")
         assert (await one.ask("/v1/states/flights", headers={"Stateloop-Hop": "1"})).status == 421
-        assert not peers.asked
+        assert not peers.forwarded_to
 
 
 async def test_a_key_without_known_owner_does_not_fail_the_batch() -> None:
@@ -132,9 +132,9 @@ async def test_a_key_without_known_owner_does_not_fail_the_batch() -> None:
     store.put(here, partition=partition(here.encode(), 4), value=json.dumps({"key": here}).encode())
     async with answering(dependencies, hot=True, peer_client=Peers()) as one:
         body = json.dumps({"keys": [here, away]}).encode()
-        told = await one.ask("/v1/states/flights:batchGet", "POST", body=body)
-        assert told.status == 200
-        first, second = told.json["answers"]
+        response = await one.ask("/v1/states/flights:batchGet", "POST", body=body)
+        assert response.status == 200
+        first, second = response.json["answers"]
         assert first["value"] == {"key": here}
         assert second["type"] == "unreachable"
 
@@ -168,19 +168,19 @@ async def test_the_local_part_of_a_page_is_read_before_the_others_answer() -> No
         assert [item["key"] for item in whole.json["items"]] == sorted(KEYS)
 
 
-async def test_a_partition_that_goes_while_it_is_read_is_not_answered_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_is_not_returned_if_a_partition_moved_while_it_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     async with two() as (one, _, _):
         routing, store = one.dependencies.routing, one.dependencies.stores["flights"]
         assert isinstance(routing, MemoryRouting)
         read = store.page
 
-        def read_and_lost(**asked: Any) -> EntryPage:
+        def read_while_moving(**options: Any) -> EntryPage:
             routing.own = PartitionStatus(Role.CATCHING_UP, NEAR)
-            return read(**asked)
+            return read(**options)
 
-        monkeypatch.setattr(store, "page", read_and_lost)
-        told = await one.ask("/v1/states/flights")
-        assert (told.status, told.kind, told.headers["Retry-After"]) == (503, "catching_up", "1")
+        monkeypatch.setattr(store, "page", read_while_moving)
+        response = await one.ask("/v1/states/flights")
+        assert (response.status, response.kind, response.headers["Retry-After"]) == (503, "catching_up", "1")
 
 
 async def test_a_waiting_request_follows_its_key_to_the_new_owner() -> None:
@@ -197,12 +197,12 @@ async def test_a_waiting_request_follows_its_key_to_the_new_owner() -> None:
         store = other.dependencies.stores["flights"]
         assert isinstance(store, MemoryStore)
         other.waits.changed([Change("flights", key, store.put(key, version=2, value=b"{}"))])
-        told = await waiting
-        assert (told.status, told.json["version"], told.json["instance"]) == (200, 2, "two")
+        response = await waiting
+        assert (response.status, response.json["version"], response.json["instance"]) == (200, 2, "two")
         assert one.waits.waiting == 0
 
 
-async def test_any_instance_waits_for_an_event_where_its_key_is() -> None:
+async def test_a_wait_for_an_event_is_forwarded_to_the_owner_of_its_key() -> None:
     async with two() as (one, other, _):
         key = next(key for key in KEYS if partition(key.encode(), 4) == 3)
         path = f"/v1/states/flights/{key}?min_offset=3:1047"
@@ -215,8 +215,8 @@ async def test_any_instance_waits_for_an_event_where_its_key_is() -> None:
         assert isinstance(store, MemoryStore)
         entry = store.put(key, version=2, partition=3, value=b'{"event_offset":1047}')
         other.waits.changed([Change("flights", key, entry)])
-        told = await waiting
-        assert (told.status, told.json["version"], told.json["instance"]) == (200, 2, "two")
+        response = await waiting
+        assert (response.status, response.json["version"], response.json["instance"]) == (200, 2, "two")
 
 
 async def test_a_wait_for_a_partition_without_owner_fails_at_once() -> None:
@@ -226,8 +226,8 @@ async def test_a_wait_for_a_partition_without_owner_fails_at_once() -> None:
         await until(lambda: one.waits.waiting == 1)
         assert isinstance(one.dependencies.routing, MemoryRouting)
         one.dependencies.routing.others[0] = PartitionStatus(Role.CATCHING_UP, NEAR)
-        told = await asyncio.wait_for(waiting, 5)
-        assert (told.status, told.kind, told.headers["Retry-After"]) == (503, "catching_up", "1")
+        response = await asyncio.wait_for(waiting, 5)
+        assert (response.status, response.kind, response.headers["Retry-After"]) == (503, "catching_up", "1")
 
 
 async def test_a_key_that_may_be_misplaced_is_not_reported_as_never_seen() -> None:
@@ -235,13 +235,13 @@ async def test_a_key_that_may_be_misplaced_is_not_reported_as_never_seen() -> No
     dependencies = replace(dependencies_of(FLIGHTS, routing=routing), misplaced={"flights": 3})
     async with answering(dependencies, hot=True, peer_client=Peers()) as one:
         assert (await one.ask("/v1/states")).json["states"][0]["misplaced"] == 3
-        told = await one.ask(f"/v1/states/flights/{KEYS[0]}")
-        assert (told.status, told.kind) == (404, "never_seen"), "all partitions are here: it would be found"
-        elsewhere = (partition(KEYS[0].encode(), 4) + 1) % 4
-        routing.others = {elsewhere: PartitionStatus(Role.ELSEWHERE, 0)}
-        told = await one.ask(f"/v1/states/flights/{KEYS[0]}")
-        assert (told.status, told.kind, told.json["key"]) == (500, "misplaced", KEYS[0])
-        assert "murmur2_random" in told.json["detail"]
+        response = await one.ask(f"/v1/states/flights/{KEYS[0]}")
+        assert (response.status, response.kind) == (404, "never_seen"), "all partitions are here: it would be found"
+        other_partition = (partition(KEYS[0].encode(), 4) + 1) % 4
+        routing.others = {other_partition: PartitionStatus(Role.ELSEWHERE, 0)}
+        response = await one.ask(f"/v1/states/flights/{KEYS[0]}")
+        assert (response.status, response.kind, response.json["key"]) == (500, "misplaced", KEYS[0])
+        assert "murmur2_random" in response.json["detail"]
         body = json.dumps({"keys": [KEYS[0]]}).encode()
         (answer,) = (await one.ask("/v1/states/flights:batchGet", "POST", body=body)).json["answers"]
         assert answer["type"] == "misplaced"

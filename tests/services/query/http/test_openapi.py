@@ -21,7 +21,7 @@ from services.query.console.loops import Loops
 from services.query.console.routes import Console
 from services.query.http.table_routes import DeclaredTable, TableRoutes
 from services.query.openapi import document, written
-from tests.services.query.console.looks import a_dead_letter, at_work
+from tests.services.query.console.observations import a_dead_letter, at_work
 from tests.services.query.http.instance import Instance
 from tests.services.query.http.test_tables import Limit, MemoryTables
 from tests.services.query.in_memory import MemoryStore, a_state, dependencies_of
@@ -44,7 +44,7 @@ CHECKS = [
 
 @pytest.fixture(scope="module")
 def base() -> Iterator[str]:
-    """An instance that answers in a thread of its own."""
+    """Serve an instance in its own thread."""
     flights = a_state(lifetime=timedelta(hours=1), query=QueryOptions(history=2, indexes=("state.status",)))
     instance = Instance(dependencies_of(flights, rate=0, max_wait=0.01), hot=True, others=[console(), tables()])
     store = instance.dependencies.stores["flights"]
@@ -67,12 +67,12 @@ def base() -> Iterator[str]:
 
 
 def tables() -> TableRoutes:
-    """A table, whose rows no broker stores."""
+    """Return a table whose rows are in memory."""
     return TableRoutes({"limits": DeclaredTable(Table("limits", Limit), "limits.topic", "limited")}, MemoryTables())
 
 
 def console() -> Console:
-    """One that has looked twice, and has a dead letter."""
+    """Return a console with two observations and a dead letter."""
     loops = Loops(Suite(app), 2.0)
     for at in (0, 2):
         loops.record(at_work(at))
@@ -80,14 +80,14 @@ def console() -> Console:
     return Console(loops)
 
 
-def test_the_committed_document_is_that_of_the_models() -> None:
+def test_the_committed_document_is_current() -> None:
     stale = "stale: run `python -m services.query.openapi docs/reference/openapi.json`"
     assert COMMITTED.read_text(encoding="utf-8") == written(), stale
 
 
-def test_each_path_is_described_with_all_it_may_say() -> None:
-    told: dict[str, Any] = json.loads(written())
-    for path, operations in told["paths"].items():
+def test_each_path_has_a_success_response_and_a_401_if_guarded() -> None:
+    document: dict[str, Any] = json.loads(written())
+    for path, operations in document["paths"].items():
         for operation in operations.values():
             assert operation["responses"].keys() & {"200", "101"}
             assert path.startswith("/v1/") == ("401" in operation["responses"])
@@ -103,7 +103,7 @@ def test_each_path_is_described_with_all_it_may_say() -> None:
 )
 def test_every_response_matches_the_document(case: schemathesis.Case[Any], base: str) -> None:
     if case.path_parameters and "name" in case.path_parameters and len(str(case.path_parameters["name"])) % 2:
-        case.path_parameters["name"] = "flights"  # half of them are about the state that there is
+        case.path_parameters["name"] = "flights"  # half of the requests name the existing state
     response = case.call(base_url=base)
     case.validate_response(response, checks=CHECKS)
     assert response.status_code != 500

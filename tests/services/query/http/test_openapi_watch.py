@@ -32,30 +32,30 @@ def described(path: str) -> dict[str, Any]:
     return found
 
 
-async def test_all_that_a_web_socket_tells_is_of_the_models(instance: Instance) -> None:
-    told: list[dict[str, Any]] = []
+async def test_every_message_of_a_web_socket_matches_its_model(instance: Instance) -> None:
+    messages: list[dict[str, Any]] = []
     async with connected(instance) as client:
-        for wish in ({"key": "a"}, {"where": {"state.status": "landed"}}, {"where": {"no.index": "x"}}):
-            told.append(await client.subscribe("one" if "key" in wish else "some", **wish))
-            told += await client.until("mark")
+        for options in ({"key": "a"}, {"where": {"state.status": "landed"}}, {"where": {"no.index": "x"}}):
+            messages.append(await client.subscribe("one" if "key" in options else "some", **options))
+            messages += await client.until("mark")
         for status in ("landed", "flying"):
-            instance.change("b", len(told), {"state": {"status": status}})
-            told += await client.until("state" if status == "landed" else "left")
+            instance.change("b", len(messages), {"state": {"status": status}})
+            messages += await client.until("state" if status == "landed" else "left")
         instance.change("a", 1)
-        told += await client.until("state")
+        messages += await client.until("state")
         instance.watching.changed([instance.remove("a")])
-        told += await client.until("removed")
+        messages += await client.until("removed")
         next(iter(instance.watching._streams)).reset()  # noqa: SLF001  # as if it were too slow
         instance.watching.refresh()
-        told += await client.until("reset")
+        messages += await client.until("reset")
         await client.send(type="unsubscribe", id="one")
-        told += await client.until("unsubscribed")
+        messages += await client.until("unsubscribed")
         await client.send(type="rubbish")
-        told += await client.until("error")
+        messages += await client.until("error")
     models = {kind: model for model in MESSAGES for kind in get_args(model.model_fields["type"].annotation)}
-    for one in told:
+    for one in messages:
         models[one["type"]].model_validate_json(orjson.dumps(one))
-    kinds = {one["type"] for one in told}
+    kinds = {one["type"] for one in messages}
     usual = {
         "state",
         "left",
@@ -93,10 +93,10 @@ async def test_a_stream_matches_the_document(instance: Instance) -> None:
         (KEY, "/v1/states/flights/a/watch", {"Last-Event-ID": "x"}),
         (KEY, "/v1/states/none/a/watch", {}),
         (MANY, "/v1/watch", {}),
-        (MANY, "/v1/watch", {"Upgrade": "websocket", "Origin": "https://elsewhere.example"}),
+        (MANY, "/v1/watch", {"Upgrade": "websocket", "Origin": "https://other.example"}),
     ],
 )
-async def test_problems_are_those_of_the_document(
+async def test_every_problem_matches_the_document(
     instance: Instance, path: str, target: str, headers: dict[str, str]
 ) -> None:
     async with ClientSession(instance.base) as session, session.get(target, headers=headers) as response:
@@ -104,6 +104,6 @@ async def test_problems_are_those_of_the_document(
         assert response.content_type in described(path)["responses"][str(response.status)]["content"]
 
 
-def test_the_parameters_of_a_stream_are_all_there() -> None:
+def test_the_document_has_all_parameters_of_a_stream() -> None:
     found = [one["name"] for one in described(KEY)["parameters"]]
     assert found == ["name", "key", "current", "window", "silent_for", "Last-Event-ID"]

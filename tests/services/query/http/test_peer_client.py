@@ -27,11 +27,11 @@ class Other:
         self.status = 200
         self.slow = asyncio.Event()
         self.slow.set()
-        self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
         self.url = ""
 
     async def answer(self, request: web.Request) -> web.Response:
-        self.asked.append((request.method, request.raw_path, dict(request.headers), await request.read()))
+        self.requests.append((request.method, request.raw_path, dict(request.headers), await request.read()))
         await self.slow.wait()
         return web.Response(status=self.status, body=self.name.encode(), headers={"ETag": '"7"'})
 
@@ -64,19 +64,19 @@ async def peer_client() -> AsyncIterator[HttpPeerClient]:
         yield made
 
 
-async def test_a_question_goes_on_as_it_is_with_one_hop_and_the_peers_token(
+async def test_a_request_is_forwarded_unchanged_with_one_hop_and_the_peer_token(
     others: list[Other], peer_client: HttpPeerClient
 ) -> None:
-    question = ForwardedRequest(PATH, "POST", (("If-None-Match", '"1"'), ("Authorization", "Bearer client's")), b"{}")
-    reply = await peer_client.forward([one.member for one in others], question)
+    request = ForwardedRequest(PATH, "POST", (("If-None-Match", '"1"'), ("Authorization", "Bearer client's")), b"{}")
+    reply = await peer_client.forward([one.member for one in others], request)
     assert (reply.status, reply.body) == (200, b"two")
     assert ("etag", '"7"') in {(name.lower(), value) for name, value in reply.headers}
-    ((method, path, headers, body),) = others[0].asked
+    ((method, path, headers, body),) = others[0].requests
     assert (method, path, body) == ("POST", PATH, b"{}")
     assert headers[FORWARDED] == "1"
     assert headers["Authorization"] == "Bearer of-the-instances"
     assert headers["If-None-Match"] == '"1"'
-    assert others[1].asked == []
+    assert others[1].requests == []
 
 
 @pytest.mark.parametrize("status", [200, 304, 404, 410])
@@ -85,7 +85,7 @@ async def test_the_response_of_the_owner_is_returned(
 ) -> None:
     others[0].status = status
     assert (await peer_client.forward([one.member for one in others], ForwardedRequest(PATH))).status == status
-    assert others[1].asked == []
+    assert others[1].requests == []
 
 
 @pytest.mark.parametrize("status", [421, 503, 401])
@@ -102,7 +102,7 @@ async def test_an_instance_that_hangs_or_is_down_is_skipped(others: list[Other],
     assert (await peer_client.forward([away, *(one.member for one in others)], ForwardedRequest(PATH))).body == b"three"
 
 
-async def test_if_all_owners_catch_up_their_response_is_returned(
+async def test_the_503_of_an_owner_is_returned_if_all_catch_up(
     others: list[Other], peer_client: HttpPeerClient
 ) -> None:
     others[0].status = 503
@@ -110,7 +110,7 @@ async def test_if_all_owners_catch_up_their_response_is_returned(
     assert (await peer_client.forward([one.member for one in others], ForwardedRequest(PATH))).body == b"two"
 
 
-async def test_no_reachable_instance_is_a_problem_that_may_pass(
+async def test_without_a_reachable_instance_the_problem_may_be_retried(
     others: list[Other], peer_client: HttpPeerClient
 ) -> None:
     for one in others:
@@ -118,13 +118,13 @@ async def test_no_reachable_instance_is_a_problem_that_may_pass(
     with pytest.raises(ProblemError, match="two, three") as raised:
         await peer_client.forward([one.member for one in others], ForwardedRequest(PATH))
     assert (raised.value.problem.status, raised.value.problem.retry_after) == (503, 1)
-    assert [len(one.asked) for one in others] == [1, 1]
+    assert [len(one.requests) for one in others] == [1, 1]
 
 
-async def test_a_question_that_waits_may_wait(others: list[Other], peer_client: HttpPeerClient) -> None:
+async def test_the_timeout_includes_the_wait_of_the_request(others: list[Other], peer_client: HttpPeerClient) -> None:
     others[0].slow.clear()
-    asking = asyncio.ensure_future(peer_client.forward([others[0].member], ForwardedRequest(f"{PATH}&wait=30")))
-    done, _ = await asyncio.wait([asking], timeout=0.6)
+    forwarding = asyncio.ensure_future(peer_client.forward([others[0].member], ForwardedRequest(f"{PATH}&wait=30")))
+    done, _ = await asyncio.wait([forwarding], timeout=0.6)
     assert not done
     others[0].slow.set()
-    assert (await asking).body == b"two"
+    assert (await forwarding).body == b"two"

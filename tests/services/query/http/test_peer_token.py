@@ -1,4 +1,4 @@
-"""The token that instances send each other in place of the token of the client."""
+"""The token that instances send each other in place of the client's token."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def access(tmp_path: Path) -> Authenticator:
     return Authenticator(tokens, SecretStr("a-secret-of-instances"))
 
 
-def test_an_instance_reads_all_for_the_first_has_looked_at_the_scope(access: Authenticator) -> None:
+def test_a_peer_reads_every_key(access: Authenticator) -> None:
     assert access.authenticate(INSTANCE) is PEER
     assert PEER.reads_key("flights", "any")
     client = access.authenticate(CLIENT)
@@ -40,7 +40,7 @@ def test_an_instance_reads_all_for_the_first_has_looked_at_the_scope(access: Aut
     assert access.authenticate("Bearer another") is None
 
 
-def test_without_peers_no_token_is_theirs(tmp_path: Path) -> None:
+def test_without_a_peer_token_no_token_is_a_peers(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.json"
     tokens.write_text('{"tokens":[]}')
     assert Authenticator(tokens).authenticate(INSTANCE) is None
@@ -59,7 +59,7 @@ def test_an_empty_token_is_invalid(tmp_path: Path) -> None:
     assert Authenticator(tokens, SecretStr("")).authenticate("Bearer \u00a0") is None
 
 
-def test_forwarded_requests_do_not_count_twice(access: Authenticator) -> None:
+def test_requests_of_peers_have_no_rate_limit(access: Authenticator) -> None:
     gate = RequestGuard(dependencies_of(a_state(), rate=1), access)
     assert all(gate.admit(INSTANCE, "10.0.0.1")[0] is PEER for _ in range(10))
     with pytest.raises(ProblemError, match="rate"):

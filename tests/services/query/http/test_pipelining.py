@@ -23,11 +23,11 @@ STUCK = 2_000
 
 @pytest.fixture(params=["a key", "fields", "a batch"])
 def pipelined(request: pytest.FixtureRequest) -> bytes:
-    """What is sent again and again."""
+    """Return the request that is repeated."""
     return REQUESTS[request.param]
 
 
-async def test_others_are_answered_before_a_block_of_requests_is(pipelined: bytes) -> None:
+async def test_other_clients_are_served_during_a_block_of_requests(pipelined: bytes) -> None:
     async with answering(a_world().dependencies, hot=True) as instance, instance.connected() as greedy:
         greedy.send(pipelined * BLOCK)
         await until(lambda: _answered(instance) > 0)
@@ -38,7 +38,7 @@ async def test_others_are_answered_before_a_block_of_requests_is(pipelined: byte
             assert (await greedy.response()).status == 200
 
 
-async def test_a_turn_of_the_loop_answers_one_request_of_a_connection(pipelined: bytes) -> None:
+async def test_one_turn_of_the_loop_answers_one_request_per_connection(pipelined: bytes) -> None:
     async with answering(a_world().dependencies, hot=True) as instance, instance.connected() as greedy:
         greedy.send(pipelined * 200)
         most = before = 0
@@ -48,7 +48,7 @@ async def test_a_turn_of_the_loop_answers_one_request_of_a_connection(pipelined:
         assert most == 1
 
 
-async def test_a_few_requests_begin_in_a_turn_of_the_loop_in_their_order() -> None:
+async def test_requests_start_in_order_a_few_per_turn_of_the_loop() -> None:
     turns, begun = RequestPacer(), list[int]()
 
     async def begin(number: int) -> None:
@@ -66,7 +66,7 @@ async def test_a_few_requests_begin_in_a_turn_of_the_loop_in_their_order() -> No
     assert begun == list(range(100))
 
 
-async def test_connections_that_read_nothing_are_read_no_further(pipelined: bytes) -> None:
+async def test_a_client_that_reads_no_responses_is_not_read_further(pipelined: bytes) -> None:
     """Each client sends until the socket blocks: the bytes that it sends, and the responses, are bounded."""
     async with answering(a_world().dependencies, hot=True) as instance:
         store = instance.dependencies.stores["flights"]
@@ -77,11 +77,11 @@ async def test_connections_that_read_nothing_are_read_no_further(pipelined: byte
             sent = [await _sent_until_stuck(one, pipelined * BLOCK) for one in silent]
             assert max(sent) < ROOM
             assert _answered(instance) * 100_000 < len(silent) * ROOM
-            told = await instance.ask("/v1/states/flights/none")
-            assert told.status == 404
+            response = await instance.ask("/v1/states/flights/none")
+            assert response.status == 404
 
 
-async def test_a_connection_that_reads_nothing_goes_on_when_it_reads() -> None:
+async def test_a_blocked_connection_resumes_when_its_client_reads() -> None:
     async with answering(a_world().dependencies, hot=True) as instance, instance.connected() as slow:
         store = instance.dependencies.stores["flights"]
         assert isinstance(store, MemoryStore)
@@ -107,7 +107,7 @@ def _silent(instance: Instance) -> socket.socket:
 
 
 async def _sent_until_stuck(one: socket.socket, block: bytes) -> int:
-    """How many bytes are taken until none is for so long that the service has had many turns."""
+    """Send until the service has read nothing for many turns of the loop; return the number of bytes sent."""
     sent = stuck = 0
     while stuck < STUCK and sent < ROOM:
         try:

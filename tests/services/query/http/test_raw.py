@@ -20,7 +20,7 @@ MANY = "/v1/states/flights:batchGet"
 
 @pytest.fixture(params=[True, False], ids=["hot", "aiohttp"])
 def hot(request: pytest.FixtureRequest) -> bool:
-    """Whether the hot path is there."""
+    """Return whether the fast path is used."""
     return bool(request.param)
 
 
@@ -31,50 +31,50 @@ async def test_a_body_that_is_not_gzip_is_a_bad_request(
     body: bytes, *, hot: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with answering(a_world().dependencies, hot=hot) as instance:
-        told = await instance.ask(MANY, "POST", {"Content-Encoding": "gzip"}, body)
-        assert (told.status, told.kind) == (400, "bad_request")
+        response = await instance.ask(MANY, "POST", {"Content-Encoding": "gzip"}, body)
+        assert (response.status, response.kind) == (400, "bad_request")
         assert (await instance.ask(MANY, "POST", {"Content-Encoding": "gzip"}, ZIPPED)).status == 200
     assert caplog.records == []
 
 
 @pytest.mark.parametrize(
-    "asked", [CLOSE, CLOSE_FIELDS, GET + CLOSE, FIELDS + CLOSE, FIELDS * 5 + CLOSE_FIELDS], ids=len
+    "requests", [CLOSE, CLOSE_FIELDS, GET + CLOSE, FIELDS + CLOSE, FIELDS * 5 + CLOSE_FIELDS], ids=len
 )
-async def test_data_after_the_last_request_is_ignored(asked: bytes, *, hot: bool) -> None:
+async def test_data_after_the_last_request_is_ignored(requests: bytes, *, hot: bool) -> None:
     async with answering(a_world().dependencies, hot=hot) as instance:
         for behind in (GET, b"garbage\r\n\r\n", b"\x00", b"\r\n"):
             async with instance.connected() as connection:
-                connection.send(asked + behind)
-                for _ in range(asked.count(b"GET ")):
+                connection.send(requests + behind)
+                for _ in range(requests.count(b"GET ")):
                     assert (await connection.response()).status == 200
                 assert await connection.rest() == b""
 
 
-@pytest.mark.parametrize("asked", [GET, FIELDS, GET + FIELDS], ids=len)
-async def test_valid_requests_are_answered_before_an_invalid_one(asked: bytes, *, hot: bool) -> None:
+@pytest.mark.parametrize("requests", [GET, FIELDS, GET + FIELDS], ids=len)
+async def test_valid_requests_are_answered_before_an_invalid_one(requests: bytes, *, hot: bool) -> None:
     async with answering(a_world().dependencies, hot=hot) as instance, instance.connected() as connection:
-        connection.send(asked + b"garbage\r\n\r\n")
-        for _ in range(asked.count(b"GET ")):
+        connection.send(requests + b"garbage\r\n\r\n")
+        for _ in range(requests.count(b"GET ")):
             assert (await connection.response()).status == 200
         assert (await connection.response()).kind == "bad_request"
         assert await connection.rest() == b""
 
 
 @pytest.mark.parametrize("path", [MANY, "/v1/states/flights/UA1", "/v1/states", "/nowhere"])
-async def test_a_body_that_is_too_long_is_refused_before_it_is_sent(path: str, *, hot: bool) -> None:
+async def test_a_body_that_is_too_long_is_rejected_before_it_is_sent(path: str, *, hot: bool) -> None:
     async with answering(a_world().dependencies, hot=hot) as instance:
         for method in ("GET", "POST"):
             async with instance.connected() as connection:
                 connection.send(request(path, method, {"Content-Length": "100000000"}))
-                told = await connection.response()
-                assert (told.status, told.kind) == (413, "too_large")
+                response = await connection.response()
+                assert (response.status, response.kind) == (413, "too_large")
 
 
-async def test_a_body_without_a_length_is_refused_when_it_is_too_long(*, hot: bool) -> None:
+async def test_a_chunked_body_that_is_too_long_is_rejected(*, hot: bool) -> None:
     async with answering(a_world().dependencies, hot=hot) as instance, instance.connected() as connection:
         connection.send(request(MANY, "POST", {"Transfer-Encoding": "chunked"}))
-        told = await _sent_until_refused(instance, connection)
-        assert (told, instance.dependencies.settings.largest_request) == (413, 1024 * 1024)
+        status = await _sent_until_refused(instance, connection)
+        assert (status, instance.dependencies.settings.largest_request) == (413, 1024 * 1024)
 
 
 async def _sent_until_refused(instance: Instance, connection: Connection) -> int:
@@ -84,10 +84,10 @@ async def _sent_until_refused(instance: Instance, connection: Connection) -> int
     return (await connection.response()).status
 
 
-async def test_a_body_may_come_in_pieces(*, hot: bool) -> None:
-    asked = request(MANY, "POST", body=BATCH)
+async def test_a_body_may_arrive_in_pieces(*, hot: bool) -> None:
+    data = request(MANY, "POST", body=BATCH)
     async with answering(a_world().dependencies, hot=hot) as instance, instance.connected() as connection:
-        for at in range(len(asked)):
-            connection.send(asked[at : at + 1])
+        for at in range(len(data)):
+            connection.send(data[at : at + 1])
             await connection.writer.drain()
         assert (await connection.response()).status == 200

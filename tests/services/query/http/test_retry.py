@@ -26,8 +26,8 @@ KEY = "UA1"
 NEARLY = PartitionStatus(Role.CATCHING_UP, NEAR - 1)
 
 
-class Nobody:
-    """A Proxy that must not be needed."""
+class UnusedPeerClient:
+    """A PeerClient that fails the test when it is used."""
 
     async def forward(self, *_: object) -> None:
         raise AssertionError
@@ -39,11 +39,11 @@ async def instance(request: pytest.FixtureRequest) -> AsyncIterator[Instance]:
     store = dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
     store.put(KEY)
-    async with answering(dependencies, hot=request.param, peer_client=Nobody()) as found:  # type: ignore[arg-type]
+    async with answering(dependencies, hot=request.param, peer_client=UnusedPeerClient()) as found:  # type: ignore[arg-type]
         yield found
 
 
-def stands(instance: Instance, partition_status: PartitionStatus) -> None:
+def set_status(instance: Instance, partition_status: PartitionStatus) -> None:
     routing = instance.dependencies.routing
     assert isinstance(routing, MemoryRouting)
     routing.own = partition_status
@@ -62,42 +62,42 @@ async def ask(instance: Instance, what: str, headers: dict[str, str] | None = No
 
 
 @pytest.mark.parametrize("what", ["key", "versions", "page", "batch"])
-async def test_moments_are_waited_for(instance: Instance, what: str) -> None:
-    stands(instance, NEARLY)
-    asking = asyncio.ensure_future(ask(instance, what))
-    done, _ = await asyncio.wait([asking], timeout=PATIENCE_S / 4)
+async def test_a_request_waits_for_an_instance_that_catches_up_soon(instance: Instance, what: str) -> None:
+    set_status(instance, NEARLY)
+    pending = asyncio.ensure_future(ask(instance, what))
+    done, _ = await asyncio.wait([pending], timeout=PATIENCE_S / 4)
     assert not done
-    stands(instance, PartitionStatus(Role.OWNER, 0))
-    told = await asking
-    assert told.status == 200
-    assert b'"version":1' in told.body
-    assert b'"type"' not in told.body
+    set_status(instance, PartitionStatus(Role.OWNER, 0))
+    response = await pending
+    assert response.status == 200
+    assert b'"version":1' in response.body
+    assert b'"type"' not in response.body
 
 
 @pytest.mark.parametrize("what", ["key", "batch"])
-async def test_problems_that_last_are_returned(instance: Instance, what: str) -> None:
-    stands(instance, NEARLY)
-    told = await ask(instance, what)
-    assert b'"catching_up"' in told.body
+async def test_a_persistent_problem_is_returned(instance: Instance, what: str) -> None:
+    set_status(instance, NEARLY)
+    response = await ask(instance, what)
+    assert b'"catching_up"' in response.body
 
 
 @pytest.mark.parametrize("what", ["key", "versions"])
 async def test_an_instance_far_behind_responds_at_once(instance: Instance, what: str) -> None:
-    stands(instance, PartitionStatus(Role.CATCHING_UP, NEAR))
+    set_status(instance, PartitionStatus(Role.CATCHING_UP, NEAR))
     began = time.monotonic()
     assert (await ask(instance, what)).kind == "catching_up"
     assert time.monotonic() - began < PATIENCE_S / 2
 
 
 async def test_a_forwarded_request_is_not_retried(instance: Instance) -> None:
-    stands(instance, NEARLY)
+    set_status(instance, NEARLY)
     began = time.monotonic()
     assert (await ask(instance, "key", {"Stateloop-Hop": "1"})).kind == "catching_up"
     assert time.monotonic() - began < PATIENCE_S / 2
 
 
-class Later:
-    """A clock that a test puts forward."""
+class ShiftedClock:
+    """A clock that a test moves forward."""
 
     def __init__(self) -> None:
         self.by = 0.0
@@ -107,55 +107,55 @@ class Later:
 
 
 async def test_a_wait_does_not_use_up_the_retry_budget() -> None:
-    later, dependencies = Later(), dependencies_of(a_state())
+    clock, dependencies = ShiftedClock(), dependencies_of(a_state())
     store = dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
     store.put(KEY)
-    async with answering(replace(dependencies, clock=later), hot=True, peer_client=Nobody()) as instance:  # type: ignore[arg-type]
-        asking = asyncio.ensure_future(instance.ask(f"/v1/states/flights/{KEY}?min_version=2&wait=20"))
+    async with answering(replace(dependencies, clock=clock), hot=True, peer_client=UnusedPeerClient()) as instance:  # type: ignore[arg-type]
+        pending = asyncio.ensure_future(instance.ask(f"/v1/states/flights/{KEY}?min_version=2&wait=20"))
         await until(lambda: instance.waits.waiting == 1)
-        later.by = 2 * PATIENCE_S
-        stands(instance, NEARLY)
+        clock.by = 2 * PATIENCE_S
+        set_status(instance, NEARLY)
         await until(lambda: instance.waits.waiting == 0)
         store.put(KEY, version=2)
-        stands(instance, PartitionStatus(Role.OWNER, 0))
-        told = await asking
-    assert (told.status, told.json["version"]) == (200, 2)
+        set_status(instance, PartitionStatus(Role.OWNER, 0))
+        response = await pending
+    assert (response.status, response.json["version"]) == (200, 2)
 
 
 class Slow:
-    """A PeerClient whose first requests take a while, and fail."""
+    """A PeerClient whose first requests take some time and fail."""
 
-    def __init__(self, later: Later, takes_s: float, failures: int) -> None:
-        self.later = later
+    def __init__(self, clock: ShiftedClock, takes_s: float, failures: int) -> None:
+        self.clock = clock
         self.takes_s = takes_s
         self.failures = failures
-        self.asked = 0
+        self.requests = 0
 
     async def forward(self, *_: object) -> HttpResponse:
-        self.asked += 1
-        if self.asked <= self.failures:
-            self.later.by += self.takes_s
-            raise ProblemError(Problem("unreachable", "Nobody"))
+        self.requests += 1
+        if self.requests <= self.failures:
+            self.clock.by += self.takes_s
+            raise ProblemError(Problem("unreachable", "no instance responds"))
         return HttpResponse(200, (), b"{}")
 
 
 @pytest.mark.parametrize(
-    ("takes_s", "failures", "asked", "status"),
+    ("takes_s", "failures", "requests", "status"),
     [
-        (10, 1, 2, 200),  # it waited there, and the partition moved
-        (10, 9, 2, 503),  # no further patience: its time is not all taken
-        (21, 9, 1, 503),  # its time is over
+        (10, 1, 2, 200),  # it waited there until the partition moved
+        (10, 9, 2, 503),  # the last retry fails before the wait is over
+        (21, 9, 1, 503),  # the wait is over
     ],
 )
 async def test_a_wait_at_another_instance_is_retried_within_limits(
-    takes_s: float, failures: int, asked: int, status: int
+    takes_s: float, failures: int, requests: int, status: int
 ) -> None:
-    later, dependencies = Later(), dependencies_of(a_state())
-    peer_client = Slow(later, takes_s, failures)
-    async with answering(replace(dependencies, clock=later), hot=False, peer_client=peer_client) as instance:
+    clock, dependencies = ShiftedClock(), dependencies_of(a_state())
+    peer_client = Slow(clock, takes_s, failures)
+    async with answering(replace(dependencies, clock=clock), hot=False, peer_client=peer_client) as instance:
         routing = instance.dependencies.routing
         assert isinstance(routing, MemoryRouting)
         routing.own, routing.known = PartitionStatus(Role.ELSEWHERE, 0), [Member("two", "http://127.0.0.1:1")]
-        told = await instance.ask(f"/v1/states/flights/{KEY}?min_version=2&wait=20")
-    assert (told.status, peer_client.asked) == (status, asked)
+        response = await instance.ask(f"/v1/states/flights/{KEY}?min_version=2&wait=20")
+    assert (response.status, peer_client.requests) == (status, requests)

@@ -90,8 +90,8 @@ async def test_a_rule_is_tested_against_the_present_states(tmp_path: Path) -> No
         assert (lower["alerts"], lower["failed"], lower["failure"]) == ("too_high", 0, None)
         higher = await outcome(instance, {"high": 9, "low": 9})
         assert (higher["opening"], higher["closing"], higher["open"]) == ([], ["a-8", "b-8"], 2)
-        held = await outcome(instance, RULE | {"hold": "P1D"})
-        assert (held["open"], held["pending"], held["closing"]) == (0, 10, ["a-8", "a-9", "b-8", "b-9"])
+        delayed = await outcome(instance, RULE | {"hold": "P1D"})
+        assert (delayed["open"], delayed["pending"], delayed["closing"]) == (0, 10, ["a-8", "a-9", "b-8", "b-9"])
         fewer = await outcome(instance, RULE | {"keys": "a-*"})
         assert fewer["opening"] == ["a-5", "a-6", "a-7"]
         assert (fewer["closing"], fewer["evaluated"]) == (["b-8", "b-9"], 10)
@@ -102,7 +102,7 @@ async def test_a_rule_is_tested_against_the_present_states(tmp_path: Path) -> No
         assert written.rows.keys() == {"rule"}, "nothing is saved"
 
 
-async def test_what_a_test_announces_is_what_saving_does(tmp_path: Path) -> None:
+async def test_saving_a_rule_has_the_tested_effect(tmp_path: Path) -> None:
     async with serving(tmp_path) as (instance, written):
         populate(written)
         for rule in (Limit(high=3, low=2), Limit(keys="b-*", high=6, low=1), Limit(keys="?-4", high=1, low=1)):
@@ -149,7 +149,7 @@ async def test_a_test_is_paged(tmp_path: Path, limit: int) -> None:
             assert pages == whole
 
 
-async def test_a_test_that_takes_long_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_test_continues_on_the_next_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule_test_routes, "WITHIN_S", 0)
     monkeypatch.setattr(rule_test_routes, "SLICE", 4)
     async with serving(tmp_path) as (instance, written):
@@ -199,7 +199,7 @@ async def test_an_invalid_rule_is_rejected_with_its_fields(tmp_path: Path, body:
             assert all(one["detail"] for one in rejected.json["fields"])
 
 
-async def test_what_cannot_be_tested_is_a_problem(tmp_path: Path) -> None:
+async def test_a_rule_that_cannot_be_tested_is_a_problem(tmp_path: Path) -> None:
     plain = {name: one._replace(alerts=()) for name, one in tables_of(SUITE).items()}
     async with serving(tmp_path, tables=plain) as (instance, _):
         body = orjson.dumps(RULE)
@@ -211,7 +211,7 @@ async def test_what_cannot_be_tested_is_a_problem(tmp_path: Path) -> None:
             assert (await instance.ask(f"{PATH}?{query}", "POST", body=body)).kind == "bad_request"
 
 
-async def test_a_token_tests_what_it_may_save_and_read(tmp_path: Path) -> None:
+async def test_a_token_tests_only_rules_that_it_may_save_and_keys_that_it_may_read(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.json"
     tokens.write_text(
         json.dumps(
@@ -268,7 +268,7 @@ async def test_the_states_of_all_instances_count(tmp_path: Path) -> None:
         serving(made[1][0], routing=made[1][1], peers=peers, instance="two") as (second, also),
     ):
         peers.instances = {"one": first, "two": second}
-        populate(written)  # each answers for its own partitions only
+        populate(written)  # each instance answers only for its own partitions
         populate(also)
         for instance in (first, second):
             found = await outcome(instance, RULE | {"keys": "a-*"}, f"{PATH}?limit=3")

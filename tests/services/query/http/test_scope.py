@@ -23,7 +23,7 @@ from services.query.console.routes import Console
 from services.query.http.instance_routes import instance_facts, owners_of
 from services.query.http.watch_routes import WatchRoutes
 from services.query.lookup.authentication import ANONYMOUS, Principal
-from tests.services.query.console.looks import at_work
+from tests.services.query.console.observations import at_work
 from tests.services.query.http.instance import Instance, Peers
 from tests.services.query.in_memory import MemoryRouting, MemoryStore, a_state, dependencies_of
 
@@ -42,7 +42,7 @@ ROLES = {"owner": Role.OWNER, "catching up": Role.CATCHING_UP, "elsewhere": Role
 
 
 class CountingStore(MemoryStore):
-    """Notes what is read. `keys` counts too, for it gives the number of keys."""
+    """A store that records each read; the number of keys counts as one."""
 
     def __init__(self, history: int = 1) -> None:
         super().__init__(history=history)
@@ -72,7 +72,7 @@ class CountingStore(MemoryStore):
 
 
 class Scoped:
-    """An instance with a token that reads keys of flights that begin with UA/, and another instance beside it."""
+    """Two instances, the first with a token for the keys of flights that begin with UA/."""
 
     def __init__(self, tokens: Path, *, hot: bool) -> None:
         self.routing, self.peers = MemoryRouting(), Peers()
@@ -104,7 +104,7 @@ class Scoped:
 
     @property
     def reads(self) -> list[str]:
-        """What was read from the stores of both instances."""
+        """Return the reads of the stores of both instances."""
         return [key for store in self.stores.values() for key in store.read]
 
 
@@ -123,14 +123,14 @@ async def scoped(tokens: Path, *, hot: bool = True) -> AsyncIterator[Scoped]:
         yield found
 
 
-Question = Callable[[str], tuple[str, dict[str, Any]]]
+RequestOfKey = Callable[[str], tuple[str, dict[str, Any]]]
 
 
 def batch(key: str, **more: Any) -> tuple[str, dict[str, Any]]:
     return "/v1/states/flights:batchGet", {"method": "POST", "body": json.dumps({"keys": [key] * 3} | more).encode()}
 
 
-QUESTIONS: dict[str, Question] = {
+REQUESTS: dict[str, RequestOfKey] = {
     "get": lambda key: (f"/v1/states/flights/{quoted(key)}", {}),
     "head": lambda key: (f"/v1/states/flights/{quoted(key)}", {"method": "HEAD"}),
     "fields": lambda key: (f"/v1/states/flights/{quoted(key)}?fields=a", {}),
@@ -152,30 +152,30 @@ def quoted(key: str) -> str:
     return key.replace("/", "%2F")
 
 
-@pytest.mark.parametrize("handed_on", [False, True], ids=["asked", "handed on"])
+@pytest.mark.parametrize("forwarded", [False, True], ids=["direct", "forwarded"])
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("hot", [True, False], ids=["hot", "aiohttp"])
 async def test_a_foreign_key_costs_no_read_in_any_role(
     tokens: Path,
     hot: bool,  # noqa: FBT001  # a parameter
     role: str,
-    handed_on: bool,  # noqa: FBT001  # a parameter
+    forwarded: bool,  # noqa: FBT001  # a parameter
 ) -> None:
     async with scoped(tokens, hot=hot) as found:
         found.routing.own = PartitionStatus(ROLES[role], 2)
-        for name, question in QUESTIONS.items():
-            there = await ask(found.one, question(FOREIGN), handed_on=handed_on)
-            absent = await ask(found.one, question(ABSENT), handed_on=handed_on)
-            assert (found.reads, found.peers.asked) == ([], []), name
+        for name, request_of in REQUESTS.items():
+            there = await ask(found.one, request_of(FOREIGN), forwarded=forwarded)
+            absent = await ask(found.one, request_of(ABSENT), forwarded=forwarded)
+            assert (found.reads, found.peers.forwarded_to) == ([], []), name
             assert there.raw == absent.raw.replace(ABSENT.encode(), FOREIGN.encode()), f"{name}: the answers differ"
             assert there.status == 403 or there.body.count(b'"type":"not_yours"') == 3, name
 
 
-async def test_the_counting_store_counts(tokens: Path) -> None:
-    """What the test above rests on: the same questions about a key in the scope are read for."""
+async def test_the_counting_store_records_reads(tokens: Path) -> None:
+    """The test above relies on this: the same requests for a key in the scope read the store."""
     async with scoped(tokens) as found:
         for name in ("get", "versions", "page", "batch", "batch of fields"):
-            assert (await ask(found.one, QUESTIONS[name](OWN))).status == 200
+            assert (await ask(found.one, REQUESTS[name](OWN))).status == 200
             assert found.stores["one"].read, name
             found.stores["one"].read.clear()
 
@@ -185,10 +185,10 @@ async def test_a_batch_reads_only_keys_in_the_scope(tokens: Path) -> None:
         async with scoped(tokens) as found:
             found.routing.own = PartitionStatus(role, 0)
             body = json.dumps({"keys": [FOREIGN, OWN, ABSENT]}).encode()
-            told = await found.one.ask("/v1/states/flights:batchGet", "POST", BEARER, body)
-            kinds = [one.get("key") if "version" in one else one["type"] for one in told.json["answers"]]
+            response = await found.one.ask("/v1/states/flights:batchGet", "POST", BEARER, body)
+            kinds = [one.get("key") if "version" in one else one["type"] for one in response.json["answers"]]
             assert kinds == ["not_yours", OWN, "not_yours"]
-            assert set(found.reads) == {"gets of 1", OWN}, "the foreign keys are not among what is read"
+            assert set(found.reads) == {"gets of 1", OWN}, "the foreign keys are not read"
             assert len({name for name, store in found.stores.items() if store.read}) == count
 
 
@@ -200,17 +200,17 @@ async def test_no_subscription_reads_a_foreign_key(tokens: Path, relayed: bool) 
         ClientSession(f"http://127.0.0.1:{found.one.port}") as session,
         session.ws_connect("/v1/watch", headers=headers) as socket,
     ):
-        for state, wish in (
+        for state, options in (
             ("flights", {"key": FOREIGN}),
             ("flights", {"prefix": "U"}),
             ("flights", {"where": {"a.b": "1"}}),
             ("planes", {"key": OWN}),
             ("nowhere", {"key": OWN}),
         ):
-            await socket.send_json({"type": "subscribe", "id": "a", "state": state, **wish})
+            await socket.send_json({"type": "subscribe", "id": "a", "state": state, **options})
             async with asyncio.timeout(5):
-                told = await socket.receive_json()
-            assert told["problem"]["type"] == "not_yours", wish
+                message = await socket.receive_json()
+            assert message["problem"]["type"] == "not_yours", options
         assert found.reads == []
 
 
@@ -230,77 +230,77 @@ async def test_a_state_beyond_the_scope_looks_like_an_unknown_one(tokens: Path) 
 
 async def test_an_unknown_state_lists_only_states_in_the_scope(tokens: Path) -> None:
     async with scoped(tokens) as found:
-        told = await found.one.ask("/v1/states/gone/UA%2F1", headers=BEARER)
-        assert (told.status, told.kind) == (404, "unknown_state")
-        assert "flights" in told.json["detail"]
-        assert b"planes" not in told.body
-        told = await found.one.ask("/v1/states/gone/UA%2F1", headers=ALL)
-        assert "flights, planes" in told.json["detail"]
+        response = await found.one.ask("/v1/states/gone/UA%2F1", headers=BEARER)
+        assert (response.status, response.kind) == (404, "unknown_state")
+        assert "flights" in response.json["detail"]
+        assert b"planes" not in response.body
+        response = await found.one.ask("/v1/states/gone/UA%2F1", headers=ALL)
+        assert "flights, planes" in response.json["detail"]
 
 
-async def test_states_tell_no_number_of_keys_that_a_token_may_not_see(tokens: Path) -> None:
+async def test_states_have_no_key_count_for_a_token_with_a_prefix(tokens: Path) -> None:
     async with scoped(tokens) as found:
-        told = await found.one.ask("/v1/states", headers=BEARER)
-        (state,) = told.json["states"]
+        response = await found.one.ask("/v1/states", headers=BEARER)
+        (state,) = response.json["states"]
         assert (state["name"], state["keys"], state["misplaced"]) == ("flights", None, None)
         assert found.reads == []
-        told = await found.one.ask("/v1/states", headers=ALL)
-        assert [(one["keys"], one["misplaced"]) for one in told.json["states"]] == [(2, 0), (2, 0)]
+        response = await found.one.ask("/v1/states", headers=ALL)
+        assert [(one["keys"], one["misplaced"]) for one in response.json["states"]] == [(2, 0), (2, 0)]
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/v1/loop", "/v1/loop/dead_letters"])
-async def test_figures_of_all_keys_need_a_token_that_reads_all_keys(tokens: Path, path: str) -> None:
+async def test_totals_over_all_keys_require_a_token_for_all_keys(tokens: Path, path: str) -> None:
     async with scoped(tokens) as found:
         assert (await found.one.ask(path)).status == 401
-        told = await found.one.ask(path, headers=BEARER)
-        assert (told.status, told.kind) == (403, "not_yours")
+        response = await found.one.ask(path, headers=BEARER)
+        assert (response.status, response.kind) == (403, "not_yours")
         assert (await found.one.ask(path, headers=ALL)).status == 200
 
 
 async def test_a_token_for_some_keys_gets_the_graph_without_counts(tokens: Path) -> None:
     async with scoped(tokens) as found:
         for headers, nodes in ((BEARER, [{}]), (ALL, [{"result": 4}])):
-            told = await found.one.ask("/v1/loop/graph", headers=headers)
-            assert [one["totals"] for one in told.json["nodes"] if one["name"] == "aircraft"] == nodes
+            response = await found.one.ask("/v1/loop/graph", headers=headers)
+            assert [one["totals"] for one in response.json["nodes"] if one["name"] == "aircraft"] == nodes
 
 
 @pytest.mark.parametrize("path", ["/v1/loop", "/v1/loop/graph", "/v1/loop/dead_letters"])
-async def test_an_application_beyond_the_scope_is_answered_like_none(tokens: Path, path: str) -> None:
+async def test_an_application_beyond_the_scope_looks_like_an_unknown_one(tokens: Path, path: str) -> None:
     async with scoped(tokens) as found:
         there, absent = [
             await found.one.ask(f"{path}?application={name}", headers=BEARER) for name in ("departures", "nosuchname")
         ]
         assert (there.status, there.raw.replace(b"departures", b"nosuchname")) == (403, absent.raw)
-        told = await found.one.ask(f"{path}?application=nosuch", headers=ALL)
-        assert (told.status, told.kind) == (404, "unknown_application")
-        assert told.json["detail"] == "The applications are: flights, departures"
+        response = await found.one.ask(f"{path}?application=nosuch", headers=ALL)
+        assert (response.status, response.kind) == (404, "unknown_application")
+        assert response.json["detail"] == "The applications are: flights, departures"
 
 
 async def test_an_unknown_application_lists_only_applications_in_the_scope(tokens: Path) -> None:
     async with scoped(tokens) as found:
-        told = await found.one.ask("/v1/loop/graph?application=gone", headers=BEARER)
-        assert (told.kind, told.json["detail"]) == ("unknown_application", "The applications are: flights")
-        assert b"departures" not in told.body
+        response = await found.one.ask("/v1/loop/graph?application=gone", headers=BEARER)
+        assert (response.kind, response.json["detail"]) == ("unknown_application", "The applications are: flights")
+        assert b"departures" not in response.body
 
 
-def test_instances_are_listed_without_states_beyond_the_scope_and_without_counts_of_records() -> None:
+def test_instances_are_listed_without_states_and_positions_beyond_the_scope() -> None:
     part = AnnouncedPart(partition=0, assigned=True, held=True, position=4711)
     states = {name: AnnouncedState(watermark=1, parts=(part,)) for name in ("flights", "planes")}
     announced = Announcement(
         instance="one", store="s", url="http://one:1", run=1, number=1, ts=datetime.now(UTC), states=states
     )
-    for who, owns, position in (
+    for principal, owns, position in (
         (Principal("some", ("flights",), ("UA/",)), {"flights": [0]}, None),
         (Principal("flights", ("flights",)), {"flights": [0]}, 4711),
         (ANONYMOUS, {"flights": [0], "planes": [0]}, 4711),
     ):
-        told = instance_facts(announced, owners_of([announced]), who)
-        assert told["owns"] == owns
-        assert told["states"].keys() == owns.keys()
-        assert told["states"]["flights"]["partitions"][0]["position"] == position
+        facts = instance_facts(announced, owners_of([announced]), principal)
+        assert facts["owns"] == owns
+        assert facts["states"].keys() == owns.keys()
+        assert facts["states"]["flights"]["partitions"][0]["position"] == position
 
 
-async def ask(instance: Instance, question: tuple[str, dict[str, Any]], *, handed_on: bool = False) -> Response:
-    path, said = question
-    headers = BEARER | said.get("headers", {}) | ({"Stateloop-Hop": "1"} if handed_on else {})
-    return await instance.ask(path, said.get("method", "GET"), headers, said.get("body", b""))
+async def ask(instance: Instance, request: tuple[str, dict[str, Any]], *, forwarded: bool = False) -> Response:
+    path, options = request
+    headers = BEARER | options.get("headers", {}) | ({"Stateloop-Hop": "1"} if forwarded else {})
+    return await instance.ask(path, options.get("method", "GET"), headers, options.get("body", b""))

@@ -30,12 +30,12 @@ SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
 
 
 class Piece:
-    """Routes of a test: one that answers the principal, and one that breaks."""
+    """Routes of a test: one responds with the principal, the others raise."""
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
-        return [web.get("/v1/who", self.who), web.get("/v1/broken", self.broken), web.get("/open", self.broken)]
+        return [web.get("/v1/principal", self.name), web.get("/v1/broken", self.broken), web.get("/open", self.broken)]
 
-    async def who(self, request: web.Request) -> web.Response:
+    async def name(self, request: web.Request) -> web.Response:
         return web.json_response({"name": principal(request).name})
 
     async def broken(self, _: web.Request) -> web.Response:
@@ -43,7 +43,7 @@ class Piece:
 
 
 class Served:
-    """A server with these routes, and a client."""
+    """A server with these routes, and a client of it."""
 
     def __init__(self, dependencies: Dependencies, tokens: Path | None = None) -> None:
         self.dependencies = dependencies
@@ -79,15 +79,15 @@ async def guarded(tmp_path: Path) -> AsyncIterator[Served]:
         yield found
 
 
-async def test_healthz_and_readyz_say_why(served: Served) -> None:
+async def test_healthz_and_readyz_report_the_reason(served: Served) -> None:
     assert (await served.ask("/healthz"))[::2] == (200, b'{"ok":true}')
     served.watched.why = "the consumer was not polled"
     for path in ("/healthz", "/readyz"):
         assert (await served.ask(path))[::2] == (503, b'{"ok":false,"why":"the consumer was not polled"}')
 
 
-async def test_a_scrape_gives_the_whole_catalogue(served: Served) -> None:
-    await served.ask("/v1/who")
+async def test_a_scrape_returns_all_metrics_of_the_catalogue(served: Served) -> None:
+    await served.ask("/v1/principal")
     text = (await served.ask("/metrics"))[2].decode()
     families = {family.name: family for family in text_string_to_metric_families(text)}
     assert {one.family: one.help for one in names.CATALOGUE}.items() <= {
@@ -100,15 +100,15 @@ async def test_a_scrape_gives_the_whole_catalogue(served: Served) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST", "PATCH", "DELETE", "OPTIONS"])
-@pytest.mark.parametrize("path", ["/v1/who", "/v1/nothing", "/", "/healthz"])
-async def test_nothing_but_reading_is_answered(served: Served, path: str, method: str) -> None:
+@pytest.mark.parametrize("path", ["/v1/principal", "/v1/nothing", "/", "/healthz"])
+async def test_only_reads_are_allowed(served: Served, path: str, method: str) -> None:
     status, headers, body = await served.ask(path, method)
     assert status == 405
     assert headers["Allow"] == "GET, HEAD"
     assert json.loads(body)["type"] == "read_only"
 
 
-async def test_an_error_tells_no_more_than_that_there_was_one(served: Served) -> None:
+async def test_an_internal_error_reveals_no_details(served: Served) -> None:
     for path in ("/v1/broken", "/open"):
         status, headers, body = await served.ask(path)
         assert status == 500
@@ -117,25 +117,25 @@ async def test_an_error_tells_no_more_than_that_there_was_one(served: Served) ->
     assert json.loads((await served.ask("/v1/nothing"))[2])["type"] == "unknown_path"
 
 
-async def test_every_answer_has_the_headers_of_security(served: Served) -> None:
-    for path in ("/healthz", "/v1/who", "/v1/broken", "/nothing", "/metrics"):
+async def test_every_response_has_security_headers(served: Served) -> None:
+    for path in ("/healthz", "/v1/principal", "/v1/broken", "/nothing", "/metrics"):
         headers = (await served.ask(path))[1]
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert "default-src 'none'" in headers["Content-Security-Policy"]
         assert "Server" not in headers
 
 
-async def test_states_want_a_token_and_monitors_do_not(guarded: Served) -> None:
-    status, headers, body = await guarded.ask("/v1/who")
+async def test_states_require_a_token_and_health_checks_do_not(guarded: Served) -> None:
+    status, headers, body = await guarded.ask("/v1/principal")
     assert (status, headers["WWW-Authenticate"], json.loads(body)["type"]) == (401, "Bearer", "no_token")
-    assert (await guarded.ask("/v1/who", token=SECRET + "x"))[0] == 401
-    assert (await guarded.ask("/v1/who", token=SECRET))[::2] == (200, b'{"name": "dashboard"}')
+    assert (await guarded.ask("/v1/principal", token=SECRET + "x"))[0] == 401
+    assert (await guarded.ask("/v1/principal", token=SECRET))[::2] == (200, b'{"name": "dashboard"}')
     assert (await guarded.ask("/healthz"))[0] == 200
     assert guarded.dependencies.counts.get(names.REFUSED, "token") == 2
 
 
 async def test_requests_beyond_the_rate_get_retry_after(guarded: Served) -> None:
-    answers = [await guarded.ask("/v1/who", token=SECRET) for _ in range(8)]
+    answers = [await guarded.ask("/v1/principal", token=SECRET) for _ in range(8)]
     refused = [headers for status, headers, _ in answers if status == 429]
     assert refused
     assert {one["Retry-After"] for one in refused} == {"1"}
@@ -150,7 +150,7 @@ async def test_a_taken_port_is_reported(served: Served) -> None:
             pass
 
 
-async def test_a_server_stops_listening_when_what_uses_it_fails() -> None:
+async def test_a_server_stops_listening_when_its_block_raises() -> None:
     port = 0
     with pytest.raises(RuntimeError, match="a part failed"):
         async with Served(dependencies_of(a_state())).server.serving() as port:

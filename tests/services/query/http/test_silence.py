@@ -33,7 +33,7 @@ async def served(tmp_path: Path) -> AsyncIterator[tuple[Instance, Departures]]:
 
 
 async def silent(instance: Instance, query: str) -> list[str]:
-    """The keys of all pages."""
+    """Return the keys of all pages."""
     found, after = list[str](), ""
     while True:
         page: dict[str, Any] = (await instance.ask(f"{PATH}?{query}{after}")).json
@@ -61,7 +61,7 @@ async def test_the_keys_silent_longest_come_first(served: tuple[Instance, Depart
     assert listed["silence"] is True
 
 
-async def test_a_key_is_silent_by_its_newest_window(served: tuple[Instance, Departures]) -> None:
+async def test_silence_counts_from_the_newest_window(served: tuple[Instance, Departures]) -> None:
     instance, written = served
     written.put("a", NOW_HOUR - 2)
     written.put("a", NOW_HOUR)
@@ -74,7 +74,7 @@ async def test_a_key_is_silent_by_its_newest_window(served: tuple[Instance, Depa
     assert await silent(instance, "silent_for=1h") == []
 
 
-async def test_wrong_requests_are_refused(served: tuple[Instance, Departures]) -> None:
+async def test_invalid_requests_are_rejected(served: tuple[Instance, Departures]) -> None:
     instance, _ = served
     for query in ("silent_for=soon", "silent_for=-1", "silent_for=1.5s", "silent_for=1m&after=a", "silent_for="):
         assert (await instance.ask(f"{PATH}?{query}")).kind == "bad_request", query

@@ -93,7 +93,7 @@ async def test_a_client_ahead_of_this_instance_receives_nothing_older(instance: 
         assert (await events.next()).id == f"{NOW}.0.6"
 
 
-async def test_a_key_that_is_not_there_yet_can_be_watched(instance: Instance) -> None:
+async def test_a_never_seen_key_can_be_watched(instance: Instance) -> None:
     async with watching(instance, PATH) as events:
         assert await events.next() == ("never_seen", None, {"state": "flights", "key": KEY})
         instance.change(KEY, 1)
@@ -126,7 +126,7 @@ async def test_an_expired_window_is_reported_once_and_the_next_one_follows() -> 
             assert (await events.next()).event == "expired"
 
 
-async def test_marks_say_how_far_the_client_is_and_carry_no_id() -> None:
+async def test_marks_report_lag_and_positions_without_an_id() -> None:
     async with Instance(limits=QUICK).serving() as instance:
         instance.change(KEY, 1)
         instance.routing.own = PartitionStatus(Role.OWNER, 7)
@@ -180,7 +180,7 @@ async def test_an_invalid_watch_is_rejected(
     assert instance.subscriptions() == 0
 
 
-async def test_a_client_that_goes_leaves_nothing_behind() -> None:
+async def test_a_closed_stream_is_cleaned_up() -> None:
     async with Instance(limits=QUICK).serving() as instance:
         async with watching(instance, PATH):
             await eventually(lambda: instance.dependencies.counts.get(names.STREAMS) == 1)
@@ -210,8 +210,8 @@ async def test_a_rebuilt_state_is_sent_and_earlier_epochs_are_not(instance: Inst
     async with watching(instance, PATH) as events:
         assert (await events.next()).id == f"{NOW}.100.61"
         instance.change(KEY, 1, epoch=200)
-        told = await events.next()
-        assert (told.id, told.data["epoch"], told.data["version"]) == (f"{NOW}.200.1", 200, 1)
+        event = await events.next()
+        assert (event.id, event.data["epoch"], event.data["version"]) == (f"{NOW}.200.1", 200, 1)
         instance.change(KEY, 62, epoch=100)
         instance.change(KEY, 2, epoch=200)
         assert (await events.next()).id == f"{NOW}.200.2"

@@ -52,12 +52,12 @@ def routing(instance: Instance) -> MemoryRouting:
     return found
 
 
-async def test_an_answer_says_where_it_is_from(instance: Instance) -> None:
+async def test_a_response_has_the_source_and_role(instance: Instance) -> None:
     store(instance).put("UA1", version=3, event_time=NOW - 1500, partition=2, offset=41)
     routing(instance).own = PartitionStatus(Role.STANDBY, 6)
-    told = await instance.ask("/v1/states/flights/UA1")
-    assert told.status == 200
-    assert told.json == {
+    response = await instance.ask("/v1/states/flights/UA1")
+    assert response.status == 200
+    assert response.json == {
         "state": "flights",
         "key": "UA1",
         "epoch": 0,
@@ -71,27 +71,27 @@ async def test_an_answer_says_where_it_is_from(instance: Instance) -> None:
         "instance": "one",
         "value": {"a": {"b": 1}},
     }
-    assert told.headers["ETag"] == f'"{NOW}.0.3"'
-    assert told.headers["Cache-Control"] == "max-age=2"
-    assert (told.headers["Stateloop-Role"], told.headers["Stateloop-Lag"]) == ("standby", "6")
-    assert told.headers["Content-Type"] == "application/json"
+    assert response.headers["ETag"] == f'"{NOW}.0.3"'
+    assert response.headers["Cache-Control"] == "max-age=2"
+    assert (response.headers["Stateloop-Role"], response.headers["Stateloop-Lag"]) == ("standby", "6")
+    assert response.headers["Content-Type"] == "application/json"
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key])
 async def test_a_key_may_be_any_text(instance: Instance, key: str) -> None:
     store(instance).put(key)
-    told = await instance.ask(f"/v1/states/flights/{quote(key, safe='')}")
-    assert (told.status, told.json["key"]) == (200, key)
+    response = await instance.ask(f"/v1/states/flights/{quote(key, safe='')}")
+    assert (response.status, response.json["key"]) == (200, key)
     assert (await instance.ask(f"/v1/states/flights/{quote(key, safe='')}/versions")).status == 200
 
 
 @pytest.mark.parametrize("raw", ["%FF", "%C3%28", "a%ED%A0%80"])
-async def test_a_key_that_is_no_utf8_is_refused(instance: Instance, raw: str) -> None:
-    told = await instance.ask(f"/v1/states/flights/{raw}")
-    assert (told.status, told.kind) == (400, "bad_request")
+async def test_a_key_that_is_not_utf8_is_rejected(instance: Instance, raw: str) -> None:
+    response = await instance.ask(f"/v1/states/flights/{raw}")
+    assert (response.status, response.kind) == (400, "bad_request")
 
 
-async def test_never_seen_expired_and_catching_up_are_three_answers(instance: Instance) -> None:
+async def test_never_seen_expired_and_catching_up_differ(instance: Instance) -> None:
     store(instance).put("old", window_start=NOW - 3 * HOUR, partition=1)
     store(instance).put("new")
     never = await instance.ask("/v1/states/flights/UA2")
@@ -109,24 +109,24 @@ async def test_never_seen_expired_and_catching_up_are_three_answers(instance: In
 async def test_a_key_of_another_owner_is_misdirected_in_a_single_instance(instance: Instance) -> None:
     store(instance).put("UA1")
     routing(instance).own = PartitionStatus(Role.ELSEWHERE, 0)
-    told = await instance.ask("/v1/states/flights/UA1")
-    assert (told.status, told.kind) == (421, "elsewhere")
+    response = await instance.ask("/v1/states/flights/UA1")
+    assert (response.status, response.kind) == (421, "elsewhere")
 
 
-async def test_what_the_client_has_is_not_sent_again(instance: Instance) -> None:
+async def test_a_version_that_the_client_has_is_not_sent_again(instance: Instance) -> None:
     store(instance).put("UA1", version=3)
     async with instance.connected() as connection:
         for named, expected in ((f'"{NOW}.0.3"', 304), (f'"{NOW}.0.2"', 200), ("*", 304)):
             connection.send(
                 f"GET /v1/states/flights/UA1 HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: {named}\r\n\r\n".encode()
             )
-            told = await connection.response()
-            assert told.status == expected
-            assert told.headers["ETag"] == f'"{NOW}.0.3"'
-            assert bool(told.body) == (expected == 200)
+            response = await connection.response()
+            assert response.status == expected
+            assert response.headers["ETag"] == f'"{NOW}.0.3"'
+            assert bool(response.body) == (expected == 200)
 
 
-async def test_a_part_of_the_value(instance: Instance) -> None:
+async def test_fields_select_parts_of_the_value(instance: Instance) -> None:
     store(instance).put("UA1", value=b'{"a": {"b": 1, "c": [1, 18446744073709551617]}, "d": null}')
     for fields, expected in (
         ("a.b", {"a": {"b": 1}}),
@@ -135,17 +135,17 @@ async def test_a_part_of_the_value(instance: Instance) -> None:
         ("a,a.b", {"a": {"b": 1, "c": [1, 2**64 + 1]}}),
         ("a.b,a", {"a": {"b": 1, "c": [1, 2**64 + 1]}}),
     ):
-        told = await instance.ask(f"/v1/states/flights/UA1?fields={fields}")
-        assert told.json["value"] == expected, fields
+        response = await instance.ask(f"/v1/states/flights/UA1?fields={fields}")
+        assert response.json["value"] == expected, fields
 
 
-async def test_parts_of_a_value_are_bounded_in_depth(instance: Instance) -> None:
+async def test_fields_of_a_deeply_nested_value_are_rejected(instance: Instance) -> None:
     store(instance).put("deep", value=b'{"a":' * 1000 + b"1" + b"}" * 1000)
     store(instance).put("flat")
     for rest in ("deep?", "deep/versions?"):
-        told = await instance.ask(f"/v1/states/flights/{rest}fields=a.a")
-        assert (told.status, told.kind) == (400, "bad_request")
-        assert "fields=" in told.json["detail"]
+        response = await instance.ask(f"/v1/states/flights/{rest}fields=a.a")
+        assert (response.status, response.kind) == (400, "bad_request")
+        assert "fields=" in response.json["detail"]
     assert (await instance.ask("/v1/states/flights?fields=a.a")).status == 400
     body = json.dumps({"keys": ["deep", "flat"], "fields": "a.b"}).encode()
     first, second = (await instance.ask("/v1/states/flights:batchGet", "POST", body=body)).json["answers"]
@@ -155,19 +155,19 @@ async def test_parts_of_a_value_are_bounded_in_depth(instance: Instance) -> None
     assert (await instance.ask(f"/v1/states/flights/flat?fields={long}")).json["value"] == {}
 
 
-async def test_an_earlier_version_while_it_is_kept(instance: Instance) -> None:
+async def test_an_earlier_version_is_returned_while_it_is_kept(instance: Instance) -> None:
     for version in range(1, 6):
         store(instance).put("UA1", version=version)
     assert (await instance.ask("/v1/states/flights/UA1?as_of=4")).json["version"] == 4
-    told = await instance.ask("/v1/states/flights/UA1?as_of=1")
-    assert (told.status, told.kind, told.json["latest"]) == (404, "version_not_kept", f"{NOW}.0.5")
+    response = await instance.ask("/v1/states/flights/UA1?as_of=1")
+    assert (response.status, response.kind, response.json["latest"]) == (404, "version_not_kept", f"{NOW}.0.5")
     versions = await instance.ask("/v1/states/flights/UA1/versions")
     assert [one["version"] for one in versions.json["versions"]] == [3, 4, 5]
     assert (await instance.ask("/v1/states/flights/UA2/versions")).kind == "never_seen"
 
 
 class Restless(MemoryStore):
-    """A store that has the next version as soon as it was read, as if the follower's thread had just come."""
+    """A store that gets the next version during each read, as from the ingest thread."""
 
     def get(self, key: str) -> Entry | None:
         return self._read(key)[-1]
@@ -182,17 +182,17 @@ class Restless(MemoryStore):
 
 
 @pytest.mark.parametrize("rest", ["/versions", "?as_of=1"])
-async def test_versions_are_of_one_snapshot(rest: str) -> None:
+async def test_a_response_is_read_from_one_snapshot_of_the_store(rest: str) -> None:
     restless = Restless(history=2)
     restless.entries["UA1"] = [Entry(NOW, 0, 1, NOW, 0, 7, b"{}")]
     async with answering(dependencies_of(a_state(), stores={"flights": restless}), hot=False) as instance:
-        told = await instance.ask(f"/v1/states/flights/UA1{rest}")
-    assert told.headers["ETag"] == f'"{NOW}.0.1"'
-    assert [one["version"] for one in told.json.get("versions", [told.json])] == [1]
+        response = await instance.ask(f"/v1/states/flights/UA1{rest}")
+    assert response.headers["ETag"] == f'"{NOW}.0.1"'
+    assert [one["version"] for one in response.json.get("versions", [response.json])] == [1]
     assert restless.entries["UA1"][-1].version == 2, "it was read once"
 
 
-async def test_a_reader_of_its_own_writes_waits_for_them(instance: Instance) -> None:
+async def test_min_version_waits_for_the_version(instance: Instance) -> None:
     store(instance).put("UA1", version=1)
     behind = await instance.ask("/v1/states/flights/UA1?min_version=2")
     assert (behind.status, behind.kind, behind.json["latest"]) == (503, "behind", f"{NOW}.0.1")
@@ -205,7 +205,7 @@ async def test_a_reader_of_its_own_writes_waits_for_them(instance: Instance) -> 
     assert instance.waits.waiting == 0
 
 
-async def test_a_producer_waits_for_its_event(instance: Instance) -> None:
+async def test_min_offset_waits_for_the_event(instance: Instance) -> None:
     path = f"/v1/states/flights/UA1?min_offset={OF_UA1}:12"
     behind = await instance.ask(path)
     assert (behind.status, behind.kind) == (503, "behind")
@@ -220,8 +220,8 @@ async def test_a_producer_waits_for_its_event(instance: Instance) -> None:
     instance.waits.changed([Change("flights", "UA1", feedback)])
     entry = store(instance).put("UA1", version=3, value=b'{"event_offset":12}')
     instance.waits.changed([Change("flights", "UA1", entry)])
-    told = await waiting
-    assert (told.status, told.json["version"]) == (200, 3)
+    response = await waiting
+    assert (response.status, response.json["version"]) == (200, 3)
     assert (await instance.ask(f"{path}&min_version=4")).status == 503
 
 
@@ -231,33 +231,33 @@ async def test_a_newer_window_has_merged_an_event_only_up_to_its_own_offset(
 ) -> None:
     store(instance).put("UA1", version=9, value=b'{"event_offset":11}')
     store(instance).put("UA1", window_start=NOW + 1, version=1, value=b'{"event_offset":12}')
-    told = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:{offset}")
-    assert told.status == status
+    response = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:{offset}")
+    assert response.status == status
 
 
 @pytest.mark.parametrize("value", [b"{}", b'{"event_offset":null}', b'{"event_offset":"12"}', b'{"event_offset":1e9}'])
-async def test_a_state_without_an_event_has_merged_none(instance: Instance, value: bytes) -> None:
+async def test_a_state_without_event_offset_has_merged_no_event(instance: Instance, value: bytes) -> None:
     store(instance).put("UA1", value=value)
-    told = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:0")
-    assert (told.status, told.kind, told.json["latest_offset"]) == (503, "behind", None)
+    response = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:0")
+    assert (response.status, response.kind, response.json["latest_offset"]) == (503, "behind", None)
 
 
-async def test_an_event_is_in_the_partition_of_its_key(instance: Instance) -> None:
+async def test_min_offset_in_the_wrong_partition_is_rejected(instance: Instance) -> None:
     store(instance).put("UA1", value=b'{"event_offset":12}')
     other = (OF_UA1 + 1) % 4
-    told = await instance.ask(f"/v1/states/flights/UA1?min_offset={other}:12")
-    assert (told.status, told.kind) == (400, "bad_request")
-    assert f"in partition {OF_UA1} (murmur2), not in {other}" in told.json["detail"]
+    response = await instance.ask(f"/v1/states/flights/UA1?min_offset={other}:12")
+    assert (response.status, response.kind) == (400, "bad_request")
+    assert f"in partition {OF_UA1} (murmur2), not in {other}" in response.json["detail"]
 
 
-async def test_records_without_the_offset_of_an_event_refuse_one() -> None:
+async def test_min_offset_is_rejected_if_records_have_no_event_offset() -> None:
     async with answering(dependencies_of(a_state()), hot=True) as instance:
-        told = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:12&wait=9")
-    assert (told.status, told.kind) == (400, "bad_request")
-    assert "the records of 'flights' have no offset of an event. Write min_version" in told.json["detail"]
+        response = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:12&wait=9")
+    assert (response.status, response.kind) == (400, "bad_request")
+    assert "the records of 'flights' have no offset of an event. Write min_version" in response.json["detail"]
 
 
-async def test_a_client_with_the_present_version_waits_for_the_next(instance: Instance) -> None:
+async def test_if_none_match_with_wait_returns_the_next_version(instance: Instance) -> None:
     store(instance).put("UA1", version=1)
     has = {"If-None-Match": f'"{NOW}.0.1"'}
     assert (await instance.ask("/v1/states/flights/UA1?wait=0.05", headers=has)).status == 304
@@ -284,50 +284,52 @@ async def test_a_client_with_the_present_version_waits_for_the_next(instance: In
         ("min_version=99999999999999999999999999", "min_version"),
     ],
 )
-async def test_a_wrong_parameter_is_named(instance: Instance, query: str, message: str) -> None:
-    told = await instance.ask(f"/v1/states/flights/UA1?{query}")
-    assert (told.status, told.kind) == (400, "bad_request")
-    assert message in told.json["detail"]
+async def test_an_invalid_parameter_is_named(instance: Instance, query: str, message: str) -> None:
+    response = await instance.ask(f"/v1/states/flights/UA1?{query}")
+    assert (response.status, response.kind) == (400, "bad_request")
+    assert message in response.json["detail"]
 
 
 async def test_a_batch_answers_each_key_in_order(instance: Instance) -> None:
     store(instance).put("old", window_start=NOW - 3 * HOUR)
     store(instance).put("UA1", version=2)
     body = json.dumps({"keys": ["UA1", "old", "", "UA1"]}).encode()
-    told = await instance.ask("/v1/states/flights:batchGet", "POST", body=body)
-    assert told.status == 200
-    first, second, third, last = told.json["answers"]
+    response = await instance.ask("/v1/states/flights:batchGet", "POST", body=body)
+    assert response.status == 200
+    first, second, third, last = response.json["answers"]
     assert first == last
     assert (first["key"], first["version"], first["value"]) == ("UA1", 2, {"a": {"b": 1}})
     assert (second["type"], second["status"], second["key"]) == ("expired", 410, "old")
     assert (third["type"], third["status"], third["key"]) == ("never_seen", 404, "")
     part = json.dumps({"keys": ["UA1"], "fields": "a.x"}).encode()
-    told = await instance.ask("/v1/states/flights:batchGet", "POST", body=part)
-    assert told.json["answers"][0]["value"] == {}
+    response = await instance.ask("/v1/states/flights:batchGet", "POST", body=part)
+    assert response.json["answers"][0]["value"] == {}
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"x", b"[]", b'{"keys": 1}', b'{"keys": [1]}', b'{"kees": []}', b'{"keys": ["\\ud800"]}', b"{}"]
 )
-async def test_a_batch_that_is_none_is_refused(instance: Instance, body: bytes) -> None:
-    told = await instance.ask("/v1/states/flights:batchGet", "POST", {"Content-Length": str(len(body))}, body)
-    assert (told.status, told.kind) == (400, "bad_request")
+async def test_an_invalid_batch_is_rejected(instance: Instance, body: bytes) -> None:
+    response = await instance.ask("/v1/states/flights:batchGet", "POST", {"Content-Length": str(len(body))}, body)
+    assert (response.status, response.kind) == (400, "bad_request")
 
 
 @pytest.mark.parametrize(
-    ("said", "first"),
+    ("body", "first"),
     [
         ({"keys": [1] * 999}, "keys.0"),
         ({"keys": ["a"], **{f"x{number}": 1 for number in range(2000)}}, "x0: unknown parameter"),
         ({"keys": ["a"], "x" * 50_000: 1}, "xxx"),
     ],
 )
-async def test_many_mistakes_make_a_short_answer(instance: Instance, said: dict[str, object], first: str) -> None:
-    told = await instance.ask("/v1/states/flights:batchGet", "POST", body=json.dumps(said).encode())
-    assert (told.status, told.kind) == (400, "bad_request")
-    assert len(told.body) < 1000
-    assert told.json["detail"].startswith(first)
-    assert ("more. Known: keys, fields" in told.json["detail"]) == (len(said["keys"]) > 1 or len(said) > 3)  # type: ignore[arg-type]
+async def test_many_validation_errors_give_a_short_response(
+    instance: Instance, body: dict[str, object], first: str
+) -> None:
+    response = await instance.ask("/v1/states/flights:batchGet", "POST", body=json.dumps(body).encode())
+    assert (response.status, response.kind) == (400, "bad_request")
+    assert len(response.body) < 1000
+    assert response.json["detail"].startswith(first)
+    assert ("more. Known: keys, fields" in response.json["detail"]) == (len(body["keys"]) > 1 or len(body) > 3)  # type: ignore[arg-type]
 
 
 async def test_a_batch_is_bounded(instance: Instance) -> None:
@@ -337,36 +339,36 @@ async def test_a_batch_is_bounded(instance: Instance) -> None:
     assert (await instance.ask("/v1/states/flights:batchGet", "POST", body=large)).kind == "too_large"
 
 
-async def test_keys_come_a_page_at_a_time(instance: Instance) -> None:
+async def test_keys_are_paged(instance: Instance) -> None:
     for number in range(7):
         store(instance).put(f"UA{number}", partition=number % 4)
     store(instance).put("B6")
-    told = await instance.ask("/v1/states/flights?prefix=UA&limit=3")
-    assert [one["key"] for one in told.json["items"]] == ["UA0", "UA1", "UA2"]
-    seen, after = 3, told.json["after"]
+    response = await instance.ask("/v1/states/flights?prefix=UA&limit=3")
+    assert [one["key"] for one in response.json["items"]] == ["UA0", "UA1", "UA2"]
+    seen, after = 3, response.json["after"]
     while after is not None:
-        told = await instance.ask(f"/v1/states/flights?prefix=UA&limit=3&after={after}")
-        seen, after = seen + len(told.json["items"]), told.json["after"]
+        response = await instance.ask(f"/v1/states/flights?prefix=UA&limit=3&after={after}")
+        seen, after = seen + len(response.json["items"]), response.json["after"]
     assert seen == 7
     assert len((await instance.ask("/v1/states/flights")).json["items"]) == 8
 
 
-async def test_a_page_of_keys_with_a_value(instance: Instance) -> None:
+async def test_pages_are_filtered_by_indexed_values(instance: Instance) -> None:
     store(instance).put("UA1", value=b'{"state":{"status":"landed"}}')
     store(instance).put("UA2", value=b'{"state":{"status":"airborne"}}')
-    told = await instance.ask("/v1/states/flights?where=state.status:landed&fields=state.x")
-    assert [(one["key"], one["value"]) for one in told.json["items"]] == [("UA1", {})]
+    response = await instance.ask("/v1/states/flights?where=state.status:landed&fields=state.x")
+    assert [(one["key"], one["value"]) for one in response.json["items"]] == [("UA1", {})]
     for where in ("state.delay:1", "state.status", "state:x", ":x", "state.status:landed&where=state.delay:1"):
-        told = await instance.ask(f"/v1/states/flights?where={where}")
-        assert (told.status, told.kind) == (400, "bad_request")
-        assert "Indexes: state.status" in told.json["detail"]
-    told = await instance.ask("/v1/states/flights?where=state.status:landed&where=state.status:airborne")
-    assert (told.status, "twice" in told.json["detail"]) == (400, True)
+        response = await instance.ask(f"/v1/states/flights?where={where}")
+        assert (response.status, response.kind) == (400, "bad_request")
+        assert "Indexes: state.status" in response.json["detail"]
+    response = await instance.ask("/v1/states/flights?where=state.status:landed&where=state.status:airborne")
+    assert (response.status, "twice" in response.json["detail"]) == (400, True)
     assert (await instance.ask("/v1/states/flights?limit=1001")).status == 400
     assert (await instance.ask("/v1/states/flights?limit=0")).status == 400
 
 
-async def test_a_page_without_some_keys_is_no_page(instance: Instance) -> None:
+async def test_a_page_fails_if_a_partition_is_unavailable(instance: Instance) -> None:
     routing(instance).others[3] = PartitionStatus(Role.CATCHING_UP, 5)
     assert (await instance.ask("/v1/states/flights")).kind == "catching_up"
     routing(instance).others[3] = PartitionStatus(Role.ELSEWHERE, 5)
@@ -376,8 +378,8 @@ async def test_a_page_without_some_keys_is_no_page(instance: Instance) -> None:
 async def test_the_states_are_listed(instance: Instance) -> None:
     store(instance).put("UA1")
     routing(instance).others[1] = PartitionStatus(Role.CATCHING_UP, 12)
-    told = await instance.ask("/v1/states")
-    (state,) = told.json["states"]
+    response = await instance.ask("/v1/states")
+    (state,) = response.json["states"]
     assert (state["name"], state["topic"], state["keys"], state["lag"]) == (
         "flights", "flights-topic", 1, {"records": 12},
     )  # fmt: skip
@@ -388,21 +390,21 @@ async def test_the_states_are_listed(instance: Instance) -> None:
 
 async def test_an_unknown_state_is_reported_with_the_known_ones(instance: Instance) -> None:
     for path in ("/v1/states/x", "/v1/states/x/y", "/v1/states/x/y/versions"):
-        told = await instance.ask(path)
-        assert (told.status, told.kind) == (404, "unknown_state")
-        assert "flights" in told.json["detail"]
+        response = await instance.ask(path)
+        assert (response.status, response.kind) == (404, "unknown_state")
+        assert "flights" in response.json["detail"]
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"])
-async def test_nothing_is_written(instance: Instance, method: str) -> None:
+async def test_methods_that_write_are_rejected(instance: Instance, method: str) -> None:
     store(instance).put("UA1")
     for path in ("/v1/states", "/v1/states/flights", "/v1/states/flights/UA1", "/v1/states/flights/UA1/versions"):
-        told = await instance.ask(path, method)
-        assert told.status == (400 if method == "BREW" else 405)
+        response = await instance.ask(path, method)
+        assert response.status == (400 if method == "BREW" else 405)
     assert (await instance.ask("/v1/states/flights/UA1")).status == 200
 
 
-async def test_head_is_get_without_its_body(instance: Instance) -> None:
+async def test_head_returns_the_headers_of_get(instance: Instance) -> None:
     store(instance).put("UA1")
     for path in ("/v1/states/flights/UA1", "/v1/states/flights/UA2", "/v1/states", "/v1/states/flights"):
         head, get = await instance.ask(path, "HEAD"), await instance.ask(path)
@@ -414,8 +416,8 @@ async def test_versions_of_two_epochs_are_kept_apart(instance: Instance) -> None
     for epoch, version in ((100, 2), (200, 1), (200, 2)):
         store(instance).put("UA1", epoch=epoch, version=version, value=b'{"of":%d}' % epoch)
     path = "/v1/states/flights/UA1"
-    told = await instance.ask(path)
-    assert (told.json["epoch"], told.json["version"], told.headers["ETag"]) == (200, 2, f'"{NOW}.200.2"')
+    response = await instance.ask(path)
+    assert (response.json["epoch"], response.json["version"], response.headers["ETag"]) == (200, 2, f'"{NOW}.200.2"')
     assert (await instance.ask(path, headers={"If-None-Match": f'"{NOW}.100.2"'})).status == 200
     kept = (await instance.ask(f"{path}/versions")).json["versions"]
     assert [(one["epoch"], one["version"]) for one in kept] == [(100, 2), (200, 1), (200, 2)]

@@ -95,15 +95,13 @@ async def test_a_row_is_written_with_its_author(instance: Instance, store: Memor
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"sped": 5}', b'{"speed": "much"}'])
-async def test_a_row_that_the_table_does_not_take_is_not_written(
-    instance: Instance, store: MemoryTables, body: bytes
-) -> None:
+async def test_an_invalid_row_is_rejected(instance: Instance, store: MemoryTables, body: bytes) -> None:
     refused = await instance.ask("/v1/tables/limits/s1", "PUT", body=body)
     assert (refused.status, orjson.loads(refused.body)["type"]) == (400, "bad_request")
     assert not store.records
 
 
-async def test_a_row_that_has_changed_is_not_replaced(instance: Instance, store: MemoryTables) -> None:
+async def test_a_row_that_changed_meanwhile_is_not_replaced(instance: Instance, store: MemoryTables) -> None:
     path, row = "/v1/tables/limits/s1", b'{"speed": 5}'
     absent = await instance.ask(path, "PUT", {"If-Match": "*"}, row)
     assert (absent.status, orjson.loads(absent.body)["type"]) == (412, "changed")
@@ -131,12 +129,12 @@ async def test_a_token_writes_only_what_it_may(guarded: Instance, store: MemoryT
     assert (await guarded.ask("/v1/tables/others/k", "PUT", OPERATOR, row)).status == 404
 
 
-async def test_a_row_that_the_brokers_do_not_store_is_a_problem(instance: Instance, store: MemoryTables) -> None:
+async def test_a_failed_write_is_a_problem(instance: Instance, store: MemoryTables) -> None:
     store.is_away = True
     failed = await instance.ask("/v1/tables/limits/s1", "PUT", body=b'{"speed": 5}')
     assert (failed.status, orjson.loads(failed.body)["type"]) == (503, "not_written")
 
 
-async def test_another_page_may_not_write(instance: Instance, store: MemoryTables) -> None:
+async def test_a_page_of_another_origin_may_not_write(instance: Instance, store: MemoryTables) -> None:
     foreign = await instance.ask("/v1/tables/limits/s1", "PUT", {"Origin": "https://example.org"}, b'{"speed": 5}')
     assert (foreign.status, store.records) == (403, [])

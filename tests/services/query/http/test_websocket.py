@@ -51,9 +51,9 @@ async def test_all_keys_of_a_prefix_are_sent_by_page_and_then_changes(instance: 
     instance.change("y", 1)
     async with connected(instance) as client:
         await client.subscribe("all", prefix="x")
-        told = await client.until("current")
-        assert [one["answer"]["key"] for one in told[:-1]] == [f"x{number:03}" for number in range(350)]
-        assert told[-1]["partitions"] == [0, 1, 2, 3]
+        messages = await client.until("current")
+        assert [one["answer"]["key"] for one in messages[:-1]] == [f"x{number:03}" for number in range(350)]
+        assert messages[-1]["partitions"] == [0, 1, 2, 3]
         instance.change("y", 2)
         instance.change("x007", 2)
         assert (await client.next())["answer"]["key"] == "x007"
@@ -113,7 +113,7 @@ async def test_a_key_of_two_subscriptions_is_sent_once(instance: Instance) -> No
         assert (await client.next())["ids"] == ["key"]
 
 
-async def test_an_id_used_again_takes_the_place_of_the_first(instance: Instance) -> None:
+async def test_a_reused_id_replaces_the_subscription(instance: Instance) -> None:
     async with connected(instance) as client:
         await client.subscribe("one", key="a", current=False)
         await client.subscribe("one", key="b", current=False)
@@ -133,7 +133,7 @@ async def test_a_version_that_the_client_has_is_not_sent_again(instance: Instanc
 
 
 @pytest.mark.parametrize(
-    "said",
+    "command",
     [
         "no JSON",
         '{"type":"destroy","id":"x"}',
@@ -144,9 +144,9 @@ async def test_a_version_that_the_client_has_is_not_sent_again(instance: Instanc
         '{"type":"subscribe","id":"x","state":"flights","prefix":"","after":"1.1"}',
     ],
 )
-async def test_an_invalid_command_is_reported_and_others_continue(instance: Instance, said: str) -> None:
+async def test_an_invalid_command_is_reported_and_others_continue(instance: Instance, command: str) -> None:
     async with connected(instance) as client:
-        await client.socket.send_str(said)
+        await client.socket.send_str(command)
         refused = await client.next()
         assert (refused["type"], refused["problem"]["type"]) == ("error", "bad_request")
         assert (await client.subscribe("x", key="a"))["type"] == "subscribed"
@@ -167,7 +167,7 @@ async def test_marks_cover_the_watched_states() -> None:
         assert mark["states"]["flights"]["positions"] == {str(instance.watching.fanout.partition("flights", "a")): at}
 
 
-async def test_partitions_that_arrive_resume_at_their_offset(instance: Instance) -> None:
+async def test_partitions_that_move_here_resume_at_their_offset(instance: Instance) -> None:
     for key in ("a", "b", "c"):
         instance.change(key, 1)
     async with connected(instance) as client:
@@ -184,7 +184,7 @@ async def test_partitions_that_arrive_resume_at_their_offset(instance: Instance)
         assert (await client.next())["answer"]["key"] == "c"
 
 
-async def test_a_connection_has_so_many_subscriptions_and_a_client_so_many_connections() -> None:
+async def test_subscriptions_and_connections_are_limited() -> None:
     limits = replace(RARE, subscriptions=2, connections=1)
     async with Instance(limits=limits).serving() as instance, connected(instance) as client:
         for name in ("one", "two"):
@@ -203,7 +203,7 @@ async def test_a_message_that_is_too_long_closes_the_connection() -> None:
         assert (await client.socket.receive()).data == 1009
 
 
-async def test_bytes_are_refused(instance: Instance) -> None:
+async def test_binary_messages_are_rejected(instance: Instance) -> None:
     async with connected(instance) as client:
         await client.socket.send_bytes(b"{}")
         assert (await client.socket.receive()).data == 1003
@@ -219,7 +219,7 @@ async def guarded(tmp_path: Path) -> AsyncIterator[Instance]:
 
 
 @pytest.mark.parametrize(
-    ("wish", "answer"),
+    ("options", "answer"),
     [
         ({"key": "AA/1"}, "subscribed"),
         ({"prefix": "AA/1"}, "subscribed"),
@@ -231,12 +231,12 @@ async def guarded(tmp_path: Path) -> AsyncIterator[Instance]:
     ],
 )
 async def test_the_scope_is_checked_for_every_subscription(
-    guarded: Instance, wish: dict[str, Any], answer: str
+    guarded: Instance, options: dict[str, Any], answer: str
 ) -> None:
     async with connected(guarded, headers={"Authorization": f"Bearer {SECRET}"}) as client:
-        told = await client.subscribe("x", **wish)
-        assert told["type"] == answer
-        assert answer == "subscribed" or told["problem"]["type"] == "not_yours"
+        message = await client.subscribe("x", **options)
+        assert message["type"] == answer
+        assert answer == "subscribed" or message["problem"]["type"] == "not_yours"
 
 
 async def test_a_page_sends_its_token_as_a_subprotocol_that_is_not_echoed(guarded: Instance) -> None:
@@ -254,13 +254,13 @@ async def test_a_page_of_another_origin_may_not_connect(instance: Instance) -> N
     for origin in (instance.base, None):
         async with connected(instance, origin=origin) as client:
             assert (await client.subscribe("x", key="a"))["type"] == "subscribed"
-    for origin in ("https://elsewhere.example", "null", instance.base + "1"):
+    for origin in ("https://other.example", "null", instance.base + "1"):
         with pytest.raises(WSServerHandshakeError, match="403"):
             async with connected(instance, origin=origin):
                 pass
 
 
-async def test_a_page_of_a_named_origin_may() -> None:
+async def test_a_page_of_a_configured_origin_may_connect() -> None:
     page = "https://console.example"
     async with Instance(origins=(page,)).serving() as instance, connected(instance, origin=page) as client:
         assert (await client.subscribe("x", key="a"))["type"] == "subscribed"
@@ -281,12 +281,12 @@ async def test_connections_end_when_the_service_does() -> None:
         assert (ended.type, ended.data) == (WSMsgType.CLOSE, 1001)
 
 
-async def test_subscriptions_take_from_the_rate() -> None:
-    """Each reads a key, or many: who subscribes again and again would read faster than who asks."""
+async def test_subscriptions_count_against_the_rate() -> None:
+    """A subscription reads keys: repeated subscriptions must not exceed the rate of requests."""
     async with Instance(rate=5).serving() as instance, connected(instance) as client:
-        told = [await client.subscribe("one", key="a", current=False) for _ in range(100)]
-        refused = [one for one in told if one["type"] == "error"]
-        assert told[0]["type"] == "subscribed"
+        messages = [await client.subscribe("one", key="a", current=False) for _ in range(100)]
+        refused = [one for one in messages if one["type"] == "error"]
+        assert messages[0]["type"] == "subscribed"
         assert {one["problem"]["type"] for one in refused} == {"too_many"}
         assert len(refused) > 50
         assert instance.dependencies.counts.get(names.REFUSED, "rate") == len(refused)

@@ -31,7 +31,7 @@ async def served(tmp_path: Path) -> AsyncIterator[tuple[Instance, Departures]]:
 
 
 async def pages(instance: Instance, hour: float, **query: Any) -> list[dict[str, Any]]:
-    """The items of all pages."""
+    """Return the items of all pages."""
     found: list[dict[str, Any]] = []
     cursor: str | None = None
     while True:
@@ -94,7 +94,7 @@ async def test_a_cursor_stays_in_its_window(tmp_path: Path) -> None:
     assert second["window_start"] == first["window_start"] == answered_at(0)
 
 
-async def test_two_instances_answer_as_one(tmp_path: Path) -> None:
+async def test_two_instances_return_the_same_pages_as_one(tmp_path: Path) -> None:
     random = Random(7)
     async with two_instances(tmp_path) as instances:
         written: dict[str, dict[str, Any]] = {f"{prefix}{number}": {} for prefix in ("a", "b") for number in range(30)}
@@ -124,7 +124,7 @@ async def _compare(instances: TwoInstances, written: dict[str, dict[str, Any]]) 
             assert found == [key for _, key in reversed(numbered) if key in united]
 
 
-async def test_what_is_wrong_is_refused(served: tuple[Instance, Departures]) -> None:
+async def test_invalid_requests_are_rejected(served: tuple[Instance, Departures]) -> None:
     instance, written = served
     for key in ("JFK", "LGA"):
         written.put(key, 0, flights=1)
@@ -147,7 +147,7 @@ async def test_what_is_wrong_is_refused(served: tuple[Instance, Departures]) -> 
         assert (await plain.ask(f"/v1/states/flights/windows/{at(0)}")).kind == "bad_request"
 
 
-async def test_the_key_windows_is_a_key_like_others(served: tuple[Instance, Departures]) -> None:
+async def test_a_key_named_windows_can_be_read(served: tuple[Instance, Departures]) -> None:
     instance, written = served
     written.put("windows", 0)
     assert (await instance.ask(PATH)).json["key"] == "windows"
@@ -155,7 +155,7 @@ async def test_the_key_windows_is_a_key_like_others(served: tuple[Instance, Depa
     assert len((await instance.ask(f"{PATH}/windows")).json["windows"]) == 1
 
 
-async def test_no_partition_is_left_out(tmp_path: Path) -> None:
+async def test_a_page_fails_if_a_partition_is_unavailable(tmp_path: Path) -> None:
     routing = MemoryRouting()
     with departures(tmp_path, routing=routing) as (dependencies, written):
         async with answering(dependencies, hot=True) as instance:

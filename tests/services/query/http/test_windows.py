@@ -58,7 +58,7 @@ async def test_the_window_at_a_time(served: tuple[Instance, Departures]) -> None
     assert (await instance.ask(f"{PATH}/JFK?at=2023-11-14T12:00:00")).kind == "bad_request"
 
 
-async def test_the_answer_shows_that_a_window_has_closed(served: tuple[Instance, Departures]) -> None:
+async def test_a_closed_window_is_marked_in_the_response(served: tuple[Instance, Departures]) -> None:
     instance, written = served
     written.put("JFK", 0, flights=20)
     seen = await instance.ask(f"{PATH}/JFK")
@@ -76,7 +76,7 @@ async def test_the_answer_shows_that_a_window_has_closed(served: tuple[Instance,
     assert (await instance.ask(f"{PATH}/JFK?as_of={reference}")).status == 200
 
 
-async def test_a_window_is_forgotten_when_its_time_is_over(served: tuple[Instance, Departures]) -> None:
+async def test_a_window_is_forgotten_after_its_retention(served: tuple[Instance, Departures]) -> None:
     instance, written = served
     written.put("JFK", 0, flights=20)
     written.put("JFK", 12, flights=1)
@@ -90,7 +90,7 @@ async def test_a_window_is_forgotten_when_its_time_is_over(served: tuple[Instanc
     assert (await instance.ask(f"{PATH}/JFK")).kind == "never_seen"
 
 
-async def test_versions_and_epochs_count_within_a_window(served: tuple[Instance, Departures]) -> None:
+async def test_versions_and_epochs_are_ordered_within_a_window(served: tuple[Instance, Departures]) -> None:
     instance, written = served
     for version in (1, 2, 3):
         written.put("JFK", 0, version=version, flights=version)
@@ -148,7 +148,7 @@ async def test_a_range_of_windows_is_paged_in_both_orders(served: tuple[Instance
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-async def test_a_cursor_stays_right_while_windows_are_added(tmp_path: Path, order: str) -> None:
+async def test_a_cursor_stays_valid_while_windows_are_added(tmp_path: Path, order: str) -> None:
     with departures(tmp_path) as (dependencies, written):
         async with answering(dependencies, hot=True) as instance:
             for hour in (2, 4, 6, 8):
@@ -161,7 +161,7 @@ async def test_a_cursor_stays_right_while_windows_are_added(tmp_path: Path, orde
     assert [one["value"]["state"]["flights"] for one in rest["windows"]] == expected
 
 
-async def test_a_cursor_of_another_request_is_refused(served: tuple[Instance, Departures]) -> None:
+async def test_a_cursor_of_another_request_is_rejected(served: tuple[Instance, Departures]) -> None:
     instance, written = served
     for hour in range(3):
         written.put("JFK", hour)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TwoInstances(NamedTuple):
-    """The instances, and what tests write to them."""
+    """Two instances, and the stores that tests write."""
 
     one: Instance
     other: Instance
@@ -33,7 +33,7 @@ class TwoInstances(NamedTuple):
 
 @asynccontextmanager
 async def two_instances(folder: Path, state: NamedState = DEPARTURES) -> AsyncIterator[TwoInstances]:
-    """Two instances, each of which answers for every key."""
+    """Serve two instances, each of which answers for every key."""
     peers, made, written = Peers(), [], []
     with ExitStack() as stack:
         for own, name in enumerate(("one", "two")):
@@ -54,5 +54,5 @@ async def two_instances(folder: Path, state: NamedState = DEPARTURES) -> AsyncIt
 
 
 def owner_of(key: str) -> int:
-    """The index of the instance that has the key."""
+    """Return the index of the instance that owns the key."""
     return partition(key.encode(), DEPARTURES.partitions) % 2

@@ -1,4 +1,4 @@
-// The external APIs in the picture: a row for each with its breaker, and one for those for which there is no room.
+// The external APIs in the picture: a row for each with its breaker, and one that sums those beyond the maximum.
 
 import { fit } from "../fit.js";
 import { count, duration, rate } from "../format.js";

@@ -1,10 +1,10 @@
-// Where everything stands in the picture of the loop, on a wide screen and on a narrow one. Units are those of the SVG.
+// The layout of the picture of the loop, for a wide and a narrow screen. Units are those of the SVG.
 
-/** The height of an API's row, and how many of them there is room for. */
+/** The height of an API's row, and the maximum number of rows. */
 export const ROW = 46;
 export const MOST_APIS = 6;
 
-/** The places of the nodes, the paths between them, and labels: {width, height, nodes, ways, words}. `apis` is their number. */
+/** The boxes of the nodes, the edges between them, and labels: {width, height, nodes, edges, labels}. `apis` is their number. */
 export function layout(isWide, apis) {
   const list = Math.max(1, Math.min(apis, MOST_APIS)) * ROW + 38;
   return isWide ? wide(list) : tall(list);
@@ -22,7 +22,7 @@ function wide(list) {
     workers: box(648, 268, 238, 136),
     apis: box(948, Math.max(188, 336 - list / 2), 234, list),
   };
-  const ways = {
+  const edges = {
     devices: "M138,78 H184",
     events: "M330,78 H392",
     job: "M628,90 H694",
@@ -34,8 +34,8 @@ function wide(list) {
     results: "M648,336 H330",
     feedback: "M257,294 V196 Q257,146 307,146 H392",
   };
-  const words = [{ x: 489, y: 324, text: "results, merged into the same state" }];
-  return { width: 1196, height: Math.max(418, nodes.apis.y + list + 12), nodes, ways, words };
+  const labels = [{ x: 489, y: 324, text: "results, merged into the same state" }];
+  return { width: 1196, height: Math.max(418, nodes.apis.y + list + 12), nodes, edges, labels };
 }
 
 function tall(list) {
@@ -50,7 +50,7 @@ function tall(list) {
     query: box(181, 504, 165, 136),
     apis: box(6, 680, 340, list),
   };
-  const ways = {
+  const edges = {
     devices: "M178,64 V94",
     events: "M178,178 V210",
     job: "M176,342 V380",
@@ -62,7 +62,7 @@ function tall(list) {
     calls: "M70,640 V680",
     answers: "M110,680 V640",
   };
-  return { width: 360, height: nodes.apis.y + list + 8, nodes, ways, words: [] };
+  return { width: 360, height: nodes.apis.y + list + 8, nodes, edges, labels: [] };
 }
 
 function box(x, y, width, height) {

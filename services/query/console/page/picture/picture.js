@@ -20,7 +20,7 @@ const NARROW_PX = 760;
 const SLOWEST_S = 2.4;
 const FASTEST_S = 0.35;
 
-/** A picture that can be updated: {node, show(loop answer), close()}. `onChoose(name)` is metrics of a node chosen. */
+/** A picture that can be updated: {node, show(loop answer), close()}. `onChoose(name)` is called when a node is chosen. */
 export function picture(onChoose) {
   const node = svg("svg", { class: "loop", role: "img", "aria-label": "The loop" });
   let drawn = null;
@@ -51,7 +51,7 @@ export function picture(onChoose) {
 
 function parts(at, apis, node) {
   node.setAttribute("viewBox", `0 0 ${at.width} ${at.height}`);
-  const ways = Object.fromEntries(Object.entries(at.ways).map(([name, d]) => [name, way(name, d)]));
+  const edges = Object.fromEntries(Object.entries(at.edges).map(([name, d]) => [name, edge(name, d)]));
   const cards = Object.fromEntries(
     Object.entries(NODES).map(([name, [title, kind, lines]]) => {
       const short = at.nodes[name].width < 200 && name === "workers" ? "Workers" : title;
@@ -61,15 +61,15 @@ function parts(at, apis, node) {
   const list = apiList(apis, at.nodes.apis);
   node.replaceChildren(
     tips(),
-    svg("g", { class: "ways" }, Object.values(ways).map((one) => one.node)),
-    ...at.words.map(({ x, y, text }) => svg("text", { class: "words", x, y, "text-anchor": "middle" }, text)),
+    svg("g", { class: "edges" }, Object.values(edges).map((one) => one.node)),
+    ...at.labels.map(({ x, y, text }) => svg("text", { class: "words", x, y, "text-anchor": "middle" }, text)),
     ...Object.values(cards).map((one) => one.node),
     list.node,
   );
-  return { ways, cards, list };
+  return { edges, cards, list };
 }
 
-function update({ ways, cards, list }, now) {
+function update({ edges, cards, list }, now) {
   const reasonFor = (name) => now.health.reasons.find((reason) => reason.component === name);
   const processes = { job: now.job, workers: now.workers };
   for (const [name, metrics] of Object.entries(nodeFigures(now))) {
@@ -79,7 +79,7 @@ function update({ ways, cards, list }, now) {
     cards[name].show({ ...metrics, status, message: reason?.message });
   }
   list.show(now.apis, reasonFor);
-  for (const [name, number] of Object.entries(rates(now))) ways[name].show(now.kafka ? number : null);
+  for (const [name, number] of Object.entries(rates(now))) edges[name].show(now.kafka ? number : null);
 }
 
 function rates(now) {
@@ -99,11 +99,11 @@ function rates(now) {
   };
 }
 
-/** A way with dots that move along it, the faster the more flows. */
-function way(name, d) {
+/** An edge with dots that move along it, faster with a higher rate. */
+function edge(name, d) {
   const dots = svg("path", { class: "dots", d });
   const kind = ["results", "feedback"].includes(name) ? "back" : ["calls", "answers"].includes(name) ? "calls" : "on";
-  const node = svg("g", { class: `way ${kind}` }, svg("path", { class: "bed", d, "marker-end": `url(#tip-${kind})` }), dots);
+  const node = svg("g", { class: `edge ${kind}` }, svg("path", { class: "bed", d, "marker-end": `url(#tip-${kind})` }), dots);
   return {
     node,
     show(number) {

@@ -22,8 +22,8 @@ export function coveragePanel(state, key, field, every, signal) {
   const readout = el("p", { class: "readout small muted" });
   const body = el("tbody");
   const view = { intervals: [], hovered: undefined, end: null };
-  const say = () => setText(readout, view.hovered ? described(view.hovered) : summary(view.intervals));
-  const line = strip((one) => ((view.hovered = one), say()));
+  const showReadout = () => setText(readout, view.hovered ? described(view.hovered) : summary(view.intervals));
+  const line = strip((one) => ((view.hovered = one), showReadout()));
   const legend = el("span", { class: "legend" }, Object.entries(KINDS).map(([kind, text]) => [el("i", { class: kind }), text]));
   const node = el(
     "section",
@@ -43,7 +43,7 @@ export function coveragePanel(state, key, field, every, signal) {
       line.show(found, summary(found));
       setText(from, time(new Date(range.from * 1000)));
       setText(to, time(new Date(range.to * 1000)));
-      say();
+      showReadout();
       body.replaceChildren(...gapsOf(found).reverse().slice(0, GAPS_MAX).map(row));
     } catch (error) {
       if (!signal.aborted) setText(readout, error.message);

@@ -10,7 +10,7 @@ import { getJson } from "../service.js";
 
 const EVERY_MS = 3000;
 const LIMIT = 100;
-/** The number of reasons and dead letters shown at first. */
+/** The number of reasons and dead letters visible at first. */
 const REASONS = 8;
 const INITIAL = 20;
 const MEANINGS = {
@@ -21,7 +21,7 @@ const MEANINGS = {
   invalid_field: "a field is missing or outside its bounds",
   wrong_key: "the record's key is not its device's",
   incredible_time: "the device's clock is ahead of the broker's or the job's",
-  late: "its window had expired when it came",
+  late: "its window had expired when it arrived",
   processor_failed: "the processor raised on the record: its variables are as before",
   undecodable: "a raw record cannot be decoded to events",
   large_snapshot: "the state is too large to be published whole",
@@ -30,7 +30,7 @@ const MEANINGS = {
   delivery_failed: "a webhook did not accept an event of an alert",
   invalid_row: "a record of a reference table that its model rejects: the former row stays in force",
   not_derived: "the function of a derived state raised on a snapshot",
-  not_stored: "a sink cannot write the record, or its store refuses the row",
+  not_stored: "a sink cannot write the record, or its store rejects the row",
   unreadable: "a record of this topic is not a dead letter",
   others: "reasons beyond the first fifty",
 };
@@ -53,7 +53,7 @@ export function deadLetters() {
     const of = view.response.latest.filter((one) => view.chosen === null || one.reason === view.chosen);
     const listed = of.slice(0, view.most);
     const byPlace = new Map(listed.map((one) => [placeOf(one), one]));
-    arrange(latest, rows.of([...byPlace.keys()], (place) => letter(byPlace.get(place))));
+    arrange(latest, rows.of([...byPlace.keys()], (place) => entry(byPlace.get(place))));
     setText(none, view.chosen !== null && !of.length ? `None of the latest ${view.response.latest.length} is ${view.chosen}: they are older.` : "");
     more.hidden = of.length <= listed.length;
     setText(more, `Show ${of.length - listed.length} more`);
@@ -81,13 +81,13 @@ function summary(response) {
 
 function drawReasons(view, place, button, kinds, choose) {
   const all = Object.entries(view.response.counts).sort(([, one], [, other]) => other - one);
-  const shown = view.isWhole ? all : all.filter(([name], number) => number < REASONS || name === view.chosen);
+  const visible = view.isWhole ? all : all.filter(([name], number) => number < REASONS || name === view.chosen);
   const most = Math.max(1, ...all.map(([, number]) => number));
-  const made = kinds.of(shown.map(([name]) => name), (name) => reason(name, () => choose(name)));
-  made.forEach((one, place) => one.show(shown[place][1], most, shown[place][0] === view.chosen));
+  const made = kinds.of(visible.map(([name]) => name), (name) => reason(name, () => choose(name)));
+  made.forEach((one, place) => one.show(visible[place][1], most, visible[place][0] === view.chosen));
   arrange(place, made.map((one) => one.node));
   button.hidden = all.length <= REASONS;
-  setText(button, view.isWhole ? "Show fewer reasons" : `Show ${all.length - shown.length} more reasons`);
+  setText(button, view.isWhole ? "Show fewer reasons" : `Show ${all.length - visible.length} more reasons`);
   button.setAttribute("aria-expanded", String(view.isWhole));
 }
 
@@ -112,7 +112,7 @@ function placeOf(one) {
   return [one.topic, one.partition, one.offset, one.enrichment, one.written].join(" ");
 }
 
-function letter(one) {
+function entry(one) {
   const facts = { key: one.key, "written at": time(one.written), origin: `${one.topic}, partition ${one.partition}, offset ${one.offset}`, enrichment: one.enrichment, attempts: one.attempts, response: one.response, detail: one.detail };
   const rows = Object.entries(facts).filter(([, value]) => value !== null && value !== undefined);
   const short = el("span", { class: "short" }, el("strong", {}, one.reason), " ", one.detail ?? "");

@@ -1,4 +1,4 @@
-// One key of a named state: as it is now, live, with what changed lately; of a windowed state, one of its windows.
+// One key of a named state: its live value and recent changes; in a windowed state, one of its windows.
 
 import { changes } from "../change.js";
 import { ago, clock, count, time, whole } from "../format.js";
@@ -15,13 +15,13 @@ import { versionList } from "./versions.js";
 import { windowPanel } from "./windowpanel.js";
 
 const GONE = { never_seen: "Never seen", expired: "Its window has expired", removed: "The key was removed", not_yours: "Not allowed for this token", no_window: "No window of the key contains this time" };
-/** After these nothing is there, and what comes next is no later version of what was. */
-const FORGOTTEN = ["never_seen", "removed"];
+/** After these events the key has no value, and its versions may start again. */
+const RESET_BY = ["never_seen", "removed"];
 
 /** The view: {node, title, close()}. `window` is a time in the window to show; null for the newest, or without windows. */
 export function device(state, key, window) {
   const stopping = new AbortController();
-  const status = el("span", { class: "stream-status", role: "status", "data-status": "waiting" }, "asking");
+  const status = el("span", { class: "stream-status", role: "status", "data-status": "waiting" }, "connecting");
   const facts = el("dl", { class: "facts" });
   const notice = el("p", { class: "notice", hidden: true });
   const fields = fieldTable();
@@ -47,39 +47,39 @@ export function device(state, key, window) {
       enriched.node,
     ),
   );
-  let shown = null;
-  let heard = null;
+  let current = null;
+  let liveAt = null;
   const update = (answer) => {
-    if (shown && order(answer, shown) <= 0) return;
-    if (isOfWindow(answer) && shown?.window_start !== answer.window_start) forget();
+    if (current && order(answer, current) <= 0) return;
+    if (isOfWindow(answer) && current?.window_start !== answer.window_start) forget();
     windows.show(answer);
     timelines.show(answer);
     open.show(answer.is_open);
-    const differ = shown ? changes(stateOf(shown.value), stateOf(answer.value)) : [];
-    const all = shown ? changes(shown.value, answer.value) : null;
+    const differ = current ? changes(stateOf(current.value), stateOf(answer.value)) : [];
+    const all = current ? changes(current.value, answer.value) : null;
     notice.hidden = true;
     fields.show(stateOf(answer.value), differ);
-    enriched.show(answer.value, shown?.value);
+    enriched.show(answer.value, current?.value);
     versions.add(answer, all);
-    tellFacts(facts, answer);
-    shown = answer;
+    showFacts(facts, answer);
+    current = answer;
   };
   const forget = () => {
-    shown = null;
+    current = null;
     facts.replaceChildren();
     for (const one of [fields, enriched, versions]) one.clear();
   };
   const on = {
     answer: update,
     event: (name, data) => {
-      if (FORGOTTEN.includes(name)) forget();
-      if (own(GONE, name)) tellGone(notice, name, data);
+      if (RESET_BY.includes(name)) forget();
+      if (own(GONE, name)) showGone(notice, name, data);
     },
     live: () => {
-      heard = Date.now();
+      liveAt = Date.now();
       showStatus(status, "live", "● live");
     },
-    lost: (why) => showStatus(status, "waiting", heard === null ? `○ ${why}` : `○ ${why}, stale since ${clock(heard)}`),
+    lost: (why) => showStatus(status, "waiting", liveAt === null ? `○ ${why}` : `○ ${why}, stale since ${clock(liveAt)}`),
   };
   let watching = new AbortController();
   const pick = (start) => {
@@ -93,7 +93,7 @@ export function device(state, key, window) {
     watch(state, key, start, on, AbortSignal.any([watching.signal, stopping.signal]));
   };
   pick(window);
-  const timer = setInterval(() => (shown && tellFacts(facts, shown), fields.age()), 1000);
+  const timer = setInterval(() => (current && showFacts(facts, current), fields.age()), 1000);
   return { node, title: key, close: () => (stopping.abort(), windows.close(), timelines.close(), clearInterval(timer)) };
 }
 
@@ -102,7 +102,7 @@ function showStatus(place, status, text) {
   setText(place, text);
 }
 
-/** What there is to show of a value: the state of a snapshot, the value of a derived state, or all of it. */
+/** The part of a value to show: the state of a snapshot, the value of a derived state, or all of it. */
 export function stateOf(value) {
   if (value && typeof value === "object") {
     if (value.state && typeof value.state === "object") return value.state;
@@ -111,7 +111,7 @@ export function stateOf(value) {
   return value;
 }
 
-function tellFacts(place, answer) {
+function showFacts(place, answer) {
   const facts = {
     version: whole(answer.version),
     epoch: whole(answer.epoch),
@@ -129,7 +129,7 @@ function windowOf(answer) {
   return answer.window_start ? time(answer.window_start) : "–";
 }
 
-function tellGone(place, name, data) {
+function showGone(place, name, data) {
   place.hidden = false;
   setText(place, `${GONE[name]}. ${typeof data?.detail === "string" ? data.detail : ""}`);
 }

@@ -1,4 +1,4 @@
-// The enrichments of a device: done, open, failed, skipped, and why.
+// The enrichments of a device with their status and its reason.
 
 import { Kept, arrange } from "../arrange.js";
 import { time, value as written } from "../format.js";
@@ -10,7 +10,7 @@ const SIGNS = { result: "✓", absence: "–", failure: "✗", skipped: "»", op
 const WORDS = { result: "done", absence: "absent", failure: "failed", skipped: "skipped", open: "open" };
 const OPEN_FIELDS = 4;
 
-/** The cards of a device's enrichments: {node, show(value, before)}. The application's graph has what each waits for. */
+/** The cards of a device's enrichments: {node, show(value, before)}. The application's graph has the dependencies of each. */
 export function enrichmentCards(state, signal) {
   const list = el("ul", { class: "enrichments" });
   const summary = el("p", { class: "muted small summary" });
@@ -23,8 +23,8 @@ export function enrichmentCards(state, signal) {
     const answers = last?.enrichments ?? {};
     const named = nodes.length && isSnapshot(last) ? nodes : Object.keys(answers).map((name) => ({ name, needs: [], optional: [] }));
     node.hidden = !isSnapshot(last) || !named.length;
-    const places = new Map(named.map((one) => [JSON.stringify([one.name, own(answers, one.name), statusOf(one, last)]), one]));
-    arrange(list, cards.of([...places.keys()], (place) => card(places.get(place), answers, last, before)));
+    const byContent = new Map(named.map((one) => [JSON.stringify([one.name, own(answers, one.name), statusOf(one, last)]), one]));
+    arrange(list, cards.of([...byContent.keys()], (place) => card(byContent.get(place), answers, last, before)));
     summary.textContent = tally(named, answers);
   };
   return {
@@ -41,7 +41,7 @@ export function enrichmentCards(state, signal) {
   };
 }
 
-/** Where an enrichment of a device stands, and why: {status, why}. */
+/** The status of an enrichment of a device, and the reason: {status, why}. */
 export function statusOf(one, value) {
   const answer = own(value.enrichments ?? {}, one.name);
   if (answer) return { status: answer.status, why: answer.reason ?? "" };
@@ -86,10 +86,10 @@ function card(one, answers, value, before) {
 }
 
 function pairs(result) {
-  const shown = result.slice(0, OPEN_FIELDS).map(pair);
+  const first = result.slice(0, OPEN_FIELDS).map(pair);
   const rest = result.slice(OPEN_FIELDS).map(pair);
   const more = rest.length ? el("details", {}, el("summary", {}, `${rest.length} more`), el("dl", { class: "pairs" }, rest)) : null;
-  return [el("dl", { class: "pairs" }, shown), more];
+  return [el("dl", { class: "pairs" }, first), more];
 }
 
 function pair([name, value]) {

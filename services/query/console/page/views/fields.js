@@ -1,4 +1,4 @@
-// The fields of a state, with what changed lately.
+// The fields of a state, with their recent changes.
 
 import { leaves } from "../change.js";
 import { value as written } from "../format.js";
@@ -55,7 +55,7 @@ function added(rows, body, path) {
 function mark(row, change) {
   row.at = Date.now();
   row.node.classList.remove("flash");
-  void row.node.offsetWidth; // the animation begins anew only after a layout without it
+  void row.node.offsetWidth; // the animation restarts only after a layout without it
   row.node.classList.add("flash", "lately");
   setText(row.changed, "now");
   row.value.title = `before: ${written(change.before)}`;

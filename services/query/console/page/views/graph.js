@@ -1,4 +1,4 @@
-// The graph of enrichments, with what becomes of their requests.
+// The graph of enrichments, with the outcomes of their requests.
 
 import { fit } from "../fit.js";
 import { brief, clock, count, rate } from "../format.js";
@@ -6,7 +6,7 @@ import { loop } from "../loop.js";
 import { el, setText, svg } from "../node.js";
 import { repeat } from "../repeat.js";
 import { getJson } from "../service.js";
-import { places } from "./placing.js";
+import { placeBoxes } from "./placing.js";
 
 const EVERY_MS = 2000;
 const STATUSES = ["result", "absence", "failure", "skipped"];
@@ -57,7 +57,7 @@ function row(one) {
 }
 
 function draw(drawing, response) {
-  const found = places(response);
+  const found = placeBoxes(response);
   drawing.setAttribute("viewBox", `0 0 ${found.width} ${found.height}`);
   drawing.style.width = `${found.width}px`;
   const boxes = response.nodes.map((one) => box(one, found.at.get(one.name)));
@@ -67,8 +67,8 @@ function draw(drawing, response) {
   return new Map(response.nodes.map((one, number) => [one.name, boxes[number].show]));
 }
 
-/** A curve through its places, level where it leaves and arrives. */
-function line({ places: through, isOptional }) {
+/** A curve through these boxes, horizontal at both ends. */
+function line({ through, isOptional }) {
   const middle = (place) => place.y + place.height / 2;
   let [x, y] = [through[0].x + through[0].width, middle(through[0])];
   let d = `M${x},${y}`;

@@ -10,20 +10,20 @@ const UNMONITORED = "Every monitored component answers, and no lag grows. The he
 const AGAIN = "The page retries automatically.";
 const DENIED = "The other views show what the token may read.";
 
-/** The panel: {node, tell(loop response), wait(error, time of the metrics shown)}. */
+/** The panel: {node, show(loop response), showError(error, time of the last metrics)}. */
 export function healthPanel() {
   const [sign, title] = [el("span", { class: "sign", "aria-hidden": "true" }), el("span", { role: "status" })];
   const words = el("p", { class: "muted" });
   const list = el("ul", { class: "problems" });
   const node = el("section", { class: "health-report panel", "aria-label": "Health" }, el("h2", {}, sign, " ", title), words, list);
   const kinds = new Kept();
-  const show = (status, mark, headline, text, reasons = null) => {
+  const draw = (status, mark, headline, text, reasons = null) => {
     node.dataset.status = status;
     sign.hidden = !mark;
     words.hidden = !text;
     list.hidden = !reasons?.length;
     [[sign, mark], [title, headline], [words, text]].forEach(([place, text]) => setText(place, text));
-    if (!reasons) return; // unknown at the moment: opened details stay open
+    if (!reasons) return; // the reasons are unknown now: opened details stay open
     const alike = Map.groupBy(reasons, (one) => one.kind);
     const made = kinds.of([...alike.keys()], reasonGroup);
     [...alike.values()].forEach((those, number) => made[number].show(those));
@@ -31,19 +31,19 @@ export function healthPanel() {
   };
   return {
     node,
-    tell(now) {
+    show(now) {
       const { healthy, reasons } = now.health;
       const unmonitored = now.unmonitored.map((one) => ({ ...one, kind: `unmonitored ${one.action}` }));
       const number = reasons.length;
-      if (healthy) show("healthy", "✓", "Healthy", WELL, []);
-      else if (number) show("unhealthy", "!", number === 1 ? "One problem" : `${number} problems`, "", [...reasons, ...unmonitored]);
-      else show("unmonitored", "?", "Some components are not monitored", UNMONITORED, unmonitored);
+      if (healthy) draw("healthy", "✓", "Healthy", WELL, []);
+      else if (number) draw("unhealthy", "!", number === 1 ? "One problem" : `${number} problems`, "", [...reasons, ...unmonitored]);
+      else draw("unmonitored", "?", "Some components are not monitored", UNMONITORED, unmonitored);
     },
-    wait(error, at) {
-      const said = error ? (error.kind === "not_yours" ? DENIED : AGAIN) : "The first metrics arrive in a moment.";
+    showError(error, at) {
+      const advice = error ? (error.kind === "not_yours" ? DENIED : AGAIN) : "The first metrics arrive in a moment.";
       const headline = error ? error.message : "Loading…";
-      if (at === null) show("unknown", "", headline, said);
-      else show("stale", "○", headline, `The metrics shown are from ${clock(at)} and may be outdated. ${said}`);
+      if (at === null) draw("unknown", "", headline, advice);
+      else draw("stale", "○", headline, `The metrics shown are from ${clock(at)} and may be outdated. ${advice}`);
     },
   };
 }

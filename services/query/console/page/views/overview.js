@@ -50,7 +50,7 @@ export function overview() {
   );
   const show = () => {
     node.classList.remove("stale");
-    health.tell(loop.latest);
+    health.show(loop.latest);
     draw();
   };
   const draw = () => {
@@ -60,12 +60,12 @@ export function overview() {
   };
   const away = () => {
     node.classList.toggle("stale", loop.latest !== null);
-    health.wait(loop.error, loop.at);
+    health.showError(loop.error, loop.at);
   };
   loop.addEventListener("loop", show);
   loop.addEventListener("away", away);
   if (loop.latest) draw();
-  if (loop.latest && !loop.error) health.tell(loop.latest);
+  if (loop.latest && !loop.error) health.show(loop.latest);
   else away();
   const close = () => {
     loop.removeEventListener("loop", show);

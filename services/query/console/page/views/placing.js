@@ -1,5 +1,5 @@
-// Where the boxes of the graph of enrichments stand, after Sugiyama: in columns, each in the order of what it is joined to.
-// A line that crosses a column gets a place of its own there, so that it goes round the boxes.
+// The layout of the graph of enrichments, after Sugiyama: boxes in columns, each ordered by its neighbours.
+// A line that crosses a column gets an empty box there, so that it does not cross other boxes.
 
 const BOX = { width: 214, height: 74 };
 const PILL = { width: 148, height: 28 };
@@ -9,18 +9,18 @@ const DOWN = 16;
 const MARGIN = 14;
 const SWEEPS = 12;
 
-/** {width, height, at: places by name, lines: [{places, isOptional}]}. A field stands just before its first need. */
-export function places({ nodes, fields }) {
+/** {width, height, at: boxes by name, lines: [{through: boxes, isOptional}]}. A field is in the column before its first need. */
+export function placeBoxes({ nodes, fields }) {
   const columnOf = columnsBy(nodes, fields);
-  const lines = nodes.flatMap((one) => one.needs.filter((need) => need !== one.name && columnOf.has(need)).map((need) => way(need, one, columnOf)));
+  const lines = nodes.flatMap((one) => one.needs.filter((need) => need !== one.name && columnOf.has(need)).map((need) => route(need, one, columnOf)));
   const columns = filled(columnOf, lines);
   const joined = joins(lines);
   for (let sweep = 0; sweep < SWEEPS; sweep += 1) for (const column of columns) sort(column, columns, joined);
   const steps = new Set(nodes.map((one) => one.name));
   const isField = new Set(fields);
   const size = (name) => (steps.has(name) ? BOX : isField.has(name) ? PILL : GAP);
-  const found = stood(columns, size);
-  const through = ({ names, isOptional }) => ({ places: names.map((name) => found.at.get(name)), isOptional });
+  const found = positioned(columns, size);
+  const through = ({ names, isOptional }) => ({ through: names.map((name) => found.at.get(name)), isOptional });
   return { ...found, lines: lines.map(through) };
 }
 
@@ -31,7 +31,7 @@ function columnsBy(nodes, fields) {
   return found;
 }
 
-function way(need, one, columnOf) {
+function route(need, one, columnOf) {
   const between = [];
   for (let column = columnOf.get(need) + 1; column < one.step; column += 1) between.push(`${need}→${one.name}@${column}`);
   return { names: [need, ...between, one.name], begin: columnOf.get(need), isOptional: one.optional.includes(need) };
@@ -58,7 +58,7 @@ function sort(column, columns, joined) {
   column.sort((one, other) => mean.get(one) - mean.get(other));
 }
 
-function stood(columns, size) {
+function positioned(columns, size) {
   const at = new Map();
   const heightOf = (column) => column.reduce((sum, name) => sum + size(name).height + DOWN, -DOWN);
   const tall = Math.max(...columns.map(heightOf), 0);

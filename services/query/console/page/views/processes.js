@@ -19,8 +19,8 @@ export function processes() {
   const show = (now) => {
     last = now;
     const kinds = groups(now);
-    const shown = kinds.flatMap((kind) => (kind.parts.length > MOST && !unfolded.has(kind.name) ? kind.parts.filter((one) => !one.up) : kind.parts));
-    const made = new Map(rows.of(shown.map((one) => one.place), row).map((one, number) => [shown[number], one]));
+    const listed = kinds.flatMap((kind) => (kind.parts.length > MOST && !unfolded.has(kind.name) ? kind.parts.filter((one) => !one.up) : kind.parts));
+    const made = new Map(rows.of(listed.map((one) => one.place), row).map((one, number) => [listed[number], one]));
     const large = kinds.filter((kind) => kind.parts.length > MOST);
     const toggle = (name) => ((unfolded.delete(name) || unfolded.add(name)), show(last));
     const sum = new Map(sums.of(large.map((kind) => kind.name), (name) => sumRow(name, () => toggle(name))).map((one, number) => [large[number], one]));

@@ -20,7 +20,7 @@ export function fieldsOf(schema) {
   });
 }
 
-/** A control for a field: {node, input, value(), textOf(value), set(value), fail(text)}. `value` throws for what is no JSON. */
+/** A control for a field: {node, input, value(), textOf(value), set(value), fail(text)}. `value` throws for invalid JSON. */
 export function control(field) {
   const id = `field-${field.name}`;
   const input = field.options
@@ -35,8 +35,8 @@ export function control(field) {
     node: el("div", { class: "field", "data-field": field.name }, label, input, error, field.hint ? el("span", { class: "muted small" }, field.hint) : null),
     input,
     value: () => parsed(field, input.value),
-    textOf: (value) => shown(field, value),
-    set: (value) => (input.value = shown(field, value)),
+    textOf: (value) => inputText(field, value),
+    set: (value) => (input.value = inputText(field, value)),
     fail: (text) => {
       error.hidden = !text;
       error.textContent = text ?? "";
@@ -60,7 +60,7 @@ function parsed(field, text) {
   return isNumeric ? Number(text) : text;
 }
 
-function shown(field, value) {
+function inputText(field, value) {
   if (value === undefined || value === null) return "";
   if (field.options) return JSON.stringify(value);
   if (field.kind === "duration" && typeof value === "string" && seconds(value) !== null) return String(seconds(value));

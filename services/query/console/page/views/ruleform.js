@@ -1,4 +1,4 @@
-// The form of one row: its fields, the test of a rule, and what another user has changed meanwhile.
+// The form of one row: its fields, the test of a rule, and conflicts with changes of another user.
 
 import { time } from "../format.js";
 import { el, setText } from "../node.js";
@@ -57,9 +57,9 @@ export function ruleForm(table, answer, close, signal) {
     return isWhole ? row : null;
   };
   const key = () => base.key ?? name.value;
-  const tell = (text) => (setText(notice, text ?? ""), (notice.hidden = !text));
+  const showNotice = (text) => (setText(notice, text ?? ""), (notice.hidden = !text));
   const begin = () => {
-    tell(null);
+    showNotice(null);
     nameError.hidden = true;
     if (key() !== "") return true;
     nameError.hidden = false;
@@ -77,7 +77,7 @@ export function ruleForm(table, answer, close, signal) {
     const controlOf = (one) => controls.get(one.field.split(".")[0]);
     for (const one of fields) controlOf(one)?.fail(one.detail);
     const others = fields.filter((one) => !controlOf(one));
-    if (!fields.length || others.length) tell(others.map((one) => [one.field, one.detail].filter(Boolean).join(": ")).join("; ") || error.message);
+    if (!fields.length || others.length) showNotice(others.map((one) => [one.field, one.detail].filter(Boolean).join(": ")).join("; ") || error.message);
     form.querySelector("[aria-invalid]")?.focus();
   };
   const present = (version) => (version === null ? null : readRow(table.name, key(), version, options).catch(() => null));
@@ -112,7 +112,7 @@ export function ruleForm(table, answer, close, signal) {
   fill(answer?.value.value);
   if (!table.writes) for (const one of [buttons.save, buttons.test, buttons.remove]) one.hidden = true;
   if (!table.writes) for (const one of controls.values()) one.input.disabled = true;
-  form.addEventListener("input", () => (test?.clear(), tell(null)));
+  form.addEventListener("input", () => (test?.clear(), showNotice(null)));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const row = begin() ? value() : null;

@@ -1,4 +1,4 @@
-// The rows of a reference table, who changed each and when; with their alerts, if they are rules of alerts.
+// The rows of a reference table with author and time of each change; rules of alerts also with their alerts.
 
 import { Kept, arrange } from "../arrange.js";
 import { clock, count, time, when } from "../format.js";
@@ -19,10 +19,10 @@ const AGE_MS = 5000;
 export function rulesView(chosen) {
   const stopping = new AbortController();
   const list = el("ul", { class: "states tables", hidden: true });
-  const notice = el("p", { class: "muted", role: "status" }, "Asking…");
+  const notice = el("p", { class: "muted", role: "status" }, "Loading…");
   const place = el("div");
   const node = el("div", { class: "rules" }, el("h1", {}, "Rules"), list, notice, place);
-  let shown = null;
+  let panels = null;
   tables({ signal: stopping.signal }).then(
     (found) => {
       const table = chosen === null ? found[0] : found.find((one) => one.name === chosen);
@@ -31,12 +31,12 @@ export function rulesView(chosen) {
       list.hidden = found.length < 2 && Boolean(table);
       list.append(...found.map((one) => card(one, one === table)));
       if (!table) return;
-      shown = tablePanels(table, stopping.signal);
-      place.append(shown.node);
+      panels = tablePanels(table, stopping.signal);
+      place.append(panels.node);
     },
     (error) => stopping.signal.aborted || setText(notice, error.message),
   );
-  return { node, title: "Rules", close: () => (stopping.abort(), shown?.close()) };
+  return { node, title: "Rules", close: () => (stopping.abort(), panels?.close()) };
 }
 
 function card(table, isChosen) {
@@ -46,7 +46,7 @@ function card(table, isChosen) {
 
 function tablePanels(table, signal) {
   const isRules = table.alerts.length > 0;
-  const [noun, status] = [isRules ? "rule" : "row", el("span", { class: "stream-status", role: "status", "data-status": "waiting" }, "asking")];
+  const [noun, status] = [isRules ? "rule" : "row", el("span", { class: "stream-status", role: "status", "data-status": "waiting" }, "connecting")];
   const add = el("button", { class: "primary add", hidden: !table.writes }, `Add a ${noun}`);
   const notice = el("p", { class: "muted" });
   const body = el("tbody");
@@ -78,7 +78,7 @@ function tablePanels(table, signal) {
     setText(notice, !keys.length && isCurrent ? `There are no ${noun}s yet.` : "");
   };
   const soon = () => (timer ??= setTimeout(draw, DRAW_MS));
-  let heard = null;
+  let liveAt = null;
   const on = {
     begin: () => ((isCurrent = false), rows.clear(), alerts?.clear()),
     answer: (id, answer) => {
@@ -97,13 +97,13 @@ function tablePanels(table, signal) {
       soon();
     },
     live: () => {
-      heard = Date.now();
-      tell("live", "● live");
+      liveAt = Date.now();
+      showStatus("live", "● live");
     },
-    lost: (why) => tell("waiting", heard === null ? `○ ${why}` : `○ ${why}, stale since ${clock(heard)}`),
+    lost: (why) => showStatus("waiting", liveAt === null ? `○ ${why}` : `○ ${why}, stale since ${clock(liveAt)}`),
     denied: (problem) => setText(notice, problem.detail ?? problem.title),
   };
-  const tell = (kind, text) => {
+  const showStatus = (kind, text) => {
     status.dataset.status = kind;
     setText(status, text);
   };

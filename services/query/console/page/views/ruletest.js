@@ -1,4 +1,4 @@
-// What changes in the alerts when a rule is saved: the result of its test against the present states.
+// The changes in the alerts if a rule is saved: the result of its test against the present states.
 
 import { count } from "../format.js";
 import { el, setText } from "../node.js";
@@ -23,14 +23,14 @@ export function ruleTest(table, { signal }) {
       clear();
       running = new AbortController();
       const own = running;
-      const heard = (found) => {
+      const onProgress = (found) => {
         if (own.signal.aborted) return;
         node.hidden = false;
         setText(progress, `Testing… ${count(Math.max(...found.map((one) => one.evaluated)))} states so far`);
         results.replaceChildren(...found.map((one) => result(one, table)));
       };
       try {
-        await testRule(table.name, key, row, heard, { signal: AbortSignal.any([signal, own.signal]) });
+        await testRule(table.name, key, row, onProgress, { signal: AbortSignal.any([signal, own.signal]) });
         setText(progress, "");
       } catch (error) {
         if (!own.signal.aborted) throw error;

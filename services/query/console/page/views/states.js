@@ -17,10 +17,10 @@ import { topKeys } from "./topkeys.js";
 const EVERY_MS = 2000;
 const ROWS = 40;
 const LEAST_ROWS = 5;
-/** Of an answer: with large values, fewer rows are asked for. */
+/** The largest response, in characters: with large values, fewer rows are requested. */
 const MOST_CHARACTERS = 1_000_000;
 const COLUMNS = 6;
-/** With more enrichments than these each has no column, but they are counted. */
+/** With more enrichments than this, one column counts them all. */
 const MOST_MARKS = 10;
 const MARKS = { result: "✓", absence: "–", failure: "✗", skipped: "»", open: "·" };
 
@@ -39,11 +39,11 @@ export function statesView(chosen, time) {
   let graph = null;
   looking.enrichments = () => (graph ??= graphOf(looking.state, { signal: stopping.signal }));
   const cards = new Kept();
-  let asking = new AbortController();
+  let request = new AbortController();
   const look = async () => {
-    asking.abort(); // its answer would come late, and perhaps of another prefix
-    asking = new AbortController();
-    const signal = AbortSignal.any([asking.signal, stopping.signal]);
+    request.abort(); // its response would be late, and perhaps for another prefix
+    request = new AbortController();
+    const signal = AbortSignal.any([request.signal, stopping.signal]);
     try {
       const response = await states({ signal });
       looking.state ??= response[0]?.name ?? null;
@@ -130,7 +130,7 @@ function mark(enrichment, value) {
   return el("td", { class: `mark ${status}`, title: `${enrichment.name}: ${status}${why ? `, ${why}` : ""}`, "aria-label": status }, own(MARKS, status) ?? "?");
 }
 
-/** How many enrichments stand how. */
+/** The number of enrichments by status. */
 function tally(named, value) {
   const found = new Map(Object.keys(MARKS).map((status) => [status, 0]));
   for (const one of named) {

@@ -1,4 +1,4 @@
-// The panels of the fields of a key that run in time: a trace of each series, and a strip of each coverage.
+// The panels of the fields of a key that extend over time: a trace of each series, and a strip of each coverage.
 
 import { el } from "../node.js";
 import { timelines } from "../timeline.js";
@@ -24,7 +24,7 @@ export function timelinePanels(state, key, signal) {
         if (latest) one.show(latest);
       }
     },
-    () => {}, // without the states, the key has the panels that it has for every state
+    () => {}, // without the list of states, the key has only the other panels
   );
   return {
     node,

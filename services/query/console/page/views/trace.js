@@ -1,4 +1,4 @@
-// The series of a key: its windows joined to one running trace, which also has the window that is still open.
+// The series of a key: its windows joined to one trace, up to the window that is still open.
 
 import { value as written } from "../format.js";
 import { el, setText } from "../node.js";
@@ -8,7 +8,7 @@ import { firstSample, gapsIn, joined, seconds } from "../timeline.js";
 import { traceChart } from "../tracechart.js";
 import { windowSize, windowsOf } from "../windows.js";
 
-/** Windows are read again so often: samples that come late are in windows that are not watched. */
+/** The interval of reading windows again: late samples are in windows that are not watched. */
 const EVERY_MS = 5000;
 const SPANS_S = [10, 30, 60, 300, 3600];
 const USUAL_S = 30;
@@ -43,7 +43,7 @@ export function tracePanel(state, key, field, every, signal) {
   };
   const look = async () => {
     const wanted = selected;
-    if (wanted !== null && end === null) return; // its end comes with its answer
+    if (wanted !== null && end === null) return; // the end of the window is known with its first answer
     const limit = Math.min(WINDOWS_MAX, Math.ceil(Number(spans.value) / every) + 1);
     try {
       const found = await windowsOf(state, key, { to: wanted === null ? null : end, limit, fields: field.path }, { signal });

@@ -45,9 +45,9 @@ async function loadStored(state, key, at, put, signal) {
 }
 
 function row(answer, differ) {
-  const telling = (differ ?? []).filter((one) => !NOISE.test(one.path));
-  const named = telling.slice(0, MOST_CHANGES).map(difference);
-  const more = telling.length - named.length;
+  const relevant = (differ ?? []).filter((one) => !NOISE.test(one.path));
+  const named = relevant.slice(0, MOST_CHANGES).map(difference);
+  const more = relevant.length - named.length;
   return el(
     "li",
     { class: differ ? "flash" : "" },

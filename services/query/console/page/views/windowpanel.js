@@ -1,4 +1,4 @@
-// The windows of a key: a chart of one of their numbers over time, and the same as a table.
+// The windows of a key: one of their numbers over time, as a chart and as a table.
 
 import { Kept, arrange } from "../arrange.js";
 import { barChart } from "../barchart.js";
@@ -23,11 +23,11 @@ export function windowPanel(state, key, pick, signal) {
   const [older, newer] = ["‹ Older", "Newer ›"].map((text) => el("button", {}, text));
   const readout = el("p", { class: "readout small muted" });
   const table = windowTable(state, key, (start) => choose(start));
-  const view = { bars: [], ends: [], selected: null, hovered: undefined };
-  const say = () => setText(readout, described(view.hovered ?? view.bars.find((one) => one.name === view.selected) ?? view.bars.at(-1), fields.value));
+  const view = { bars: [], pageEnds: [], selected: null, hovered: undefined };
+  const showReadout = () => setText(readout, described(view.hovered ?? view.bars.find((one) => one.name === view.selected) ?? view.bars.at(-1), fields.value));
   const chart = barChart(written, {
     pick: (start) => choose(view.bars.find((one) => one.start === start).name),
-    point: (bar) => ((view.hovered = bar), say()),
+    point: (bar) => ((view.hovered = bar), showReadout()),
   });
   const node = el(
     "section",
@@ -37,30 +37,30 @@ export function windowPanel(state, key, pick, signal) {
     readout,
     el("details", {}, el("summary", {}, "As a table"), table.node),
   );
-  const isNewest = (start) => !view.ends.length && view.bars.at(-1)?.name === start;
+  const isNewest = (start) => !view.pageEnds.length && view.bars.at(-1)?.name === start;
   const choose = (start) => pick(isNewest(start) ? null : start);
   const draw = () => {
     chart.show(view.bars);
     table.show(view.bars, view.selected);
-    say();
+    showReadout();
   };
   const look = async () => {
-    const wanted = [fields.value, lengths.value, view.ends.at(-1)].join();
+    const wanted = [fields.value, lengths.value, view.pageEnds.at(-1)].join();
     if (node.hidden || !fields.value) return;
     try {
-      const found = await windowsOf(state, key, { to: view.ends.at(-1), limit: Number(lengths.value), fields: fields.value }, { signal });
-      if (wanted !== [fields.value, lengths.value, view.ends.at(-1)].join()) return;
+      const found = await windowsOf(state, key, { to: view.pageEnds.at(-1), limit: Number(lengths.value), fields: fields.value }, { signal });
+      if (wanted !== [fields.value, lengths.value, view.pageEnds.at(-1)].join()) return;
       view.bars = found.windows.map((one) => bar(one, fields.value));
       older.disabled = !found.older;
-      newer.disabled = !view.ends.length;
+      newer.disabled = !view.pageEnds.length;
       draw();
     } catch (error) {
       if (!signal.aborted) setText(readout, error.message);
     }
   };
-  older.addEventListener("click", () => (view.ends.push(view.bars[0]?.name), look()));
-  newer.addEventListener("click", () => (view.ends.pop(), look()));
-  lengths.addEventListener("change", () => ((view.ends = []), look()));
+  older.addEventListener("click", () => (view.pageEnds.push(view.bars[0]?.name), look()));
+  newer.addEventListener("click", () => (view.pageEnds.pop(), look()));
+  lengths.addEventListener("change", () => ((view.pageEnds = []), look()));
   fields.addEventListener("change", look);
   repeat(look, EVERY_MS, signal);
   return {
@@ -70,15 +70,15 @@ export function windowPanel(state, key, pick, signal) {
       const isFirst = node.hidden;
       node.hidden = false;
       fill(fields, numbers(answer.value));
-      if (isFirst && view.selected !== null) view.ends = [endAround(answer)];
+      if (isFirst && view.selected !== null) view.pageEnds = [endAround(answer)];
       if (isFirst) return look();
       merge(view, bar(answer, fields.value));
       draw();
     },
     select(start) {
       view.selected = start;
-      if (start === null && view.ends.length) {
-        view.ends = [];
+      if (start === null && view.pageEnds.length) {
+        view.pageEnds = [];
         look();
       }
       chart.select(start === null ? null : new Date(start).getTime() / 1000);
@@ -99,7 +99,7 @@ function numbers(value) {
   return [...leaves(value ?? {})].filter(([path, one]) => typeof one === "number" && path.includes(".")).map(([path]) => path);
 }
 
-/** Fill the choice of numbers, which may grow: a number may be null in the first window that is shown. */
+/** Fill the choice of numbers, which may grow: a number may be null in the first window. */
 function fill(select, paths) {
   const known = new Set([...select.options].map((one) => one.value));
   select.append(...paths.filter((path) => !known.has(path)).map((path) => el("option", { value: path }, shortened(path))));
@@ -115,7 +115,7 @@ function bar(answer, path) {
 function merge(view, one) {
   const at = view.bars.findIndex((other) => other.name === one.name);
   if (at >= 0) view.bars = view.bars.with(at, one);
-  else if (!view.ends.length && one.start > (view.bars.at(-1)?.start ?? 0)) view.bars = [...view.bars, one];
+  else if (!view.pageEnds.length && one.start > (view.bars.at(-1)?.start ?? 0)) view.bars = [...view.bars, one];
 }
 
 function described(one, path) {
