@@ -1,4 +1,4 @@
-"""Instances in this process, on a real broker: the group, the announcements, and who answers."""
+"""Instances in this process on a real broker: the group, the announcements, and the owners."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from services.query.cluster.membership import InstanceIdentity
 from services.query.cluster.routing import Role
 from services.query.ingest.ingestion import ReadProgress
 from tests.deadline import DEADLINE_S
-from tests.services.query.cluster.world import Mark
+from tests.services.query.cluster.world import MemoryWatermark
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection
@@ -35,13 +35,13 @@ PARTITIONS = 4
 ANSWERS = (Role.OWNER, Role.STANDBY)
 
 
-class AtTheEnd:
-    """A follower that has read everything as soon as it begins."""
+class CaughtUpIngestion:
+    """An ingestion that has caught up as soon as it starts."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._topic = topic
-        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "ends", "log_level": 0})
-        self._ends: dict[StatePartition, int] = {}
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "end-offsets", "log_level": 0})
+        self._end_offsets: dict[StatePartition, int] = {}
         self.followed: set[StatePartition] = set()
 
     def assign(self, partition: StatePartition) -> None:
@@ -52,20 +52,20 @@ class AtTheEnd:
 
     def progress(self, partition: StatePartition) -> ReadProgress | None:
         return (
-            ReadProgress(self._ends.get(partition, 0), self._ends.get(partition))
+            ReadProgress(self._end_offsets.get(partition, 0), self._end_offsets.get(partition))
             if partition in self.followed
             else None
         )
 
     async def end_offsets(self, parts: Collection[StatePartition]) -> dict[StatePartition, int]:
-        found = await asyncio.get_running_loop().run_in_executor(None, self._ask, list(parts))
-        self._ends.update(found)
+        found = await asyncio.get_running_loop().run_in_executor(None, self._read_end_offsets, list(parts))
+        self._end_offsets.update(found)
         return found
 
     async def run(self) -> None:
         raise NotImplementedError
 
-    def _ask(self, parts: list[StatePartition]) -> dict[StatePartition, int]:
+    def _read_end_offsets(self, parts: list[StatePartition]) -> dict[StatePartition, int]:
         try:
             return {
                 partition: self._consumer.get_watermark_offsets(
@@ -73,7 +73,7 @@ class AtTheEnd:
                 )[1]
                 for partition in parts
             }
-        except Exception:  # noqa: BLE001  # the broker is away: no ends, as in Following
+        except Exception:  # noqa: BLE001  # the broker is down: no end offsets, as in KafkaIngestion
             return {}
 
 
@@ -90,25 +90,25 @@ class Lab:
             made.result(DEADLINE_S)
 
     def cluster(self, name: str, store: str = "", run: int = 1) -> Cluster:
-        """An instance that has not joined yet."""
+        """Return an instance that has not joined yet."""
         client = {"bootstrap.servers": self.broker.bootstrap}
-        following = AtTheEnd(self.broker.bootstrap, self.topic)
-        me = InstanceIdentity(name, f"http://{name}", store or name, run)
-        terms = LeaseTiming(lease_s=2.0, silence_s=2.5)
+        ingestion = CaughtUpIngestion(self.broker.bootstrap, self.topic)
+        identity = InstanceIdentity(name, f"http://{name}", store or name, run)
+        timing = LeaseTiming(lease_s=2.0, silence_s=2.5)
         flights = NamedState("flights", self.topic, {}, PARTITIONS)
-        around = InstanceDependencies({"flights": flights}, following, {"flights": Mark()}, lambda: 0)
-        instance = Instance(me, terms, around, 2)
+        dependencies = InstanceDependencies({"flights": flights}, ingestion, {"flights": MemoryWatermark()}, lambda: 0)
+        instance = Instance(identity, timing, dependencies, 2)
         group = f"{self._prefix}group"
-        links = ClusterDependencies(
+        connections = ClusterDependencies(
             KafkaGroupMember(client, group=group, instance=name, session=6.0, topics={self.topic: "flights"}),
             KafkaAnnouncements(client, topic=f"{self._prefix}instances", group=group, timeout=2.0),
-            following,
+            ingestion,
         )
-        return Cluster(instance, links, 0.5)
+        return Cluster(instance, connections, 0.5)
 
     @asynccontextmanager
     async def joined(self, name: str) -> AsyncIterator[Cluster]:
-        """An instance in the cluster; it leaves in the end."""
+        """Run an instance in the cluster, which leaves at the end of the block."""
         cluster = self.cluster(name)
         running = asyncio.create_task(cluster.run())
         try:
@@ -125,7 +125,7 @@ def lab(broker: EmbeddedBroker, topics_prefix: str, caplog: pytest.LogCaptureFix
 
 
 async def until(condition: Callable[[], bool], within_s: float = DEADLINE_S) -> float:
-    """Wait for it, and give how long that took."""
+    """Wait for the condition, and return the seconds that it took."""
     began = asyncio.get_running_loop().time()
     while not condition():
         assert asyncio.get_running_loop().time() - began < within_s
@@ -142,7 +142,7 @@ def owning(cluster: Cluster) -> set[int]:
 
 
 @pytest.mark.alone
-async def test_two_share_the_partitions_and_the_other_stands_by(lab: Lab) -> None:
+async def test_two_instances_share_the_partitions_and_replicate_each_other(lab: Lab) -> None:
     async with lab.joined("a") as a:
         await until(lambda: owning(a) == {0, 1, 2, 3})
         async with lab.joined("b") as b:
@@ -156,7 +156,7 @@ async def test_two_share_the_partitions_and_the_other_stands_by(lab: Lab) -> Non
         assert took < 1.5, "an instance that leaves announces it"
 
 
-async def test_while_one_joins_somebody_answers_all_the_time(lab: Lab) -> None:
+async def test_partitions_are_answered_while_an_instance_joins(lab: Lab) -> None:
     async with lab.joined("a") as a:
         await until(lambda: owning(a) == {0, 1, 2, 3})
         async with lab.joined("b") as b:
@@ -173,7 +173,7 @@ async def test_while_one_joins_somebody_answers_all_the_time(lab: Lab) -> None:
             assert max(gaps.values()) * 0.005 < 1.0, gaps
 
 
-async def test_alone_it_goes_on_while_the_broker_is_away(lab: Lab) -> None:
+async def test_a_single_instance_answers_while_the_broker_is_down(lab: Lab) -> None:
     async with lab.joined("a") as a:
         await until(lambda: owning(a) == {0, 1, 2, 3})
         lab.broker.kill()

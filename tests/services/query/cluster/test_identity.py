@@ -28,7 +28,7 @@ def test_a_folder_has_one_instance_at_a_time(tmp_path: Path) -> None:
     InstanceFolder(tmp_path, "one").close()
 
 
-def test_a_copy_for_another_instance_is_another_store(tmp_path: Path) -> None:
+def test_a_folder_copied_to_another_instance_is_another_store(tmp_path: Path) -> None:
     first = InstanceFolder(tmp_path, "one")
     first.close()
     other = InstanceFolder(tmp_path, "two")
@@ -37,14 +37,14 @@ def test_a_copy_for_another_instance_is_another_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ["", "{", "[]", "7"])
-def test_what_cannot_be_read_is_a_new_store(tmp_path: Path, broken: str) -> None:
+def test_an_invalid_identity_file_is_replaced(tmp_path: Path, broken: str) -> None:
     (tmp_path / IDENTITY_FILE).write_text(broken)
     home = InstanceFolder(tmp_path, "one")
     home.close()
     assert home.run == 1
 
 
-def test_an_unusable_folder_is_reported_with_what_to_do(tmp_path: Path) -> None:
+def test_an_unusable_folder_is_reported_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreFolderError, match="STATELOOP_QUERY_DATA"):
         InstanceFolder(tmp_path / "file", "one")

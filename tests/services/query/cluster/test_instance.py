@@ -26,41 +26,43 @@ STEPS = 300
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(st.integers(), st.integers(1, 3))
-def test_no_reader_goes_back_whatever_happens(seed: int, replicas: int) -> None:
-    assert chaos(seed, replicas).back == []
+def test_no_answer_is_older_than_an_earlier_one_under_random_faults(seed: int, replicas: int) -> None:
+    assert chaos(seed, replicas).regressions == []
 
 
 @pytest.mark.slow
 @settings(max_examples=80)
 @given(st.integers(), st.integers(1, 3))
-def test_each_partition_has_its_owner_when_all_is_calm_again(seed: int, replicas: int) -> None:
+def test_each_partition_has_its_owner_after_the_faults_end(seed: int, replicas: int) -> None:
     world = chaos(seed, replicas)
-    owners = order(world)
+    owners = recover(world)
     calm(world, 20)
-    assert {partition: world.answering(partition) for partition in world.ends} == {
+    assert {partition: world.answering(partition) for partition in world.end_offsets} == {
         partition: [one] for partition, one in owners.items()
     }
-    assert world.back == []
+    assert world.regressions == []
 
 
 @settings(max_examples=40)
 @given(seed=st.integers(), replicas=st.integers(2, 3), gone=st.integers(1, 2), clean=st.booleans())
-def test_a_copy_answers_though_the_group_has_noticed_nothing(
+def test_a_replica_answers_before_the_group_notices_a_failure(
     seed: int, replicas: int, gone: int, *, clean: bool
 ) -> None:
     world = World(random.Random(seed), replicas=replicas)
-    order(world)
+    recover(world)
     calm(world, 10)
     for disk in world.rng.sample(world.disks, min(gone, replicas - 1)):
         (world.leave if clean else world.kill)(disk)
     calm(world, 1.0 if clean else TIMING.silence_s + 1.5)
-    assert {partition: len(world.answering(partition)) for partition in world.ends} == dict.fromkeys(world.ends, 1)
-    assert world.back == []
+    assert {partition: len(world.answering(partition)) for partition in world.end_offsets} == dict.fromkeys(
+        world.end_offsets, 1
+    )
+    assert world.regressions == []
 
 
-def test_a_part_that_begins_anew_is_not_answered_for_until_it_is_read() -> None:
+def test_a_restarted_partition_is_not_answered_for_until_it_has_caught_up() -> None:
     world = World(random.Random(1), names="a", parts=1, replicas=1)
-    (partition,) = world.ends
+    (partition,) = world.end_offsets
     world.start(world.disks[0])
     world.assign(partition, ["a"])
     calm(world, 5)
@@ -81,19 +83,19 @@ def test_the_description_of_an_instance_lists_its_partitions() -> None:
     world = World(random.Random(1), names="ab", replicas=2)
     for disk in world.disks:
         world.start(disk)
-    owners = dict(zip(world.ends, "ab", strict=True))
+    owners = dict(zip(world.end_offsets, "ab", strict=True))
     for partition, owner in owners.items():
         world.assign(partition, [owner])
     world.most_read = 50
     calm(world, 5)
-    presented = world.processes["a"].instance.snapshot(world.now, EPOCH)
-    told = instance_facts(presented, owners_of([presented]), ANONYMOUS)
-    assert (told["instance"], told["url"], told["owns"]) == ("a", "http://a", {"flights": [0]})
-    roles = {one["partition"]: one["role"] for one in told["states"]["flights"]["partitions"]}
+    announcement = world.processes["a"].instance.snapshot(world.now, EPOCH)
+    facts = instance_facts(announcement, owners_of([announcement]), ANONYMOUS)
+    assert (facts["instance"], facts["url"], facts["owns"]) == ("a", "http://a", {"flights": [0]})
+    roles = {one["partition"]: one["role"] for one in facts["states"]["flights"]["partitions"]}
     assert roles == {0: "owner", 1: "standby"}
 
 
-def test_of_two_whom_a_clock_misled_the_later_goes_on() -> None:
+def test_of_two_owners_after_a_suspension_the_later_one_stays() -> None:
     world, partition = owned("ab", replicas=2)
     assert world.answering(partition) == ["a"]
     world.suspend("a", 20)
@@ -102,12 +104,12 @@ def test_of_two_whom_a_clock_misled_the_later_goes_on() -> None:
     assert world.answering(partition) == ["b"]
     world.assign(partition, ["a", "b"])
     calm(world, 10 + TIMING.lease_s / 2)
-    assert world.answering(partition) == ["b"], "a gives up though its lease is valid by its clock"
+    assert world.answering(partition) == ["b"], "a releases although its lease is valid by its clock"
 
 
 def test_routers_agree_on_the_owner_of_a_partition() -> None:
     world = World(random.Random(1), names="cd", parts=1)
-    (partition,) = world.ends
+    (partition,) = world.end_offsets
     for disk in world.disks:
         world.start(disk)
     world.log += [claim("a", 3, term=2), claim("b", 3, term=1)]
@@ -126,19 +128,21 @@ def test_routers_agree_on_the_owner_of_a_partition() -> None:
     ]
 
 
-def test_a_watermark_is_that_of_who_is_there() -> None:
+def test_watermarks_of_instances_that_are_gone_are_not_used() -> None:
     world = World(random.Random(1), names="a", parts=1)
     world.log.append(claim("gone", 9, watermark=NOW))
     world.start(world.disks[0])
     calm(world, 5)
     mark = world.processes["a"].mark
-    assert mark.watermark() == 0, "what it told may be no more on the topic"
+    assert mark.watermark() == 0, "its records may no longer be on the topic"
     world.log.append(claim("b", 1, watermark=NOW + AHEAD_MS))
     calm(world, 1)
     assert mark.watermark() == NOW + AHEAD_MS
     world.log += [claim("b", 2, watermark=7), claim("broken", 1, watermark=NOW + AHEAD_MS + 1)]
     calm(world, 1)
-    assert mark.watermark() == NOW + AHEAD_MS, "it does not go back, nor to a time that no instance can have seen"
+    assert mark.watermark() == NOW + AHEAD_MS, (
+        "it does not decrease, nor advance beyond a time that an instance can have seen"
+    )
 
 
 def test_windows_expire_by_the_clock_without_records_on_all_instances() -> None:
@@ -156,11 +160,11 @@ def test_windows_expire_by_the_clock_without_records_on_all_instances() -> None:
     assert max(one.states["flights"].watermark for one in world.log if one.states) == NOW + 7 - grace
     world.time_of_day -= 100_000
     calm(world, 5)
-    assert [mark.watermark() for mark in marks] == [NOW + 7 - grace] * 2, "a clock that is set back revives nothing"
+    assert [mark.watermark() for mark in marks] == [NOW + 7 - grace] * 2, "a clock that is set back revives no window"
 
 
-def test_no_window_expires_before_all_instances_can_learn_it() -> None:
-    """The watermark that an instance announces is the one that it reads by: never one that it has not announced."""
+def test_no_window_expires_by_a_watermark_that_was_not_announced() -> None:
+    """An instance expires windows only by a watermark that it has announced."""
     world = World(random.Random(1), names="a", parts=1)
     world.expires_by_clock = True
     world.start(world.disks[0])
@@ -174,8 +178,8 @@ def test_no_window_expires_before_all_instances_can_learn_it() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_who_comes_back_answers_only_with_the_watermark_of_who_is_there(seed: int) -> None:
-    """It has the partition at once, for no other instance has a copy, and it has forgotten former announcements."""
+def test_a_restarted_instance_answers_only_with_the_watermark_of_the_others(seed: int) -> None:
+    """It gets the partition at once, as the only replica, and has forgotten the earlier announcements."""
     world, partition = owned("ab", seed=seed)
     world.processes["b"].mark.advance_watermark(NOW)
     calm(world, 2)
@@ -190,8 +194,8 @@ def test_who_comes_back_answers_only_with_the_watermark_of_who_is_there(seed: in
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_nobody_lets_go_for_who_waits_to_hear_of_one_that_is_gone(seed: int) -> None:
-    """One is killed, and another is started in its place: what a third one answers for is answered for all the time."""
+def test_no_lease_is_released_for_an_instance_that_waits_for_one_that_is_gone(seed: int) -> None:
+    """One is killed, and another started in its place: the partition of a third one is answered all the time."""
     world, partition = owned("abc", seed=seed, running=2)
     world.kill(world.disks[1])
     world.start(world.disks[2])
@@ -204,7 +208,7 @@ def test_nobody_lets_go_for_who_waits_to_hear_of_one_that_is_gone(seed: int) -> 
     assert world.answering(partition) == ["c"]
 
 
-def test_who_comes_back_waits_for_nobody_who_is_gone() -> None:
+def test_a_restarted_instance_does_not_wait_for_one_that_is_gone() -> None:
     world, partition = owned("ab")
     for disk in world.disks:
         world.kill(disk)
@@ -214,7 +218,7 @@ def test_who_comes_back_waits_for_nobody_who_is_gone() -> None:
     assert world.answering(partition) == ["a"]
 
 
-def test_who_is_new_hears_at_once_what_the_others_have() -> None:
+def test_an_instance_announces_itself_at_once_to_a_new_one() -> None:
     world = World(random.Random(1), names="a", parts=1)
     world.start(world.disks[0])
     calm(world, 5)
@@ -227,14 +231,14 @@ def test_who_is_new_hears_at_once_what_the_others_have() -> None:
     instance.receive(claim("b", 2), world.now)
     assert not instance.step(world.now)
     instance.receive(claim("b", 1, run=2), world.now)
-    assert instance.step(world.now), "who is back waits for it too"
+    assert instance.step(world.now), "an instance that is back needs it too"
 
 
-def test_who_can_take_a_partition_now_says_so_at_once() -> None:
-    """An instance that is to release waits for it, not for its next periodic announcement."""
+def test_an_instance_that_becomes_ready_announces_it_at_once() -> None:
+    """The instance that releases the partition waits for this announcement, not for the next periodic one."""
     world = World(random.Random(1), names="a", parts=1)
     world.start(world.disks[0])
-    (partition,) = world.ends
+    (partition,) = world.end_offsets
     world.assign(partition, ["a"])
     calm(world, 5)
     instance = world.processes["a"].instance
@@ -242,34 +246,34 @@ def test_who_can_take_a_partition_now_says_so_at_once() -> None:
     (peer,) = instance.lease_table.membership.peers()
     for peer.after_contact in (False, True):
         assert instance.step(world.now)
-        (told,) = instance.announce(world.now, EPOCH).states["flights"].parts
-        assert told.ready == peer.after_contact
+        (announced,) = instance.announce(world.now, EPOCH).states["flights"].parts
+        assert announced.ready == peer.after_contact
         assert not instance.step(world.now)
 
 
 def test_partitions_that_are_being_added_have_no_keys_yet() -> None:
     world = World(random.Random(1))
     world.start(world.disks[0])
-    added = StatePartition("flights", len(world.ends))
-    assert world.processes["a"].instance.in_use({*world.ends, added}) == world.ends.keys()
+    added = StatePartition("flights", len(world.end_offsets))
+    assert world.processes["a"].instance.in_use({*world.end_offsets, added}) == world.end_offsets.keys()
 
 
-def test_who_cannot_hear_of_itself_is_not_ready() -> None:
-    """An instance that released for it would release for no one."""
+def test_an_instance_that_does_not_read_its_own_announcements_is_not_ready() -> None:
+    """A lease that is released for it would be taken by no instance."""
     world = World(random.Random(1), names="a", parts=1)
     world.start(world.disks[0])
-    (partition,) = world.ends
+    (partition,) = world.end_offsets
     world.assign(partition, ["a"])
     calm(world, 5)
     instance = world.processes["a"].instance
     instance.lease_table.membership.receive(claim("b", 1), world.now)
     for later, ready in ((0.0, True), (TIMING.lease_s, False)):
-        (told,) = instance.announce(world.now + later, EPOCH).states["flights"].parts
-        assert told.ready == ready
+        (announced,) = instance.announce(world.now + later, EPOCH).states["flights"].parts
+        assert announced.ready == ready
 
 
 def claim(name: str, number: int, *, term: int = 0, watermark: int = 0, run: int = 1) -> Announcement:
-    """The announcement of another instance, which holds the partition if it has a term."""
+    """Return the announcement of another instance, which has the lease if it has a term."""
     partition = AnnouncedPart(partition=0, ready=True, held=term > 0, term=term)
     states = {"flights": AnnouncedState(watermark=watermark, parts=(partition,))}
     return Announcement(
@@ -297,11 +301,11 @@ GUARDS: list[tuple[type, str, Callable[..., object]]] = [
 
 
 @pytest.mark.parametrize(("owner", "name", "without"), GUARDS, ids=[name for _, name, _ in GUARDS])
-def test_without_any_of_its_guards_a_reader_goes_back(
+def test_without_any_of_the_guards_answers_regress(
     monkeypatch: pytest.MonkeyPatch, owner: type, name: str, without: Callable[..., object]
 ) -> None:
     monkeypatch.setattr(owner, name, without)
-    assert any(chaos(seed, 2).back for seed in range(60))
+    assert any(chaos(seed, 2).regressions for seed in range(60))
 
 
 def chaos(seed: int, replicas: int) -> World:
@@ -309,15 +313,15 @@ def chaos(seed: int, replicas: int) -> World:
     for disk in world.disks:
         world.start(disk)
     for _ in range(STEPS):
-        _something_happens(world)
+        _inject_event(world)
         world.pass_time(world.rng.choice((0.02, 0.1, 0.1, 0.5)))
     return world
 
 
 def owned(names: str, *, running: int | None = None, replicas: int = 1, seed: int = 1) -> tuple[World, StatePartition]:
-    """The first of these instances run, all is calm, and `a` answers for the one partition that there is."""
+    """Start the first of these instances, of which `a` answers for the only partition."""
     world = World(random.Random(seed), names=names, parts=1, replicas=replicas)
-    (partition,) = world.ends
+    (partition,) = world.end_offsets
     for disk in world.disks[:running]:
         world.start(disk)
     world.assign(partition, ["a"])
@@ -326,12 +330,12 @@ def owned(names: str, *, running: int | None = None, replicas: int = 1, seed: in
     return world, partition
 
 
-def order(world: World) -> dict[StatePartition, str]:
-    """Everything works again, and the group gives each partition to one of the three."""
+def recover(world: World) -> dict[StatePartition, str]:
+    """End all faults, and assign each partition to one of the three instances; return the owners."""
     for disk in world.disks:
         if disk.name not in world.processes:
             world.start(disk)
-    owners = {partition: "abc"[partition.number % 3] for partition in world.ends}
+    owners = {partition: "abc"[partition.number % 3] for partition in world.end_offsets}
     for partition, owner in owners.items():
         world.assign(partition, [owner])
     world.outage_until = 0
@@ -346,7 +350,7 @@ def calm(world: World, seconds: float) -> None:
         world.pass_time(0.1, lively=0.9)
 
 
-def _something_happens(world: World) -> None:
+def _inject_event(world: World) -> None:
     rng = world.rng
     what = rng.random()
     disk = rng.choice(world.disks)
@@ -362,6 +366,6 @@ def _something_happens(world: World) -> None:
     elif what < 0.09:
         world.outage_until = world.now + rng.uniform(0.5, 3 * TIMING.silence_s)
     elif what < 0.2:
-        partition: StatePartition = rng.choice(list(world.ends))
+        partition: StatePartition = rng.choice(list(world.end_offsets))
         names = list(world.processes)
         world.assign(partition, rng.sample(names, min(len(names), rng.choice((0, 1, 1, 1, 2)))))

@@ -1,4 +1,4 @@
-"""Where a key is, as said here and as the producers of all parts do it on a real broker."""
+"""The partition of a key: as computed here, and as producers choose it on a real broker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ keys = st.lists(st.text(max_size=40) | st.binary(max_size=40), min_size=1, max_s
 
 
 class Partitions:
-    """A topic, and where a producer of the parts puts keys."""
+    """A topic, and the partitions that a producer chooses."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._topic = topic
@@ -54,13 +54,13 @@ def partitions(broker: EmbeddedBroker, topics_prefix: str) -> Partitions:
 @pytest.mark.kafka
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(keys)
-def test_a_key_is_where_a_producer_puts_it(partitions: Partitions, some: list[str | bytes]) -> None:
+def test_the_partition_of_a_key_is_that_of_producers(partitions: Partitions, some: list[str | bytes]) -> None:
     encoded = [key.encode() if isinstance(key, str) else key for key in some]
     assert partitions.of(encoded) == {key: partition(key, PARTITIONS) for key in encoded}
 
 
 @pytest.mark.kafka
-def test_many_keys_of_all_lengths_are_spread_alike(partitions: Partitions) -> None:
+def test_many_keys_of_all_lengths_have_the_partition_of_producers(partitions: Partitions) -> None:
     many = [f"{number:0{number % 23}d}/ü€𝄞"[: number % 29 + 1].encode() for number in range(20_000)]
     found = partitions.of(many)
     assert found == {key: partition(key, PARTITIONS) for key in many}

@@ -15,20 +15,22 @@ def test_a_partition_has_as_many_replicas_as_possible(
     partition: StatePartition, there: set[str], replicas: int, data: st.DataObject
 ) -> None:
     owner = data.draw(st.sampled_from(sorted(there))) if there else None
-    copies = select_standbys(partition, owner, there, replicas)
-    assert len(copies) == max(0, min(replicas - 1, len(there) - 1))
-    assert set(copies) <= there - {owner}
+    standbys = select_standbys(partition, owner, there, replicas)
+    assert len(standbys) == max(0, min(replicas - 1, len(there) - 1))
+    assert set(standbys) <= there - {owner}
 
 
 @given(parts, names, st.text("xyz", min_size=1))
-def test_who_joins_changes_nobody_elses_order(partition: StatePartition, there: set[str], joins: str) -> None:
+def test_an_instance_that_joins_does_not_change_the_order_of_the_others(
+    partition: StatePartition, there: set[str], joins: str
+) -> None:
     assert [name for name in rank_instances(partition, there | {joins}) if name != joins] == rank_instances(
         partition, there
     )
 
 
 @given(parts, names, names)
-def test_the_owner_is_first_when_it_is_ready_and_else_the_first_standby(
+def test_the_owner_is_selected_when_ready_and_else_the_first_standby(
     partition: StatePartition, ready: set[str], assigned: set[str]
 ) -> None:
     chosen = select_owner(partition, ready, assigned)

@@ -1,4 +1,4 @@
-"""A cluster in memory, with its broker and its clock: everything that happens to it is drawn at random."""
+"""A simulated cluster with its broker and its clock, driven by random events."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from contracts.wire.announcement import Announcement
-    from services.query.cluster.leases import CatchUpTarget
 
 TIMING = LeaseTiming(lease_s=3.0, silence_s=3.75)
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 ANSWERS = (Role.OWNER, Role.STANDBY)
 EVERY_S = 0.75
 NOW = 1_767_225_600_000
-"""The time of day, in milliseconds: it stands still, unless a test moves it."""
+"""The time of day, in milliseconds, which a test may move."""
 HOUR, GRACE = timedelta(hours=1), timedelta(minutes=11)
 
 
-class Mark:
-    """A store that has nothing but its watermark."""
+class MemoryWatermark:
+    """A WatermarkStore in memory."""
 
     def __init__(self) -> None:
         self._mark = 0
@@ -43,7 +42,7 @@ class Mark:
 
 
 class Disk:
-    """What an instance keeps over its processes: how far it has read each partition."""
+    """The data of an instance that survive its processes: the position of each partition."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -51,12 +50,12 @@ class Disk:
         self.positions: dict[StatePartition, int] = {}
 
 
-class Reading:
-    """A follower whose progress is made by the world."""
+class SimulatedIngestion:
+    """An ingestion whose progress the simulation sets."""
 
-    def __init__(self, disk: Disk, ends: dict[StatePartition, int]) -> None:
+    def __init__(self, disk: Disk, end_offsets: dict[StatePartition, int]) -> None:
         self._disk = disk
-        self._ends = ends
+        self._end_offsets = end_offsets
         self.followed: set[StatePartition] = set()
 
     def assign(self, partition: StatePartition) -> None:
@@ -68,7 +67,9 @@ class Reading:
 
     def progress(self, partition: StatePartition) -> ReadProgress | None:
         return (
-            ReadProgress(self._disk.positions[partition], self._ends[partition]) if partition in self.followed else None
+            ReadProgress(self._disk.positions[partition], self._end_offsets[partition])
+            if partition in self.followed
+            else None
         )
 
     async def end_offsets(self, parts: Collection[StatePartition]) -> dict[StatePartition, int]:
@@ -79,59 +80,64 @@ class Reading:
 
 
 class Process:
-    """One run of an instance, with what is under way between it and the broker."""
+    """One run of an instance, with the messages in flight between it and the broker."""
 
     def __init__(self, disk: Disk, world: World) -> None:
         disk.run += 1
         self.disk = disk
-        self.reading = Reading(disk, world.ends)
+        self.reading = SimulatedIngestion(disk, world.end_offsets)
         me = InstanceIdentity(disk.name, f"http://{disk.name}", disk.name, disk.run)
-        self.mark = Mark()
+        self.mark = MemoryWatermark()
         flights = NamedState(
-            "flights", "topic", {}, len(world.ends), lifetime=HOUR, grace=GRACE, expires_by_clock=world.expires_by_clock
+            "flights",
+            "topic",
+            {},
+            len(world.end_offsets),
+            lifetime=HOUR,
+            grace=GRACE,
+            expires_by_clock=world.expires_by_clock,
         )
-        around = InstanceDependencies(
+        dependencies = InstanceDependencies(
             {"flights": flights}, self.reading, {"flights": self.mark}, lambda: world.time_of_day
         )
-        self.instance = Instance(me, TIMING, around, world.replicas)
+        self.instance = Instance(me, TIMING, dependencies, world.replicas)
         self.outgoing: list[Announcement] = []
-        self.asked: dict[StatePartition, list[CatchUpTarget]] = {}
         self.read = 0
         self.announced = float("-inf")
         self.stopped_until = 0.0
         self.cut_until = 0.0
         self.behind = 0.0
-        """How long its clock stood still, with its machine."""
+        """How long its machine was suspended, and with it its clock."""
 
 
 class World:
-    """Instances, their announcements in order, and how far each partition was shown to any reader."""
+    """Instances, their announcements in order, and the latest position of each partition that a reader has seen."""
 
     def __init__(self, rng: random.Random, *, names: str = "abc", parts: int = 2, replicas: int = 2) -> None:
         self.rng = rng
         self.replicas = replicas
         self.now = 1000.0
         self.log: list[Announcement] = []
-        self.ends = {StatePartition("flights", number): 5 for number in range(parts)}
-        self.shown = dict.fromkeys(self.ends, 0)
+        self.end_offsets = {StatePartition("flights", number): 5 for number in range(parts)}
+        self.read_positions = dict.fromkeys(self.end_offsets, 0)
         self.disks = [Disk(name) for name in names]
         self.processes: dict[str, Process] = {}
         self.outage_until = 0.0
         self.most_read = 6
         self.expires_by_clock = False
         self.time_of_day = NOW
-        self.back: list[str] = []
-        """Every answer that went back."""
+        self.regressions: list[str] = []
+        """A line for each answer that was older than an earlier one."""
 
     def start(self, disk: Disk) -> None:
-        """Start an instance, in place of one that was killed just now if it runs."""
+        """Start an instance; one that still runs is killed."""
         old = self.processes.get(disk.name)
         if old is not None and self.rng.random() < 0.5:
-            self.log.extend(old.outgoing[:1])  # it was on its way already
+            self.log.extend(old.outgoing[:1])  # it was already in flight
         self.processes[disk.name] = Process(disk, self)
 
     def kill(self, disk: Disk) -> None:
-        """As kill -9 does."""
+        """Stop it as kill -9 does."""
         self.processes.pop(disk.name, None)
 
     def leave(self, disk: Disk) -> None:
@@ -142,31 +148,31 @@ class World:
             self.log.extend([*process.outgoing, process.instance.leave()])
 
     def assign(self, partition: StatePartition, owners: Collection[str]) -> None:
-        """The group names the owner of a partition; it may be wrong, and name several or none."""
+        """Assign a partition, as the consumer group does; a wrong group assigns it to several or none."""
         for name, process in self.processes.items():
             (process.instance.assigned.add if name in owners else process.instance.assigned.discard)(partition)
 
     def pass_time(self, seconds: float, *, lively: float = 0.7) -> None:
-        """Time goes on; what is under way arrives with that probability."""
+        """Advance the time; each message in flight arrives with this probability."""
         self.now += seconds
         if self.now >= self.outage_until:
-            for partition in self.ends:
-                self.ends[partition] += self.rng.randrange(2)
+            for partition in self.end_offsets:
+                self.end_offsets[partition] += self.rng.randrange(2)
         processes = list(self.processes.values())
         self.rng.shuffle(processes)
         for process in processes:
             if self.now >= process.stopped_until:
-                self._ask()  # before a process that stood still did anything
+                self._read_all()  # before a process that was suspended runs again
                 self._go_on(process, lively)
-                self._ask()
+                self._read_all()
 
     def suspend(self, name: str, seconds: float) -> None:
-        """Its machine stands still, and with it its clock."""
+        """Suspend its machine, and with it its clock."""
         self.processes[name].stopped_until = self.now + seconds
         self.processes[name].behind += seconds
 
     def answering(self, partition: StatePartition) -> list[str]:
-        """The instances that would answer for it now."""
+        """Return the instances that would answer for the partition now."""
         return [
             name
             for name, one in self.processes.items()
@@ -187,10 +193,10 @@ class World:
                 process.read += 1
             self._answer_end_offsets(process, lively)
             for partition in process.reading.followed:
-                at, end = process.disk.positions[partition], self.ends[partition]
+                at, end = process.disk.positions[partition], self.end_offsets[partition]
                 process.disk.positions[partition] = min(end, at + rng.randrange(self.most_read))
-        told = instance.step(now)
-        if told or now - process.announced >= EVERY_S:
+        must_announce = instance.step(now)
+        if must_announce or now - process.announced >= EVERY_S:
             process.announced = now
             process.outgoing.append(instance.announce(now, EPOCH))
 
@@ -198,13 +204,15 @@ class World:
         for partition, targets in process.instance.open_targets().items():
             if self.rng.random() < lively:
                 for target in targets:
-                    target.offset = self.ends[partition]
+                    target.offset = self.end_offsets[partition]
 
-    def _ask(self) -> None:
-        """Ask all for everything: none may show less than was shown before."""
-        for partition in self.ends:
+    def _read_all(self) -> None:
+        """Read all partitions at all instances: no answer may be older than an earlier one."""
+        for partition in self.end_offsets:
             for name in self.answering(partition):
                 position = self.processes[name].disk.positions[partition]
-                if position < self.shown[partition]:
-                    self.back.append(f"{name} shows {partition} at {position} after {self.shown[partition]}")
-                self.shown[partition] = max(self.shown[partition], position)
+                if position < self.read_positions[partition]:
+                    self.regressions.append(
+                        f"{name} shows {partition} at {position} after {self.read_positions[partition]}"
+                    )
+                self.read_positions[partition] = max(self.read_positions[partition], position)

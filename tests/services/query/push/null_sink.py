@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class NullSink:
-    """Implements NotificationSink. It keeps what was put."""
+    """Implements NotificationSink. It stores the notifications."""
 
     def __init__(self) -> None:
         self.notifications: list[Notification] = []

@@ -33,7 +33,7 @@ RARE = WatchLimits(mark_every_s=60)
 
 
 class Instance:
-    """States in memory with a push service."""
+    """An instance with states in memory and a push service."""
 
     def __init__(
         self,
@@ -41,12 +41,12 @@ class Instance:
         limits: WatchLimits = RARE,
         tokens: Path | None = None,
         dependencies: Dependencies | None = None,
-        **told: Any,
+        **settings: Any,
     ) -> None:
         self.routing = MemoryRouting()
         self.states = {one.name: one for one in states or (a_state(),)}
         self.dependencies = dependencies or dependencies_of(
-            *self.states.values(), routing=self.routing, tokens=tokens, **told
+            *self.states.values(), routing=self.routing, tokens=tokens, **settings
         )
         self.push = WatchRoutes(self.dependencies, limits)
         self.watching = self.push.service
@@ -55,7 +55,7 @@ class Instance:
         self.base = ""
         self.offset = 0
 
-    def put(  # noqa: PLR0913  # each has a usual value
+    def put(  # noqa: PLR0913  # all but two have defaults
         self,
         key: str,
         version: int,
@@ -73,7 +73,7 @@ class Instance:
         return self._apply(state, Update(key, partition, self.offset, entry))
 
     def remove(self, key: str, state: str = "flights") -> Change:
-        """A record without value arrives."""
+        """Store a tombstone of the key without fanning it out."""
         self.offset += 1
         partition = self.watching.fanout.partition(state, key)
         return self._apply(state, Update(key, partition, self.offset, None))
@@ -83,7 +83,7 @@ class Instance:
         self.watching.changed([self.put(key, version, value, **facts)])
 
     def store(self, state: str = "flights") -> MemoryStore:
-        """The store of a state."""
+        """Return the store of a state."""
         found = self.dependencies.stores[state]
         assert isinstance(found, MemoryStore)
         return found
@@ -105,7 +105,7 @@ class Instance:
                 await asyncio.gather(running, return_exceptions=True)
 
     def subscriptions(self) -> int:
-        """The number of subscriptions."""
+        """Return the number of subscriptions."""
         return sum(self.watching.fanout.count(name) for name in self.states)
 
 
@@ -124,7 +124,7 @@ class Events:
         self.response = response
 
     async def next(self, *, marks: bool = False) -> Event:
-        """The next event within the deadline; marks only if asked for."""
+        """Return the next event within the deadline, skipping marks by default."""
         async with asyncio.timeout(WITHIN_S):
             while True:
                 found = await self._one()
@@ -143,14 +143,14 @@ class Events:
 
 @asynccontextmanager
 async def watching(instance: Instance, path: str, **headers: str) -> AsyncIterator[Events]:
-    """The events at a path of an instance."""
+    """Open an event stream of an instance."""
     async with ClientSession(instance.base) as session, session.get(path, headers=headers) as response:
         assert response.status == 200, await response.text()
         yield Events(response)
 
 
 class Client:
-    """A WebSocket's client."""
+    """A client of a WebSocket."""
 
     def __init__(self, socket: ClientWebSocketResponse) -> None:
         self.socket = socket
@@ -158,13 +158,13 @@ class Client:
     async def send(self, **message: Any) -> None:
         await self.socket.send_str(orjson.dumps(message).decode())
 
-    async def subscribe(self, name: str, **wish: Any) -> dict[str, Any]:
-        """Subscribe, and wait until that is so; gives the answer."""
-        await self.send(type="subscribe", id=name, **({"state": "flights"} | wish))
+    async def subscribe(self, name: str, **options: Any) -> dict[str, Any]:
+        """Subscribe, and return the response."""
+        await self.send(type="subscribe", id=name, **({"state": "flights"} | options))
         return await self.next()
 
     async def next(self, *, marks: bool = False) -> dict[str, Any]:
-        """The next message within the deadline; marks only if asked for."""
+        """Return the next message within the deadline, skipping marks by default."""
         async with asyncio.timeout(WITHIN_S):
             while True:
                 found = await self.socket.receive()
@@ -175,7 +175,7 @@ class Client:
                     return message
 
     async def until(self, kind: str) -> list[dict[str, Any]]:
-        """All messages up to the first of this kind."""
+        """Return all messages up to the first of this kind."""
         found = [await self.next(marks=True)]
         while found[-1]["type"] != kind:
             found.append(await self.next(marks=True))
@@ -184,13 +184,13 @@ class Client:
 
 @asynccontextmanager
 async def connected(instance: Instance, **options: Any) -> AsyncIterator[Client]:
-    """A WebSocket to an instance."""
+    """Open a WebSocket of an instance."""
     async with ClientSession(instance.base) as session, session.ws_connect("/v1/watch", **options) as socket:
         yield Client(socket)
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    """Wait until it is so. Raises TimeoutError."""
+    """Wait for the condition. Raises TimeoutError."""
     end = time.monotonic() + WITHIN_S
     while not condition():
         if time.monotonic() > end:

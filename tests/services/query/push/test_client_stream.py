@@ -1,4 +1,4 @@
-"""The items of one client, their order, and those that are withdrawn."""
+"""The items of one client: their order, and withdrawal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def subscription(stream: ClientStream, name: str) -> Subscription:
     return found
 
 
-def test_nothing_goes_to_a_subscription_that_has_ended(stream: ClientStream) -> None:
+def test_an_ended_subscription_receives_nothing(stream: ClientStream) -> None:
     one, other = subscription(stream, "one"), subscription(stream, "other")
     notification = Notification(NotificationKind.STATE, "flights", "a", 0.0)
     for each in (one, other):

@@ -33,7 +33,7 @@ async def test_unset_settings_are_the_defaults() -> None:
     assert WatchRoutes(dependencies_of(a_state())).service.limits == WatchLimits()
 
 
-@pytest.mark.parametrize("told", [{"watch_marks": 0}, {"watch_marks": 11}, {"watch_waiting": 0}])
-def test_unusable_limits_are_rejected(told: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match=next(iter(told))):
-        dependencies_of(a_state(), **told)
+@pytest.mark.parametrize("values", [{"watch_marks": 0}, {"watch_marks": 11}, {"watch_waiting": 0}])
+def test_invalid_limits_are_rejected(values: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(values))):
+        dependencies_of(a_state(), **values)

@@ -1,4 +1,4 @@
-"""Two processes and a broker: a client of one sees the other killed and restarted, and misses nothing."""
+"""Two processes and a broker: a client of one misses nothing while the other is killed and restarted."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.kafka
 CARS = [f"car/{number}" for number in range(40)]
-BEGINNING_S = 3.0
+START_S = 3.0
 
 
-async def test_a_watch_misses_nothing_and_never_goes_back_while_the_owner_is_killed(
+async def test_a_watch_misses_nothing_and_receives_nothing_older_when_the_owner_is_killed(
     broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
 ) -> None:
     fleet = Fleet(broker.bootstrap, topics_prefix, tmp_path)
@@ -40,16 +40,16 @@ async def test_a_watch_misses_nothing_and_never_goes_back_while_the_owner_is_kil
     one, two = fleet.start(), fleet.start(**second)
     try:
         await asyncio.to_thread(fleet.ready, one)
-        await asyncio.to_thread(_shared, fleet)
+        await asyncio.to_thread(_wait_for_two_owners, fleet)
         async with (
             ClientSession(f"http://127.0.0.1:{fleet.port}") as session,
             session.ws_connect("/v1/watch") as socket,
         ):
             for name in ("cars", "plates"):
-                wish: dict[str, Any] = {"type": "subscribe", "id": name, "state": "cars", "prefix": "car/"}
-                await socket.send_str(orjson.dumps(wish | {"current": name == "cars"}).decode())
+                command: dict[str, Any] = {"type": "subscribe", "id": name, "state": "cars", "prefix": "car/"}
+                await socket.send_str(orjson.dumps(command | {"current": name == "cars"}).decode())
             watcher = Watcher(socket)
-            version = await watcher.begun(fleet)
+            version = await watcher.wait_until_started(fleet)
             two.send_signal(signal.SIGKILL)
             two.wait(DEADLINE_S)
             await watcher.until(fleet, version + 1)
@@ -66,7 +66,7 @@ async def test_a_watch_misses_nothing_and_never_goes_back_while_the_owner_is_kil
 
 
 class Watcher:
-    """Holds each subscription to what it must never do."""
+    """Checks that no subscription receives an older version, or the same again."""
 
     def __init__(self, socket: ClientWebSocketResponse) -> None:
         self._socket = socket
@@ -80,36 +80,36 @@ class Watcher:
             while [self._versions.get((name, car)) for name in ("cars", "plates") for car in CARS] != [version] * 80:
                 self._take(await self._socket.receive())
 
-    async def begun(self, fleet: Fleet) -> int:
-        """Publish versions until both subscriptions have one of all cars from both instances; gives that version.
+    async def wait_until_started(self, fleet: Fleet) -> int:
+        """Publish versions until both subscriptions have one of all cars from both instances; return that version.
 
-        A subscription without present values begins when the other instance has heard of it, which nothing reports. And
-        who came first may hold all until the group has shared them out.
+        Nothing reports when a subscription without present values has reached the other instance. The first one may own
+        all partitions until the group has assigned some to the other.
         """
         end = time.monotonic() + DEADLINE_S
         for version in count(1):
             self.instances.clear()
             with suppress(TimeoutError):
-                await self.until(fleet, version, within_s=BEGINNING_S)
+                await self.until(fleet, version, within_s=START_S)
                 if self.instances == {"one", "two"}:
                     return version
             if time.monotonic() > end:
                 break
-        raise AssertionError("the subscriptions do not begin")
+        raise AssertionError("the subscriptions do not start")
 
     def _take(self, message: Any) -> None:
         assert message.type is WSMsgType.TEXT, message
-        told = orjson.loads(message.data)
-        assert told["type"] not in ("error", "reset", "left", "removed", "expired"), told
-        for name in told["ids"] if told["type"] == "state" else ():
-            place, version = (name, told["answer"]["key"]), told["answer"]["version"]
-            assert version > self._versions.get(place, 0), "told back, or again"
+        body = orjson.loads(message.data)
+        assert body["type"] not in ("error", "reset", "left", "removed", "expired"), body
+        for name in body["ids"] if body["type"] == "state" else ():
+            place, version = (name, body["answer"]["key"]), body["answer"]["version"]
+            assert version > self._versions.get(place, 0), "an older version, or the same again"
             self._versions[place] = version
-            self.instances.add(told["answer"]["instance"])
+            self.instances.add(body["answer"]["instance"])
 
 
-def _shared(fleet: Fleet) -> None:
-    """Wait until both instances answer for partitions."""
+def _wait_for_two_owners(fleet: Fleet) -> None:
+    """Wait until both instances own partitions."""
 
     def both() -> bool:
         owns = [one["owns"].get("cars") for one in fleet.until("/v1/instances", 200).body["instances"]]

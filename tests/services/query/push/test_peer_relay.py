@@ -1,4 +1,4 @@
-"""A relay from another instance that a test scripts, over HTTP, with every kind of failure."""
+"""A relay from a scripted instance over HTTP, with every kind of failure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Peer:
     """Another instance: it answers the first command on a connection with scripted messages, then closes."""
 
     def __init__(self, *rounds: list[Message]) -> None:
-        self.heard: asyncio.Queue[Message] = asyncio.Queue()
+        self.received: asyncio.Queue[Message] = asyncio.Queue()
         self._rounds = iter(rounds)
 
     async def watch(self, request: web.Request) -> web.WebSocketResponse:
@@ -40,24 +40,24 @@ class Peer:
         await socket.prepare(request)
         messages = next(self._rounds, None)
         async for message in socket:
-            self.heard.put_nowait(orjson.loads(message.data))
-            for said in messages or ():
-                await socket.send_str(orjson.dumps(said).decode())
+            self.received.put_nowait(orjson.loads(message.data))
+            for scripted in messages or ():
+                await socket.send_str(orjson.dumps(scripted).decode())
             if messages is not None:
                 await socket.close()
         return socket
 
     async def next(self) -> Message:
-        """Its next message."""
+        """Return the next command that it received."""
         async with asyncio.timeout(WITHIN_S):
-            return await self.heard.get()
+            return await self.received.get()
 
 
 @asynccontextmanager
 async def relaying(
     peer: Peer, *, on_delivered: Callable[[], None] = lambda: None, since: Callable[[Subscription], Any] | None = None
 ) -> AsyncIterator[tuple[PeerRelay, Subscription]]:
-    """A relay to it, and what is watched over that."""
+    """Run a relay to the peer, with one subscription."""
     one = Subscription("a", SubscriptionFilter("flights", None, "key-"), NullSink(), current=False, limit=10)
     application = web.Application()
     application.router.add_get("/v1/watch", peer.watch)
@@ -73,7 +73,7 @@ async def relaying(
             await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_an_unreadable_message_costs_one_connection() -> None:
+async def test_an_invalid_message_causes_one_reconnect() -> None:
     peer = Peer([{"type": "begun", "id": "1"}])
     async with relaying(peer) as (relay, _):
         for _ in range(2):
@@ -81,7 +81,7 @@ async def test_an_unreadable_message_costs_one_connection() -> None:
         assert len(relay) == 1
 
 
-async def test_a_failure_during_delivery_costs_one_connection() -> None:
+async def test_a_failure_during_delivery_causes_one_reconnect() -> None:
     failures = iter([RuntimeError("a client's stream")])
 
     def on_delivered() -> None:
@@ -94,7 +94,7 @@ async def test_a_failure_during_delivery_costs_one_connection() -> None:
             assert (await peer.next())["type"] == "subscribe"
 
 
-async def test_a_failure_to_make_a_command_costs_one_connection() -> None:
+async def test_a_failure_to_make_a_command_causes_one_reconnect() -> None:
     failures = iter([KeyError("flights")])
 
     def since(_: Subscription) -> dict[int, int | None]:
@@ -124,13 +124,15 @@ async def test_subscriptions_removed_while_disconnected_are_never_sent() -> None
 
 
 async def test_a_later_value_does_not_imply_delivery_of_earlier_changes() -> None:
-    peer = Peer([SUBSCRIBED, BEGUN, STATE])  # in place of an earlier one of the key, while others still wait there
+    peer = Peer(
+        [SUBSCRIBED, BEGUN, STATE]
+    )  # it replaced an earlier version of the key; changes of other keys may still be queued
     async with relaying(peer):
         await peer.next()
         assert (await peer.next())["partitions"] == {"2": 4}
 
 
-async def test_a_mark_says_it_once_that_instance_knows_of_the_subscription() -> None:
+async def test_a_mark_counts_only_after_the_subscription_is_acknowledged() -> None:
     peer = Peer([BEGUN, MARK, SUBSCRIBED], [SUBSCRIBED, MARK])
     async with relaying(peer):
         await peer.next()

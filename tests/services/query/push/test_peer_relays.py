@@ -26,21 +26,23 @@ FLYING = {"state": {"status": "flying"}}
 
 
 class Pair:
-    """Two instances that follow all records, of which one answers for each partition."""
+    """Two instances that read all records, and share the partitions."""
 
-    def __init__(self, **told: Any) -> None:
+    def __init__(self, **options: Any) -> None:
         state = a_state(query=QueryOptions(indexes=("state.status",)))
-        self.one, self.two = (Instance(state, instance=name, **({"limits": QUICK} | told)) for name in ("one", "two"))
+        self.one, self.two = (
+            Instance(state, instance=name, **({"limits": QUICK} | options)) for name in ("one", "two")
+        )
 
     def share(self, *ones: int) -> None:
-        """From now on the first answers for these partitions, and the second for the others."""
+        """Make the first instance the owner of these partitions, and the second of the others."""
         for instance, other in ((self.one, self.two), (self.two, self.one)):
             own = {number for number in range(4) if (number in ones) == (instance is self.one)}
             instance.routing.others = {number: OWN if number in own else AWAY for number in range(4)}
             instance.routing.known = [Member(other.dependencies.settings.instance, other.base)]
 
     def change(self, key: str, version: int, value: Any = None) -> None:
-        """A record arrives at both."""
+        """Store a record at both instances and fan it out."""
         for instance in (self.one, self.two):
             instance.change(key, version, value)
 
@@ -49,7 +51,7 @@ class Pair:
             instance.watching.changed([instance.remove(key)])
 
     def keys(self, *partitions: int) -> Iterator[str]:
-        """Those of these partitions."""
+        """Return the keys of these partitions."""
         return (key for key in KEYS if self.one.watching.fanout.partition("flights", key) in partitions)
 
     @asynccontextmanager
@@ -58,10 +60,10 @@ class Pair:
             for instance in (self.one, self.two):
                 await stack.enter_async_context(instance.serving())
             self.share(0, 1)
-            self.look()
+            self.refresh()
             yield self
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         for instance in (self.one, self.two):
             instance.watching.refresh()
 
@@ -72,7 +74,7 @@ async def pair() -> AsyncIterator[Pair]:
         yield found
 
 
-async def test_a_key_of_another_instance_is_watched_here(pair: Pair) -> None:
+async def test_a_key_of_another_instance_can_be_watched(pair: Pair) -> None:
     key = next(pair.keys(2))
     pair.change(key, 1)
     async with watching(pair.one, f"/v1/states/flights/{key}/watch") as events:
@@ -106,8 +108,8 @@ async def test_a_prefix_receives_changes_of_all_instances(pair: Pair) -> None:
         assert await _present(client) == dict.fromkeys(KEYS, 1)
         for key in (next(pair.keys(0)), next(pair.keys(2))):
             pair.change(key, 2)
-            told = await client.next()
-            assert (told["answer"]["key"], told["answer"]["version"]) == (key, 2)
+            message = await client.next()
+            assert (message["answer"]["key"], message["answer"]["version"]) == (key, 2)
 
 
 async def test_a_filter_receives_changes_and_departures_of_all_instances(pair: Pair) -> None:
@@ -121,18 +123,18 @@ async def test_a_filter_receives_changes_and_departures_of_all_instances(pair: P
 
 
 @pytest.mark.parametrize(("before", "after"), [((0, 1), (0, 1, 2, 3)), ((0, 1, 2, 3), (0, 1))])
-async def test_a_key_goes_on_from_its_new_owner_and_never_back(
+async def test_a_watch_continues_at_the_new_owner_and_receives_nothing_older(
     pair: Pair, before: tuple[int, ...], after: tuple[int, ...]
 ) -> None:
     key = next(pair.keys(2))
     pair.share(*before)
-    pair.look()
+    pair.refresh()
     pair.change(key, 5)
     async with watching(pair.one, f"/v1/states/flights/{key}/watch") as events:
         assert (await events.next()).id == f"{NOW}.0.5"
         pair.share(*after)
         late = [instance.put(key, 6) for instance in (pair.one, pair.two)]
-        pair.look()
+        pair.refresh()
         assert (await events.next()).id == f"{NOW}.0.6"
         for instance, change in zip((pair.one, pair.two), late, strict=True):
             instance.watching.changed([change])
@@ -146,7 +148,7 @@ async def test_many_keys_resume_at_the_new_owner_with_the_changes_between(
     pair: Pair, before: tuple[int, ...], after: tuple[int, ...], *, current: bool
 ) -> None:
     pair.share(*before)
-    pair.look()
+    pair.refresh()
     for key in KEYS:
         pair.change(key, 1, FLYING)
     moved = list(pair.keys(2, 3))
@@ -154,17 +156,17 @@ async def test_many_keys_resume_at_the_new_owner_with_the_changes_between(
         await client.subscribe("all", prefix="key-", current=current)
         await client.subscribe("flying", where={"state.status": "flying"}, current=current)
         if current:
-            await _present(client, ends=2 * len({number in before for number in range(4)}))
+            await _present(client, pending=2 * len({number in before for number in range(4)}))
         await eventually(lambda: pair.two.subscriptions() == 2)
         pair.change(moved[2], 2, FLYING)
         assert (await client.next())["answer"]["key"] == moved[2]
-        for instance in (pair.one, pair.two):  # no one is notified, for no one answers while it happens
+        for instance in (pair.one, pair.two):  # neither owns the partitions then, so no client is notified
             instance.put(moved[0], 2, LANDED)
             instance.put(moved[1], 2, FLYING)
         pair.share(*after)
-        pair.look()
-        told = [await client.next() for _ in range(4 if current else 3)]
-        found = {(one["type"], one.get("answer", one)["key"], *one["ids"]) for one in told}
+        pair.refresh()
+        messages = [await client.next() for _ in range(4 if current else 3)]
+        found = {(one["type"], one.get("answer", one)["key"], *one["ids"]) for one in messages}
         left = {("left", moved[0], "flying")} if current else set()
         assert {one for one in found if one[0] == "left"} == left
         assert {one[1] for one in found if one[0] == "state"} == set(moved[:2])
@@ -172,25 +174,27 @@ async def test_many_keys_resume_at_the_new_owner_with_the_changes_between(
         assert (await client.next())["answer"]["version"] == 3
 
 
-@pytest.mark.parametrize("wish", [{"prefix": "key-"}, {"where": {"state.status": "flying"}}, {"key": None}])
-async def test_nothing_is_missed_when_an_instance_that_took_over_late_stops(pair: Pair, wish: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", [{"prefix": "key-"}, {"where": {"state.status": "flying"}}, {"key": None}])
+async def test_nothing_is_missed_when_an_owner_stops_that_took_over_late(pair: Pair, options: dict[str, Any]) -> None:
     key = next(pair.keys(2))
     pair.share(0, 1, 2, 3)
-    pair.look()
+    pair.refresh()
     pair.share(0, 1)
-    pair.one.watching.refresh()  # the first reads earlier that the second holds the partition than that one does
+    pair.one.watching.refresh()  # the first learns earlier than the second that the second owns the partition
     async with connected(pair.one) as client:
-        await client.subscribe("mine", **{name: key if name == "key" else wish[name] for name in wish}, current=False)
+        await client.subscribe(
+            "mine", **{name: key if name == "key" else options[name] for name in options}, current=False
+        )
         await eventually(lambda: pair.two.subscriptions() == 1)
         pair.two.watching.refresh()
         pair.change(key, 1, FLYING)
         assert (await client.next())["answer"]["instance"] == "two"
-        for instance in (pair.one, pair.two):  # it is killed before it has told this
+        for instance in (pair.one, pair.two):  # the owner is killed before it has sent this
             instance.put(key, 2, FLYING)
         pair.share(0, 1, 2, 3)
-        pair.look()
-        told = (await client.next())["answer"]
-        assert (told["instance"], told["version"]) == ("one", 2)
+        pair.refresh()
+        answer = (await client.next())["answer"]
+        assert (answer["instance"], answer["version"]) == ("one", 2)
 
 
 @pytest.mark.parametrize("current", [True, False])
@@ -207,18 +211,18 @@ async def test_changes_during_a_gap_without_owner_are_sent_afterwards(pair: Pair
         pair.change(other, 1)
         pair.two.routing.others[2] = OWN
         pair.two.watching.refresh()
-        while (told := await client.next())["type"] != "state":
+        while (message := await client.next())["type"] != "state":
             continue
-        assert told["answer"]["key"] == other
+        assert message["answer"]["key"] == other
 
 
 @pytest.mark.parametrize("current", [True, False])
-async def test_an_instance_that_was_away_goes_on_where_it_was(*, current: bool) -> None:
+async def test_an_instance_that_was_down_resumes_at_its_offset(*, current: bool) -> None:
     pair = Pair()
     async with pair.one.serving(), connected(pair.one) as client:
         async with pair.two.serving():
             pair.share(0, 1)
-            pair.look()
+            pair.refresh()
             for key in KEYS:
                 pair.change(key, 1)
             await client.subscribe("all", prefix="key-", current=current)
@@ -234,11 +238,11 @@ async def test_an_instance_that_was_away_goes_on_where_it_was(*, current: bool) 
         again.store().positions.update(pair.two.store().positions)
         again.routing = pair.two.routing
         async with again.serving():
-            told = await client.next()
-            assert (told["answer"]["key"], told["answer"]["version"]) == (key, 2)
+            message = await client.next()
+            assert (message["answer"]["key"], message["answer"]["version"]) == (key, 2)
 
 
-async def test_instances_show_each_other_their_token(tmp_path: Path) -> None:
+async def test_instances_authenticate_by_the_peer_token(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.json"
     tokens.write_text(json.dumps({"tokens": [{"name": "reader", "token": "a-secret-of-a-reader"}]}))
     headers = {"Authorization": "Bearer a-secret-of-a-reader"}
@@ -252,13 +256,13 @@ async def test_instances_show_each_other_their_token(tmp_path: Path) -> None:
             assert (await client.next())["problem"]["type"] == "bad_request"
 
 
-async def _present(client: Client, ends: int = 2) -> dict[str, int]:
-    """The messages until both instances have sent everything."""
+async def _present(client: Client, pending: int = 2) -> dict[str, int]:
+    """Read messages until so many instances have sent their present values; return the version of each key."""
     found: dict[str, int] = {}
-    while ends:
-        told = await client.next()
-        ends -= told["type"] == "current"
-        if told["type"] == "state":
-            assert told["answer"]["version"] >= found.get(told["answer"]["key"], 0)
-            found[told["answer"]["key"]] = told["answer"]["version"]
+    while pending:
+        message = await client.next()
+        pending -= message["type"] == "current"
+        if message["type"] == "state":
+            assert message["answer"]["version"] >= found.get(message["answer"]["key"], 0)
+            found[message["answer"]["key"]] = message["answer"]["version"]
     return found

@@ -1,4 +1,4 @@
-"""The queues of all clients together are bounded: the slowest are disconnected, with a code that names the reason."""
+"""The queues of all clients together have a budget: the slowest clients are disconnected, with a reason."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def _waiting(instance: Instance) -> int:
     return instance.watching._budget.used  # noqa: SLF001  # the metric lags behind
 
 
-async def test_clients_that_never_read_take_no_more_than_the_bound_together() -> None:
+async def test_queues_of_clients_that_never_read_stay_within_the_budget() -> None:
     async with Instance(limits=LIMITS).serving() as instance, AsyncExitStack() as stack:
         for _ in range(20):
             client = await stack.enter_async_context(connected(instance, max_msg_size=0))
             await client.subscribe("all", prefix="", current=False)
             transport = _stop_reading(client)
-            stack.callback(transport.abort)  # a client that reads nothing waits long for the end of its WebSocket
+            stack.callback(transport.abort)  # closing the WebSocket of a client that reads nothing takes long
         tracemalloc.start()
         try:
             while not instance.dependencies.counts.get(names.CUT_OFF):
@@ -66,15 +66,15 @@ async def test_the_slowest_clients_are_disconnected_and_others_continue() -> Non
         instance.change("k1", 2)
         assert (await quick.until("state"))[-1]["type"] == "state"
         transport.resume_reading()
-        told = [message async for message in slow.socket if message.type is WSMsgType.TEXT]
-        last = orjson.loads(told[-1].data)
+        messages = [message async for message in slow.socket if message.type is WSMsgType.TEXT]
+        last = orjson.loads(messages[-1].data)
         assert (last["type"], last["id"], last["problem"]["type"]) == ("error", None, "too_slow")
         assert slow.socket.close_code == 1013
         await eventually(lambda: _waiting(instance) == 0)
         assert instance.dependencies.counts.get(names.CUT_OFF) == 1
 
 
-async def test_the_last_event_is_the_problem() -> None:
+async def test_the_last_event_of_a_disconnected_client_is_the_problem() -> None:
     limits = replace(LIMITS, all_waiting_bytes=1024)
     async with (
         Instance(limits=limits).serving() as instance,

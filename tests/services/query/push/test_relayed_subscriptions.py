@@ -1,4 +1,4 @@
-"""Commands to another instance add up to the subscriptions, in any order of changes, and few are pending."""
+"""The commands to another instance result in the subscriptions, in any order of changes, and few are pending."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS = st.lists(
         st.tuples(st.sampled_from(["add", "drop"]), st.integers(0, 3)),
         st.tuples(st.just("resume"), st.integers(0, 3), st.integers(0, 3)),
         st.tuples(st.just("send")),
-        st.tuples(st.just("anew")),
+        st.tuples(st.just("reconnect")),
     ),
     max_size=60,
 )
@@ -28,54 +28,54 @@ def subscription(*, current: bool = False) -> Subscription:
     return Subscription("a", SubscriptionFilter("flights", None, "key-"), NullSink(), current=current, limit=10)
 
 
-class Heard:
-    """What another instance knows of subscriptions: it refuses a name twice, or one that it does not know."""
+class PeerState:
+    """The subscriptions at another instance, which rejects a name twice and an unknown name."""
 
     def __init__(self) -> None:
-        self.told: dict[str, set[str]] = {}
+        self.partitions: dict[str, set[str]] = {}
 
-    def hear(self, message: dict[str, Any]) -> None:
+    def receive(self, message: dict[str, Any]) -> None:
         name = message["id"]
-        assert (name in self.told) == (message["type"] != "subscribe")
+        assert (name in self.partitions) == (message["type"] != "subscribe")
         if message["type"] == "unsubscribe":
-            del self.told[name]
+            del self.partitions[name]
         else:
-            self.told.setdefault(name, set()).update(message["partitions"])
+            self.partitions.setdefault(name, set()).update(message["partitions"])
 
 
 @given(steps=STEPS)
-def test_sent_commands_add_up_to_the_subscriptions(steps: list[tuple[Any, ...]]) -> None:
-    relayed, heard, ones = RelayedSubscriptions(lambda _: ALL), Heard(), [subscription() for _ in range(4)]
+def test_sent_commands_result_in_the_subscriptions(steps: list[tuple[Any, ...]]) -> None:
+    relayed, peer, ones = RelayedSubscriptions(lambda _: ALL), PeerState(), [subscription() for _ in range(4)]
     for what, *which in steps:
-        if what == "anew":
+        if what == "reconnect":
             relayed.reset()
-            heard = Heard()
+            peer = PeerState()
         elif what == "send":
             if (message := relayed.next_command()) is not None:
-                heard.hear(message)
+                peer.receive(message)
         elif what == "resume":
             relayed.resume(ones[which[0]], which[1])
         else:
             (relayed.add if what == "add" else relayed.remove)(ones[which[0]])
-        assert relayed.pending <= len(relayed) + len(heard.told)
+        assert relayed.pending <= len(relayed) + len(peer.partitions)
     while (message := relayed.next_command()) is not None:
-        heard.hear(message)
-    assert len(heard.told) == len(relayed)
-    assert len(relayed.named(heard.told)) == len(relayed)
+        peer.receive(message)
+    assert len(peer.partitions) == len(relayed)
+    assert len(relayed.named(peer.partitions)) == len(relayed)
 
 
 def test_pending_commands_are_bounded_while_disconnected() -> None:
-    relayed, lasting = RelayedSubscriptions(lambda _: ALL), subscription()
-    relayed.add(lasting)
+    relayed, kept = RelayedSubscriptions(lambda _: ALL), subscription()
+    relayed.add(kept)
     for number in range(1000):
-        passing = subscription()
-        relayed.add(passing)
-        relayed.resume(lasting, number % 4)
-        relayed.remove(passing)
+        temporary = subscription()
+        relayed.add(temporary)
+        relayed.resume(kept, number % 4)
+        relayed.remove(temporary)
     assert relayed.pending == 1
 
 
-def test_a_command_has_the_offsets_of_the_moment_it_is_sent() -> None:
+def test_a_command_has_the_offsets_at_the_time_of_sending() -> None:
     since: dict[int, int | None] = {0: 5}
     relayed, one = RelayedSubscriptions(lambda _: since), subscription()
     relayed.add(one)
@@ -90,13 +90,13 @@ def test_a_command_has_the_offsets_of_the_moment_it_is_sent() -> None:
     }
     for partition in (1, 2):
         relayed.resume(one, partition)
-    since |= {1: 7}  # and the other has moved on again, before it could be said
+    since |= {1: 7}  # the delivered offset advances before the command is sent
     assert relayed.next_command() == {"type": "resume", "id": "1", "partitions": {"1": 7}}
     relayed.resume(one, 2)
     assert relayed.next_command() is None
 
 
-def test_a_subscription_is_settled_once_all_that_was_said_of_it_is_answered() -> None:
+def test_a_subscription_is_settled_once_all_its_commands_are_acknowledged() -> None:
     relayed, one = RelayedSubscriptions(lambda _: ALL), subscription()
     relayed.add(one)
     assert relayed.settled() == []

@@ -1,4 +1,4 @@
-"""A queue has the latest notification of each key, within its bounds."""
+"""A queue stores the latest notification of each key, within its limits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from services.query.push.send_queue import SendQueue
 MUCH = 10**9
 
 
-class Seconds:
-    """A clock that stands where it is put."""
+class ManualClock:
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -26,7 +26,7 @@ def a_notice(key: str, version: int = 1, *, size: int = 1, at: float = 0.0) -> N
 
 
 def a_queue(keys: int = 100, size: int = MUCH) -> SendQueue[str]:
-    return SendQueue(keys, size, Seconds())
+    return SendQueue(keys, size, ManualClock())
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["one", "two"]), st.booleans()), max_size=60))
@@ -57,8 +57,8 @@ def test_one_delivery_serves_all_subscriptions_of_a_client() -> None:
     ]
 
 
-def test_the_lag_says_how_old_the_oldest_is_although_a_later_one_took_its_place() -> None:
-    clock = Seconds()
+def test_the_lag_counts_from_the_first_of_the_merged_changes() -> None:
+    clock = ManualClock()
     queue: SendQueue[str] = SendQueue(100, MUCH, clock)
     queue.put("one", a_notice("a", 1, at=clock()))
     clock.now += 2.0
@@ -68,7 +68,7 @@ def test_the_lag_says_how_old_the_oldest_is_although_a_later_one_took_its_place(
     assert queue.lag() == (0, 1, 0)
 
 
-def test_beyond_the_key_limit_the_queue_is_empty_until_reopened() -> None:
+def test_beyond_the_key_limit_the_queue_is_dropped_until_reopened() -> None:
     queue = a_queue(keys=3)
     for key in "abcd":
         queue.put("one", a_notice(key))
@@ -80,7 +80,7 @@ def test_beyond_the_key_limit_the_queue_is_empty_until_reopened() -> None:
     assert [delivery.notification.key for delivery in queue.take(MUCH)] == ["f"]
 
 
-def test_over_the_bytes_too_but_one_value_always_fits() -> None:
+def test_beyond_the_byte_limit_too_but_one_value_always_fits() -> None:
     queue = a_queue(size=1000)
     queue.put("one", a_notice("a", size=5000))
     assert not queue.has_overflowed

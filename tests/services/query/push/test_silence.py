@@ -37,7 +37,7 @@ class Ward:
         self.instance = Instance(STATE, dependencies=replace(made, now=lambda: self.now))
 
     def record(self, key: str, ago_s: float = 0) -> None:
-        """A record of the key, so many seconds old, and its fan-out."""
+        """Store a record of the key that is so many seconds old, and fan it out."""
         self.versions[key] = version = self.versions.get(key, 0) + 1
         self.last[key] = time = self.now - round(ago_s * 1000)
         number = partition(key.encode(), STATE.partitions)
@@ -46,12 +46,12 @@ class Ward:
         self.instance.watching.changed(self.store.apply([Update(key, number, offset, entry)], {number: offset + 1}))
 
     def wait(self, seconds: float) -> None:
-        """Time passes."""
+        """Move the clock forward."""
         self.now += round(seconds * 1000)
         self.instance.watching.refresh()
 
     def silent(self, span_s: int) -> set[str]:
-        """The keys that are silent, by a plain comparison."""
+        """Return the silent keys, by a plain comparison."""
         return {key for key, time in self.last.items() if time // 1000 < self.now // 1000 - span_s}
 
 
@@ -84,7 +84,7 @@ async def follow(client: Client, known: set[str], until: str) -> None:
             return
 
 
-async def test_a_key_becomes_silent_and_is_back(watched: Ward) -> None:
+async def test_a_silent_key_is_delivered_and_leaves_when_it_is_back(watched: Ward) -> None:
     watched.record("a", ago_s=40)
     watched.record("b")
     async with connected(watched.instance) as client:
@@ -138,7 +138,7 @@ async def test_one_key_is_watched_by_server_sent_events(watched: Ward) -> None:
         assert (await events.next()).event == "left", "it was back meanwhile"
 
 
-async def test_any_sequence_leaves_a_client_with_the_silent_keys(watched: Ward) -> None:
+async def test_a_client_knows_the_silent_keys_after_any_sequence(watched: Ward) -> None:
     """Several spans on one connection, against a plain comparison."""
     drawn = random.Random(20)
     spans = {"3s": 3, "10s": 10}
@@ -162,7 +162,7 @@ async def test_any_sequence_leaves_a_client_with_the_silent_keys(watched: Ward) 
 
 
 async def _apply(client: Client, known: dict[str, set[str]]) -> None:
-    """Apply all messages that are there: the answer to the command may come before the last of them."""
+    """Apply all queued messages: the response to a command may come before the last of them."""
     while True:
         message = await client.next()
         if message["type"] == "unsubscribed":
@@ -188,7 +188,7 @@ async def test_many_keys_become_silent_at_once(watched: Ward) -> None:
         assert {(await client.next())["answer"]["key"] for _ in keys} == keys
 
 
-async def test_a_client_of_any_instance_learns_of_all_keys(tmp_path: Path) -> None:
+async def test_a_client_receives_the_silent_keys_of_all_instances(tmp_path: Path) -> None:
     one, two = MemoryRouting(), MemoryRouting()
     one.others = {number: PartitionStatus(Role.ELSEWHERE, 0) for number in (1, 3)}
     two.others = {number: PartitionStatus(Role.ELSEWHERE, 0) for number in (0, 2)}
@@ -215,10 +215,10 @@ async def test_a_client_of_any_instance_learns_of_all_keys(tmp_path: Path) -> No
             assert {(await client.next())["key"] for _ in KEYS} == set(KEYS)
 
 
-async def test_wrong_subscriptions_are_refused(watched: Ward) -> None:
+async def test_invalid_subscriptions_are_rejected(watched: Ward) -> None:
     async with connected(watched.instance) as client:
-        for wish in ({"silent_for": "soon"}, {"silent_for": "30s", "window": "all"}):
-            refused: dict[str, Any] = await client.subscribe("x", prefix="", **wish)
+        for options in ({"silent_for": "soon"}, {"silent_for": "30s", "window": "all"}):
+            refused: dict[str, Any] = await client.subscribe("x", prefix="", **options)
             assert refused["problem"]["type"] == "bad_request"
     async with ClientSession(watched.instance.base) as session:
         for query in ("silent_for=soon", "silent_for=30s&window=all"):
@@ -228,7 +228,7 @@ async def test_wrong_subscriptions_are_refused(watched: Ward) -> None:
         assert (await client.subscribe("x", prefix="", silent_for="30s"))["type"] == "error"
 
 
-async def test_a_span_of_no_time_is_one_too(watched: Ward) -> None:
+async def test_a_span_of_zero_is_valid(watched: Ward) -> None:
     watched.record("a")
     async with connected(watched.instance) as client:
         await client.subscribe("x", prefix="", silent_for="0")

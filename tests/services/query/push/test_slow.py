@@ -30,7 +30,7 @@ BIG = "x" * 20_000
 
 @pytest.fixture
 def many_files() -> Iterator[None]:
-    """Room for both ends of a thousand connections."""
+    """Allow both ends of a thousand connections."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], min(4096, before[1])), before[1]))
     yield
@@ -39,7 +39,7 @@ def many_files() -> Iterator[None]:
 
 @asynccontextmanager
 async def silent(instance: Instance, request: bytes) -> AsyncIterator[socket.socket]:
-    """A connection with little room, on which a request was sent and nothing is read."""
+    """A connection with a small receive buffer, on which a request was sent and nothing is read."""
     with socket.socket() as found:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         found.setblocking(False)  # noqa: FBT003  # positional only
@@ -60,7 +60,7 @@ def streams(instance: Instance) -> list[ClientStream]:
     return list(instance.watching._streams)  # noqa: SLF001  # what waits shows nowhere else at once
 
 
-async def test_a_client_that_takes_nothing_gets_only_the_latest_and_sees_how_much_it_missed() -> None:
+async def test_a_stalled_client_gets_only_the_latest_value_and_the_number_of_missed_changes() -> None:
     async with Instance(limits=QUICK).serving() as instance:
         async with silent(instance, requests("/v1/states/flights/a/watch")) as client:
             for version in range(1, 1001):
@@ -69,11 +69,11 @@ async def test_a_client_that_takes_nothing_gets_only_the_latest_and_sees_how_muc
             (stream,) = streams(instance)
             await eventually(lambda: stream.queue.lag().oldest_ms > 200)
             assert (len(stream.queue), stream.queue.lag().waiting) == (1, 1)
-            told = await _all_of(client, b"id: %d.0.1000\n" % NOW)
-        versions = [int(line.rpartition(b".")[2]) for line in told.split(b"\n") if line.startswith(b"id: ")]
+            received = await _all_of(client, b"id: %d.0.1000\n" % NOW)
+        versions = [int(line.rpartition(b".")[2]) for line in received.split(b"\n") if line.startswith(b"id: ")]
         assert versions == sorted(set(versions))
         assert (len(versions) < 100, versions[-1]) == (True, 1000)
-        marks = [orjson.loads(line[6:]) for line in told.split(b"\n") if line.startswith(b'data: {"waiting')]
+        marks = [orjson.loads(line[6:]) for line in received.split(b"\n") if line.startswith(b'data: {"waiting')]
         assert max(one["oldest_ms"] for one in marks) > 200
         assert {one["waiting"] for one in marks if "positions" in one["states"]["flights"]} == {0}
         assert marks[-1]["conflated"] + len(versions) == 1000
@@ -95,8 +95,8 @@ async def test_a_stalled_client_does_not_delay_a_thousand_others() -> None:
                 instance.change("slow", instance.offset + 1, {"pad": BIG})
             for number in range(OTHERS):
                 instance.change(f"k{number}", version)
-            told = await asyncio.gather(*(client.next() for client in clients))
-            assert [one.id for one in told] == [f"{NOW}.0.{version}"] * OTHERS
+            events = await asyncio.gather(*(client.next() for client in clients))
+            assert [one.id for one in events] == [f"{NOW}.0.{version}"] * OTHERS
 
 
 async def test_the_queue_of_a_slow_client_is_bounded_and_reset() -> None:
@@ -131,17 +131,17 @@ async def test_the_queue_of_a_slow_client_is_bounded_and_reset() -> None:
 
 
 @pytest.mark.parametrize(("keys", "pad"), [(600, "x" * 20_000), (50, "x" * 300_000), (5000, "")])
-async def test_pages_are_read_no_faster_than_the_client_takes_them(keys: int, pad: str) -> None:
+async def test_pages_are_read_no_faster_than_the_client_reads_them(keys: int, pad: str) -> None:
     limits = replace(RARE, waiting_keys=250, waiting_bytes=4 * 1024 * 1024)
     async with Instance(limits=limits).serving() as instance, connected(instance, max_msg_size=0) as client:
         for number in range(keys):
             instance.put(f"k{number:04}", 1, {"pad": pad})
         await client.subscribe("all", prefix="")
-        told = await client.until("current")
-        assert [one["answer"]["key"] for one in told[:-1]] == [f"k{number:04}" for number in range(keys)]
+        messages = await client.until("current")
+        assert [one["answer"]["key"] for one in messages[:-1]] == [f"k{number:04}" for number in range(keys)]
 
 
-async def test_a_client_that_takes_nothing_for_long_is_cut_off() -> None:
+async def test_a_client_that_stalls_for_long_is_disconnected() -> None:
     async with Instance(limits=replace(QUICK, stalled_s=0.3)).serving() as instance:
         async with silent(instance, requests("/v1/states/flights/a/watch")):
             began = time.monotonic()
@@ -155,9 +155,9 @@ async def test_a_client_that_takes_nothing_for_long_is_cut_off() -> None:
 
 
 async def _all_of(client: socket.socket, end: bytes) -> bytes:
-    """What was sent, up to a mark after this."""
-    loop, told = asyncio.get_running_loop(), b""
+    """Receive until a mark after this end, and return all bytes."""
+    loop, received = asyncio.get_running_loop(), b""
     async with asyncio.timeout(30):
-        while end not in told or b"event: mark" not in told.partition(end)[2]:
-            told += await loop.sock_recv(client, 65536)
-    return told + await loop.sock_recv(client, 65536)
+        while end not in received or b"event: mark" not in received.partition(end)[2]:
+            received += await loop.sock_recv(client, 65536)
+    return received + await loop.sock_recv(client, 65536)

@@ -1,4 +1,4 @@
-"""In every order of records, scans and moves, versions never go back and all subscriptions converge."""
+"""In any order of records, scans and moves, versions only grow and all subscriptions converge."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ STEPS = st.one_of(
     st.tuples(st.just("notify"), st.integers(1, 3)),
     st.tuples(st.just("subscribe"), st.integers(0, len(FILTERS) - 1), st.booleans()),
     st.tuples(st.just("take"), st.integers(1, 3)),
-    st.tuples(st.just("away"), st.integers(0, 3)),
-    st.tuples(st.just("here"), st.integers(0, 3)),
+    st.tuples(st.just("lose"), st.integers(0, 3)),
+    st.tuples(st.just("own"), st.integers(0, 3)),
 )
 
 
@@ -98,16 +98,16 @@ class World:
                 for one in delivery.subscriptions:
                     self.views[one].take(delivery)
 
-    def away(self, partition: int) -> None:
-        self._stand(partition, Role.CATCHING_UP)
+    def lose(self, partition: int) -> None:
+        self._set_role(partition, Role.CATCHING_UP)
 
-    def here(self, partition: int) -> None:
-        self._stand(partition, Role.OWNER)
+    def own(self, partition: int) -> None:
+        self._set_role(partition, Role.OWNER)
 
     def settle(self) -> None:
-        """All changes are delivered, and taken."""
+        """Deliver and take all changes."""
         for partition in range(4):
-            self.here(partition)
+            self.own(partition)
         self.notify(len(self.pending))
         self.take(200)
 
@@ -134,7 +134,7 @@ class World:
         self.store.apply([Update(key, partition, self.version, entry)], {partition: self.version + 1})
         self.pending.append(Change("flights", key, entry))
 
-    def _stand(self, partition: int, role: Role) -> None:
+    def _set_role(self, partition: int, role: Role) -> None:
         self.roles.others[partition] = PartitionStatus(role, 0)
         for change in self.routing.refresh():
             for one in self.fanout.subscriptions("flights"):
@@ -166,7 +166,7 @@ def _play(world: World, steps: list[tuple[Any, ...]]) -> None:
 
 @settings(max_examples=300)
 @given(st.lists(STEPS.filter(lambda step: step[0] != "remove"), max_size=40))
-def test_versions_never_go_back_and_all_subscriptions_converge(steps: list[tuple[Any, ...]]) -> None:
+def test_versions_only_grow_and_all_subscriptions_converge(steps: list[tuple[Any, ...]]) -> None:
     world = World()
     _play(world, steps)
     world.settle()
@@ -174,8 +174,8 @@ def test_versions_never_go_back_and_all_subscriptions_converge(steps: list[tuple
 
 
 @settings(max_examples=300)
-@given(st.lists(STEPS.filter(lambda step: step[0] not in ("away", "here")), max_size=40))
-def test_so_it_is_with_keys_that_are_removed_while_nothing_moves(steps: list[tuple[Any, ...]]) -> None:
+@given(st.lists(STEPS.filter(lambda step: step[0] not in ("lose", "own")), max_size=40))
+def test_subscriptions_converge_when_keys_are_removed_while_nothing_moves(steps: list[tuple[Any, ...]]) -> None:
     world = World()
     _play(world, steps)
     world.settle()
@@ -211,13 +211,13 @@ def test_a_scan_that_a_move_interrupted_is_repeated_on_return(*, current: bool) 
     world = World()
     world.subscribe(2, current=current)
     world.take(5)
-    world.away(3)
+    world.lose(3)
     world.record("a1", "landed")
     world.notify(1)
-    world.here(3)
-    world.record("b1", "landed")  # in the same partition, and later: told before the other was read
+    world.own(3)
+    world.record("b1", "landed")  # later in the same partition, and delivered before the first was read
     world.notify(1)
-    world.away(3)
+    world.lose(3)
     world.take(5)
     world.settle()
     world.check()
@@ -228,13 +228,13 @@ def test_a_subscription_that_starts_without_owner_receives_exactly_the_changes(w
     world = World()
     world.record("a1", "landed")
     world.notify(1)
-    world.away(3)
+    world.lose(3)
     world.subscribe(which, current=False)
-    world.here(3)
+    world.own(3)
     world.take(5)
     (view,) = world.views.values()
     assert view.versions == {}
-    world.away(3)
+    world.lose(3)
     world.subscribe(which, current=False)
     world.record("a1", "landed")
     world.notify(1)
@@ -242,7 +242,7 @@ def test_a_subscription_that_starts_without_owner_receives_exactly_the_changes(w
     assert [view.versions for view in world.views.values()] == [{"a1": 2}, {"a1": 2}]
 
 
-def test_a_partition_that_goes_while_it_is_read_is_not_read_on() -> None:
+def test_a_scan_stops_when_its_partition_moves_away() -> None:
     world = World()
     for number in range(30):
         world.version += 1
@@ -250,18 +250,18 @@ def test_a_partition_that_goes_while_it_is_read_is_not_read_on() -> None:
         world.store.apply([Update(f"a{number:02}", number % 4, world.version, entry)], {number % 4: world.version + 1})
     world.subscribe(2, current=True)
     world.take(1)
-    world.away(0)
+    world.lose(0)
     world.take(50)
     (view,) = world.views.values()
     assert sorted(view.versions) == [f"a{number:02}" for number in range(30) if number < 10 or number % 4]
-    world.here(0)
+    world.own(0)
     world.take(50)
     assert sorted(view.versions) == [f"a{number:02}" for number in range(30)]
 
 
 @pytest.mark.parametrize("current", [True, False])
-def test_changes_while_a_partition_was_away_are_read_despite_an_earlier_scan(*, current: bool) -> None:
-    """The earlier one has passed the key already, and nothing was read meanwhile that would have told it to end."""
+def test_changes_while_a_partition_was_lost_are_read_despite_an_earlier_scan(*, current: bool) -> None:
+    """The earlier scan has passed the key already, and has read nothing since that would have ended it."""
     world = World()
     keys = [f"a{number:03}" for number in range(200) if world.fanout.partition("flights", f"a{number:03}") == 3][:30]
     for key in keys if current else keys[:1]:
@@ -269,22 +269,22 @@ def test_changes_while_a_partition_was_away_are_read_despite_an_earlier_scan(*, 
     world.notify(len(world.pending))
     world.subscribe(2, current=current)
     if not current:
-        world.away(3)
+        world.lose(3)
         for key in keys:
             world.record(key, "landed")
         world.notify(len(keys))
-        world.here(3)
+        world.own(3)
     world.take(1)
-    world.away(3)
+    world.lose(3)
     world.record(keys[0], "flying")
     world.notify(1)
-    world.here(3)
+    world.own(3)
     world.record(keys[-1], "flying")
     world.notify(1)
     world.take(1)
-    world.away(3)
+    world.lose(3)
     world.take(3)
-    world.here(3)
+    world.own(3)
     world.take(50)
     (view,) = world.views.values()
     assert view.versions == {key: world.store.get(key).version for key in keys}  # type: ignore[union-attr]
@@ -298,10 +298,10 @@ def test_a_partition_that_is_read_again_is_delivered_from_its_beginning() -> Non
     world.subscribe(2, current=True)
     world.take(5)
     (one,) = world.views
-    world.away(3)
+    world.lose(3)
     world.record("a1", "flying")
     world.notify(1)
-    world.here(3)
+    world.own(3)
     assert world.router.since(one, LOCAL)[3] is not None
     world.fanout.forget("flights", 3)
     assert world.router.since(one, LOCAL)[3] is None

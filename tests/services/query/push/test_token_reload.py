@@ -24,7 +24,7 @@ WATCHED = "/v1/states/flights/a%2F1/watch"
 
 
 class Guarded:
-    """An instance, and the file of its tokens."""
+    """An instance with a token file."""
 
     def __init__(self, tokens: Path) -> None:
         self._tokens = tokens
@@ -33,7 +33,7 @@ class Guarded:
         self.instance = Instance(a_state(), a_state("gates"), tokens=tokens)
 
     def write(self, **token: Any) -> None:
-        """The file has this token alone, from now on."""
+        """Replace the tokens in the file by this one."""
         self._written += 1
         self._tokens.write_text(json.dumps({"tokens": [{"name": "dashboard", **token}]}))
         os.utime(self._tokens, ns=(self._written, self._written))
@@ -57,8 +57,8 @@ async def test_revoking_the_token_closes_an_event_stream(guarded: Guarded) -> No
         assert (await events.next()).event == "state"
         guarded.renew(token=NEWER)
         guarded.instance.change("a/1", 2)
-        told = await events.next()
-        assert (told.event, told.id, told.data["type"], told.data["status"]) == ("problem", None, "no_token", 401)
+        event = await events.next()
+        assert (event.event, event.id, event.data["type"], event.data["status"]) == ("problem", None, "no_token", 401)
         with pytest.raises(EOFError):
             await events.next()
     await eventually(lambda: guarded.instance.subscriptions() == 0)
@@ -69,10 +69,10 @@ async def test_revoking_the_token_closes_a_web_socket(guarded: Guarded) -> None:
         await client.subscribe("all", prefix="", current=False)
         guarded.instance.change("a/1", 1)
         guarded.renew(token=NEWER)
-        told = [await client.next()]
-        if told[0]["type"] == "state":  # it was written before the token was taken away
-            told = [await client.next()]
-        assert (told[0]["type"], told[0]["id"], told[0]["problem"]["type"]) == ("error", None, "no_token")
+        message = await client.next()
+        if message["type"] == "state":  # it was written before the token was revoked
+            message = await client.next()
+        assert (message["type"], message["id"], message["problem"]["type"]) == ("error", None, "no_token")
         guarded.instance.change("a/1", 2)
         closed = await client.socket.receive()
         assert (closed.type, closed.data) == (WSMsgType.CLOSE, WSCloseCode.POLICY_VIOLATION)
@@ -84,25 +84,25 @@ async def test_an_event_stream_closes_when_its_key_is_out_of_scope(guarded: Guar
         await events.next()
         guarded.renew(token=SECRET, keys=["b/"])
         guarded.instance.change("a/1", 2)
-        told = await events.next()
-        assert (told.event, told.data["type"]) == ("problem", "not_yours")
+        event = await events.next()
+        assert (event.event, event.data["type"]) == ("problem", "not_yours")
         with pytest.raises(EOFError):
             await events.next()
 
 
 async def test_subscriptions_out_of_scope_are_denied_and_others_continue(guarded: Guarded) -> None:
     async with connected(guarded.instance, headers=BEARER) as client:
-        wishes: dict[str, dict[str, Any]] = {
+        filters: dict[str, dict[str, Any]] = {
             "all": {"prefix": ""},
             "mine": {"prefix": "a/"},
             "key": {"key": "b/1"},
             "gates": {"state": "gates", "prefix": "a/"},
         }
-        for name, wish in wishes.items():
-            await client.subscribe(name, current=False, **wish)
+        for name, options in filters.items():
+            await client.subscribe(name, current=False, **options)
         guarded.renew(token=SECRET, keys=["a/"], states=["flights"])
-        told = [await client.next() for _ in range(3)]
-        assert {(one["type"], one["id"], one["problem"]["type"]) for one in told} == {
+        messages = [await client.next() for _ in range(3)]
+        assert {(one["type"], one["id"], one["problem"]["type"]) for one in messages} == {
             ("error", name, "not_yours") for name in ("all", "key", "gates")
         }
         guarded.instance.change("a/1", 1)

@@ -37,7 +37,7 @@ class Watched:
         self._changed(self.written.remove(key, hour))
 
     def close(self, hour: int) -> None:
-        """Let the time pass until the window that begins then is closed."""
+        """Advance the watermark until the window that starts at this hour is closed."""
         self.written.store.advance_watermark(NOON + (hour + 1) * HOUR)
 
     def _changed(self, changes: Sequence[Change]) -> None:
@@ -58,7 +58,7 @@ async def watched(tmp_path: Path) -> AsyncIterator[Watched]:
 
 
 def seen(message: dict[str, Any]) -> tuple[str, str, int]:
-    """Key, hour after noon and version of a message with a value."""
+    """Return key, hour after noon and version of a message with a value."""
     answer = message.get("answer", message)
     hour = next(hour for hour in range(-2, 12) if answered_at(hour) == answer["window_start"])
     return answer["key"], str(hour), answer["version"]
@@ -130,7 +130,7 @@ async def test_one_window_is_watched_before_it_exists(watched: Watched) -> None:
         assert [seen((await events.next()).data) for _ in range(2)] == [("JFK", "1", 1), ("JFK", "1", 2)]
 
 
-async def test_a_removed_window_gives_way_to_the_one_before(watched: Watched) -> None:
+async def test_a_removed_window_is_followed_by_the_one_before(watched: Watched) -> None:
     for hour in (0, 1, 2):
         watched.put("JFK", hour)
     async with connected(watched.instance) as client:
@@ -144,7 +144,7 @@ async def test_a_removed_window_gives_way_to_the_one_before(watched: Watched) ->
         assert await messages(client, 1) == [("JFK", "1", 1)]
 
 
-async def test_prefixes_and_fields_choose_windows_too(watched: Watched) -> None:
+async def test_prefixes_and_fields_select_windows_too(watched: Watched) -> None:
     for hour in (0, 1):
         watched.put("JFK", hour, carrier="UA")
         watched.put("LGA", hour, carrier=("UA", "AA")[hour])
@@ -183,7 +183,7 @@ async def test_a_filter_follows_the_newest_window(watched: Watched) -> None:
         assert await messages(client, 1) == [("JFK", "1", 2)]
 
 
-async def test_a_wrong_choice_is_refused(watched: Watched) -> None:
+async def test_an_invalid_window_is_rejected(watched: Watched) -> None:
     async with ClientSession(watched.instance.base) as session, session.get(f"{PATH}?window=open") as response:
         assert (await response.json())["type"] == "bad_request"
     async with connected(watched.instance) as client:
@@ -268,7 +268,7 @@ async def test_a_window_that_closed_during_an_interruption_is_sent_once(tmp_path
             assert (await events.next()).id == f"{NOON + 3 * HOUR}.0.1"
 
 
-async def test_a_filter_chooses_the_windows_that_are_sent_when_they_close(watched: Watched) -> None:
+async def test_a_filter_selects_the_windows_that_are_sent_when_they_close(watched: Watched) -> None:
     watched.put("JFK", 0, carrier="UA")
     watched.put("LGA", 0, carrier="AA")
     async with connected(watched.instance) as client:
@@ -303,7 +303,7 @@ async def opened(events: Any) -> Any:
 
 
 async def client_values(client: Client, number: int) -> list[tuple[str, str, int]]:
-    """So many values; other messages are skipped."""
+    """Return the next values; other messages are skipped."""
     found: list[tuple[str, str, int]] = []
     while len(found) < number:
         message = await client.next()
