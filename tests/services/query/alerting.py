@@ -36,7 +36,7 @@ WINDOW = datetime.fromtimestamp(NOW / 1000 // 3600 * 3600, UTC)
 
 
 class Sensors:
-    """The stores, and what a job and derive workers would write to them. `changed` gets each change."""
+    """The stores, and the records that a job and derive workers would write to them. `changed` gets each change."""
 
     def __init__(self, stores: Mapping[str, LmdbStore]) -> None:
         self.stores = stores
@@ -46,7 +46,7 @@ class Sensors:
         self._alerts: dict[str, AlertRecord] = {}
 
     def measure(self, sensor: str, value: int | None, window: datetime = WINDOW) -> None:
-        """A snapshot of a sensor arrives, and what it opens or closes."""
+        """Write a snapshot of a sensor, and the alert that it opens or closes."""
         former = self._snapshots.get(sensor)
         version = former.version + 1 if former is not None and former.first_seen == window else 1
         snapshot = Snapshot(
@@ -61,12 +61,12 @@ class Sensors:
         self._evaluate(snapshot)
 
     def put(self, rule: str, limit: Limit | None, author: str = "ann") -> int:
-        """A rule is written, or removed, and what it opens or closes in the present states."""
+        """Write a rule, or remove it, and the alerts that it opens or closes; return its offset."""
         value = None if limit is None else encode_row(LIMITS, rule, limit.model_dump_json(), author)
         return self.write(rule, value)
 
     def write(self, rule: str, value: bytes | None) -> int:
-        """The record of a rule arrives."""
+        """Write the record of a rule and the alerts that follow; return its offset."""
         offset = self._put("limits", rule, value)
         if value is None:
             self.rows.pop(rule, None)
@@ -116,7 +116,7 @@ class WrittenRows:
 def sensors(
     folder: Path, *, routing: MemoryRouting | None = None, **settings: Any
 ) -> Iterator[tuple[Dependencies, Sensors]]:
-    """The dependencies of an instance with sensors, rules and alerts, and their stores."""
+    """Give the dependencies of an instance with sensors, rules and alerts, and their stores."""
     with ExitStack() as stack:
         stores: dict[str, LmdbStore] = {}
         for name, state in STATES.items():

@@ -22,9 +22,9 @@ class Car(State):
 
 
 def application(prefix: str) -> Application:
-    """The application. Its lives were over long ago by the clock, which does not matter in a replay.
+    """Return the application, a replay: its times are long ago, and windows do not expire by the clock.
 
-    With FLEET_REPLAY=no its times are those of now.
+    With FLEET_REPLAY=no it is none.
     """
     return Application(
         name="cars",
@@ -38,9 +38,9 @@ def application(prefix: str) -> Application:
 app = application(os.environ.get("FLEET_PREFIX", ""))
 
 
-def snapshot(device: str, version: int, life: timedelta = timedelta(0), **state: Any) -> Snapshot:
-    """A car's snapshot, in the life that began so long after the start."""
-    at = START + life
+def snapshot(device: str, version: int, after: timedelta = timedelta(0), **state: Any) -> Snapshot:
+    """Return a snapshot of a car, in the window that starts this long after START."""
+    at = START + after
     return Snapshot(
         device_id=device, first_seen=at, version=version, as_of=at + timedelta(seconds=version), state=state
     )

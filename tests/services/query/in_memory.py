@@ -33,7 +33,7 @@ NOW = 1_700_000_000_000
 
 
 class MemoryStore:
-    """A Store that keeps versions in lists. Lives end `lifetime` milliseconds after they began."""
+    """A Store with versions in lists. Windows expire `lifetime` milliseconds after their start."""
 
     def __init__(self, lifetime: int | None = None, history: int = 1) -> None:
         self.lifetime = lifetime
@@ -57,11 +57,9 @@ class MemoryStore:
     ) -> EntryPage:
         keys = [key for key in sorted(self.entries) if key.startswith(prefix) and (after is None or key > after)]
         found = [(key, self.entries[key][-1]) for key in keys]
-        asked = [(key, one) for key, one in found if one.partition in partitions and not self.is_expired(one)]
-        asked = [
-            (key, one) for key, one in asked if all(f'"{value}"'.encode() in one.value for value in where.values())
-        ]
-        return EntryPage(asked[:limit], asked[limit - 1][0] if len(asked) > limit else None)
+        live = [(key, one) for key, one in found if one.partition in partitions and not self.is_expired(one)]
+        items = [(key, one) for key, one in live if all(f'"{value}"'.encode() in one.value for value in where.values())]
+        return EntryPage(items[:limit], items[limit - 1][0] if len(items) > limit else None)
 
     def silent_page(self, request: SilentPageRequest) -> SilentPage:
         found = [(ScanPosition(one[-1].event_time // 1000, key), one[-1]) for key, one in self.entries.items()]
@@ -101,7 +99,7 @@ class MemoryStore:
         return changes
 
     def put(self, key: str, **facts: Any) -> Entry:
-        """Apply one entry, with these facts in place of usual ones."""
+        """Apply one entry with these fields; the others have defaults."""
         usual: dict[str, Any] = {
             "window_start": NOW,
             "epoch": 0,
@@ -178,7 +176,7 @@ class MemoryRouting:
 def a_state(
     name: str = "flights", *, lifetime: timedelta | None = None, query: QueryOptions | None = None
 ) -> NamedState:
-    """A state of four partitions."""
+    """Return a state of four partitions."""
     return NamedState(name, f"{name}-topic", {"type": "object"}, 4, lifetime=lifetime, query=query or QueryOptions())
 
 
@@ -188,10 +186,10 @@ def dependencies_of(
     routing: MemoryRouting | None = None,
     **overrides: Any,
 ) -> Dependencies:
-    """Dependencies of an instance with these states, whose clocks are real but for the time, and settings."""
+    """Return the dependencies of an instance with these states and settings. The time of day is NOW."""
     usual: dict[str, Any] = {"application": "none:none", "http_port": 0, "instance": "one", "stop_within": 0.1}
-    lives = {one.name: int(one.lifetime.total_seconds() * 1000) if one.lifetime else None for one in states}
-    made: dict[str, Store] = {one.name: MemoryStore(lives[one.name], one.query.history) for one in states}
+    lifetimes = {one.name: int(one.lifetime.total_seconds() * 1000) if one.lifetime else None for one in states}
+    made: dict[str, Store] = {one.name: MemoryStore(lifetimes[one.name], one.query.history) for one in states}
     assert overrides.keys() <= QuerySettings.model_fields.keys(), overrides
     settings = QuerySettings(**(usual | overrides))
     return Dependencies(
@@ -206,7 +204,7 @@ def dependencies_of(
 
 
 async def until(condition: Callable[[], bool], within_s: float = 10) -> None:
-    """Let the loop turn until the condition holds."""
+    """Run the event loop until the condition holds."""
     async with asyncio.timeout(within_s):
-        while not condition():  # noqa: ASYNC110  # what is waited for sets no event
+        while not condition():  # noqa: ASYNC110  # there is no event to wait for
             await asyncio.sleep(0.001)

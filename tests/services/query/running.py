@@ -1,4 +1,4 @@
-"""Processes of the service against a real broker, and what is written for them to read."""
+"""Processes of the service with a real broker, and the snapshots that they read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PARTITIONS = 4
 
 
 class Response(NamedTuple):
-    """A response; status 0 without an answer."""
+    """A response; its status is 0 if the request failed."""
 
     status: int
     headers: dict[str, str]
@@ -67,21 +67,21 @@ class Fleet:
             producer.produce(self.topics.snapshots, key=key, value=one.encode(), partition=home)
         assert producer.flush(DEADLINE_S) == 0
 
-    def start(self, **told: str) -> subprocess.Popen[bytes]:
-        """A process of the service."""
+    def start(self, **settings: str) -> subprocess.Popen[bytes]:
+        """Start a process of the service."""
         with self.log.open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "services.query"],
                 cwd=CHECKOUT,
-                env=os.environ | self.environment | told,
+                env=os.environ | self.environment | settings,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
 
     @contextmanager
-    def running(self, **told: str) -> Iterator[subprocess.Popen[bytes]]:
-        """A process that is ready; it is stopped in the end, and that has to go well."""
-        process = self.start(**told)
+    def running(self, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Run a process that is ready, and stop it at the end with exit code 0."""
+        process = self.start(**settings)
         try:
             self.ready(process)
             yield process
@@ -90,12 +90,12 @@ class Fleet:
             assert process.wait(DEADLINE_S) == 0, self.log.read_text(encoding="utf-8")[-3000:]
 
     def ready(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait until it answers for all of its partitions."""
+        """Wait until the process answers for all of its partitions."""
         wait_until(lambda: process.poll() is not None or self.ask("/readyz").status == 200, "ready", DEADLINE_S)
         assert process.poll() is None, self.log.read_text(encoding="utf-8")[-3000:]
 
     def ask(self, path: str, body: str | None = None, **headers: str) -> Response:
-        """The response to a GET, or to a POST of this body."""
+        """Return the response to a GET, or to a POST of this body."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=40)
         try:
             connection.request("GET" if body is None else "POST", path, body, headers)
@@ -112,7 +112,7 @@ class Fleet:
             connection.close()
 
     def until(self, path: str, status: int) -> Response:
-        """The first response with this status."""
+        """Repeat the request until it has this status, and return the response."""
         found: list[Response] = []
 
         def answered() -> bool:

@@ -1,4 +1,4 @@
-"""The service as a process: from a snapshot on the topic to its reader, through kills of itself and of the broker."""
+"""The service as a process: from a snapshot on the topic to its reader, with kills of the service and of the broker."""
 
 from __future__ import annotations
 
@@ -46,16 +46,20 @@ def test_a_published_record_can_be_read_with_its_source(fleet: Fleet) -> None:
     with fleet.running():
         fleet.until("/v1/states/cars/car%2F1?min_version=4&wait=20", 200)
         _until(lambda: b'stateloop_query_partitions{role="owner",state="cars"} 4.0' in fleet.ask("/metrics").body)
-        told = fleet.ask("/v1/states/cars/car%2F1")
-        assert (told.body["version"], told.body["value"]["state"]) == (4, {"plate": "P4"})
-        assert (told.body["window_start"], told.body["event_time"]) == (
+        response = fleet.ask("/v1/states/cars/car%2F1")
+        assert (response.body["version"], response.body["value"]["state"]) == (4, {"plate": "P4"})
+        assert (response.body["window_start"], response.body["event_time"]) == (
             "2026-01-01T00:00:00.000Z",
             "2026-01-01T00:00:04.000Z",
         )
-        assert told.body["source"]["topic"] == fleet.topics.snapshots
-        assert (told.body["role"], told.body["instance"], told.body["lag"]) == ("owner", "one", {"records": 0})
-        assert (told.headers["ETag"], told.headers["Cache-Control"]) == ('"1767225600000.0.4"', "max-age=1")
-        assert fleet.ask("/v1/states/cars/car%2F1", **{"If-None-Match": told.headers["ETag"]}).status == 304
+        assert response.body["source"]["topic"] == fleet.topics.snapshots
+        assert (response.body["role"], response.body["instance"], response.body["lag"]) == (
+            "owner",
+            "one",
+            {"records": 0},
+        )
+        assert (response.headers["ETag"], response.headers["Cache-Control"]) == ('"1767225600000.0.4"', "max-age=1")
+        assert fleet.ask("/v1/states/cars/car%2F1", **{"If-None-Match": response.headers["ETag"]}).status == 304
         assert fleet.ask("/v1/states/cars/car%2F1?as_of=3").body["value"]["state"] == {"plate": "P3"}
         versions = fleet.ask("/v1/states/cars/car%2F1/versions").body["versions"]
         assert [one["version"] for one in versions] == [2, 3, 4]
@@ -65,26 +69,26 @@ def test_a_published_record_can_be_read_with_its_source(fleet: Fleet) -> None:
         assert fleet.ask("/").status == 200, "the console"
 
 
-def test_many_keys_are_read_at_once_page_by_page_and_in_part(fleet: Fleet) -> None:
+def test_batches_pages_and_fields(fleet: Fleet) -> None:
     fleet.publish(*(snapshot(car, 1, plate=f"P{number % 2}") for number, car in enumerate(CARS[:20])))
     with fleet.running():
         fleet.until(f"/v1/states/cars/{quote(CARS[19], safe='')}?min_version=1&wait=20", 200)
         seen: list[str] = []
         after: str | None = ""
         while after is not None:
-            told = fleet.ask(f"/v1/states/cars?prefix=car%2F1&limit=3&after={quote(after, safe='')}&fields=state")
-            assert len(told.body["items"]) <= 3
-            assert all(set(one["value"]) == {"state"} for one in told.body["items"])
-            seen += [one["key"] for one in told.body["items"]]
-            after = told.body["after"]
+            page = fleet.ask(f"/v1/states/cars?prefix=car%2F1&limit=3&after={quote(after, safe='')}&fields=state")
+            assert len(page.body["items"]) <= 3
+            assert all(set(one["value"]) == {"state"} for one in page.body["items"])
+            seen += [one["key"] for one in page.body["items"]]
+            after = page.body["after"]
         assert seen == sorted(car for car in CARS[:20] if car.startswith("car/1"))
         assert fleet.ask("/v1/states/cars?where=state.tail:x").status == 400
-        asked = {"keys": [CARS[7], "nobody", CARS[3]], "fields": "state.plate"}
-        answers = fleet.ask("/v1/states/cars:batchGet", body=json.dumps(asked)).body["answers"]
+        batch = {"keys": [CARS[7], "absent", CARS[3]], "fields": "state.plate"}
+        answers = fleet.ask("/v1/states/cars:batchGet", body=json.dumps(batch)).body["answers"]
         assert [one.get("type") or one["value"] for one in answers] == [
             {"state": {"plate": "P1"}}, "never_seen", {"state": {"plate": "P1"}},
         ]  # fmt: skip
-        refused = fleet.ask("/v1/states/cars/nobody", Host="evil.example")
+        refused = fleet.ask("/v1/states/cars/absent", Host="evil.example")
         assert (refused.status, refused.body["type"]) == (403, "other_host")
 
 
@@ -107,15 +111,15 @@ def test_a_waiting_request_is_answered_at_once(fleet: Fleet) -> None:
         fleet.until("/v1/states/cars/car?min_version=1&wait=20", 200)
         took: list[float] = []
         for version in range(2, 22):
-            asked = threading.Thread(target=_timed, args=(fleet, version, took))
-            asked.start()
+            waiting = threading.Thread(target=_timed, args=(fleet, version, took))
+            waiting.start()
             fleet.publish(snapshot("car", version))
-            asked.join(DEADLINE_S)
+            waiting.join(DEADLINE_S)
         assert len(took) == 20
-        assert sorted(took)[10] < 1.0, "not by looking again once in a while"
+        assert sorted(took)[10] < 1.0, "a change wakes the request; it does not poll"
 
 
-def test_after_a_kill_it_goes_on_where_it_was(fleet: Fleet) -> None:
+def test_a_killed_service_resumes_at_its_position(fleet: Fleet) -> None:
     fleet.publish(*(snapshot(car, 1) for car in CARS))
     process = fleet.start()
     try:
@@ -128,7 +132,7 @@ def test_after_a_kill_it_goes_on_where_it_was(fleet: Fleet) -> None:
             process = fleet.start()
             assert fleet.until(f"/v1/states/cars/car%2F{len(CARS) - 1}", 200).body["version"] == version
         fleet.until("/readyz", 200)
-        assert _read_since_start(fleet) < len(CARS), "it does not read again what it has"
+        assert _read_since_start(fleet) < len(CARS), "it does not read records again"
         fleet.publish(snapshot("car/0", 4))
         assert fleet.until("/v1/states/cars/car%2F0?min_version=4&wait=20", 200).body["version"] == 4
     finally:
@@ -136,7 +140,9 @@ def test_after_a_kill_it_goes_on_where_it_was(fleet: Fleet) -> None:
         assert process.wait(DEADLINE_S) == 0
 
 
-def test_it_answers_while_the_broker_is_away_and_goes_on_when_it_is_back(fleet: Fleet, broker: EmbeddedBroker) -> None:
+def test_the_service_answers_while_the_broker_is_down_and_continues_afterwards(
+    fleet: Fleet, broker: EmbeddedBroker
+) -> None:
     fleet.publish(snapshot("car", 1))
     with fleet.running() as process:
         fleet.until("/v1/states/cars/car?min_version=1&wait=20", 200)
@@ -145,7 +151,7 @@ def test_it_answers_while_the_broker_is_away_and_goes_on_when_it_is_back(fleet: 
             end = time.monotonic() + 8  # longer than lease and session
             while time.monotonic() < end:
                 assert fleet.ask("/v1/states/cars/car").status == 200
-            assert fleet.ask("/healthz").status == 200, "a restart would cost its answers"
+            assert fleet.ask("/healthz").status == 200, "no restart is requested"
         finally:
             broker.start()
         fleet.publish(snapshot("car", 2))
@@ -153,12 +159,12 @@ def test_it_answers_while_the_broker_is_away_and_goes_on_when_it_is_back(fleet: 
         assert process.poll() is None
 
 
-def test_it_answers_nothing_wrong_after_partitions_were_added(fleet: Fleet, broker: EmbeddedBroker) -> None:
+def test_the_service_stops_after_partitions_were_added(fleet: Fleet, broker: EmbeddedBroker) -> None:
     fleet.publish(snapshot("car", 1))
     process = fleet.start()
     fleet.ready(process)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for topic in (fleet.topics.snapshots, fleet.topics.events):  # the events have their partitions last
+    for topic in (fleet.topics.snapshots, fleet.topics.events):  # the events topic is the last to get its partitions
         admin.create_partitions([NewPartitions(topic, 7)])[topic].result(DEADLINE_S)
     assert process.wait(DEADLINE_S) == 1
     *_, last = fleet.log.read_text(encoding="utf-8").splitlines()
@@ -167,7 +173,7 @@ def test_it_answers_nothing_wrong_after_partitions_were_added(fleet: Fleet, brok
         for number in range(20):
             fleet.publish(snapshot(f"car{number}", 1))
             assert fleet.until(f"/v1/states/cars/car{number}?min_version=1&wait=20", 200).body["version"] == 1
-        assert fleet.ask("/v1/states/cars/car").body["version"] == 1, "it has all partitions"
+        assert fleet.ask("/v1/states/cars/car").body["version"] == 1, "it owns all partitions"
 
 
 def test_tokens_are_required_reloaded_and_never_printed(fleet: Fleet, tmp_path: Path) -> None:
@@ -188,15 +194,15 @@ def test_tokens_are_required_reloaded_and_never_printed(fleet: Fleet, tmp_path: 
         tokens.write_text(json.dumps({"tokens": [{"name": "other", "token": "another-secret-of-it"}]}))
         _until(lambda: fleet.ask("/v1/states/cars/car", **bearer).status == 401)
         with closing(watching):
-            assert b"event: problem\n" in stream.read(), "what was watched ends with its token"
+            assert b"event: problem\n" in stream.read(), "the stream ends with its token"
     log = fleet.log.read_text(encoding="utf-8")
     assert SECRET not in log
     assert PEERS not in log
-    assert '"application":' in log, "its settings are there"
+    assert '"application":' in log, "the settings are logged"
 
 
-async def test_it_stops_at_once_while_it_waits_for_the_broker() -> None:
-    """In this process: nothing outside shows when it has begun to listen to signals."""
+async def test_the_service_stops_at_once_while_it_waits_for_the_broker() -> None:
+    """The service runs in this process, where the test sees when the signal handler is installed."""
     settings = QuerySettings(application="none:none", kafka="127.0.0.1:1", http_port=0)
     before = signal.getsignal(signal.SIGTERM)
     async with asyncio.timeout(10):
@@ -208,7 +214,7 @@ async def test_it_stops_at_once_while_it_waits_for_the_broker() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("settings", "message"),
     [
         ({"STATELOOP_HTTP_HOST": "0.0.0.0"}, "STATELOOP_TOKENS"),  # noqa: S104  # it refuses to
         ({"STATELOOP_TOKENS": "/nowhere"}, "No such file"),
@@ -216,11 +222,11 @@ async def test_it_stops_at_once_while_it_waits_for_the_broker() -> None:
         ({"STATELOOP_RATE": "fast"}, "STATELOOP_RATE"),
     ],
 )
-def test_a_start_that_fails_prints_one_line(tmp_path: Path, told: dict[str, str], message: str) -> None:
+def test_a_start_that_fails_prints_one_line(tmp_path: Path, settings: dict[str, str], message: str) -> None:
     fleet = Fleet.__new__(Fleet)
     fleet.log = tmp_path / "query.log"
     fleet.environment = {"STATELOOP_APPLICATION": "tests.services.query.fleet:app", "STATELOOP_KAFKA": "127.0.0.1:1"}
-    assert fleet.start(**told).wait(DEADLINE_S) == 1
+    assert fleet.start(**settings).wait(DEADLINE_S) == 1
     *_, last = fleet.log.read_text(encoding="utf-8").splitlines()
     assert last.startswith("stateloop query: ")
     assert message in last
@@ -234,8 +240,8 @@ def _timed(fleet: Fleet, version: int, took: list[float]) -> None:
 
 def _read_since_start(fleet: Fleet) -> float:
     lines = fleet.ask("/metrics").body.decode().splitlines()
-    (told,) = [line for line in lines if line.startswith('stateloop_query_records_total{state="cars"}')]
-    return float(told.split()[-1])
+    (sample,) = [line for line in lines if line.startswith('stateloop_query_records_total{state="cars"}')]
+    return float(sample.split()[-1])
 
 
 def _until(condition: Callable[[], bool]) -> None:
@@ -245,17 +251,17 @@ def _until(condition: Callable[[], bool]) -> None:
 
 
 def test_an_idle_car_expires_by_the_clock_and_its_watcher_is_notified(fleet: Fleet) -> None:
-    """Nothing is written after the snapshot, so no other life moves the watermark."""
+    """Nothing is written after the snapshot, so no other window advances the watermark."""
     kept = app.kept_for + app.skew
     began = datetime.now(UTC) - kept + timedelta(seconds=10)
-    fleet.publish(snapshot("car/1", 1, life=began - START, plate="P1"))
+    fleet.publish(snapshot("car/1", 1, after=began - START, plate="P1"))
     with fleet.running(FLEET_REPLAY="no"):
         with closing(HTTPConnection("127.0.0.1", fleet.port, timeout=DEADLINE_S)) as connection:
             connection.request("GET", "/v1/states/cars/car%2F1/watch")
             lines = iter(connection.getresponse().readline, b"")
             events = (line.split()[1].decode() for line in lines if line.startswith(b"event:"))
             assert next(one for one in events if one in ("expired", "never_seen")) == "expired"
-        assert datetime.now(UTC) > began + kept, "not before its time"
+        assert datetime.now(UTC) > began + kept, "not before it has expired"
         gone = fleet.ask("/v1/states/cars/car%2F1")
         assert (gone.status, gone.body["type"]) == (410, "expired")
         assert fleet.ask("/v1/states/cars").body["items"] == []
@@ -264,7 +270,7 @@ def test_an_idle_car_expires_by_the_clock_and_its_watcher_is_notified(fleet: Fle
         assert fleet.ask("/v1/states/cars/car%2F1").status == 410, "also after a restart"
 
 
-def test_a_rebuilt_state_takes_the_place_of_the_old_one(fleet: Fleet) -> None:
+def test_a_newer_epoch_replaces_the_state(fleet: Fleet) -> None:
     def of(epoch: int, version: int, plate: str) -> Snapshot:
         return snapshot("car/1", version, plate=plate).model_copy(update={"epoch": epoch})
 

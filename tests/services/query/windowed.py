@@ -39,23 +39,23 @@ DEPARTURES = NamedState(
 
 
 def at(hour: float) -> str:
-    """A time so many hours after noon, as clients write it."""
+    """Return a time so many hours after noon, as clients write it."""
     return datetime.fromtimestamp((NOON + hour * HOUR) / 1000, UTC).isoformat().replace("+00:00", "Z")
 
 
 def answered_at(hour: float) -> str:
-    """The same, as answers have it."""
+    """Return the same time as responses have it."""
     return at(hour).replace("Z", ".000Z")
 
 
 class Departures:
-    """The store of an instance, and what tests write to it."""
+    """The store of an instance, which tests write."""
 
     def __init__(self, store: LmdbWindowStore) -> None:
         self.store = store
 
     def put(self, key: str, hour: float, version: int = 1, epoch: int = 0, **state: Any) -> list[Change]:
-        """A snapshot of the window that begins so many hours after noon."""
+        """Write a snapshot of the window that starts so many hours after noon."""
         start = NOON + round(hour * HOUR)
         number = partition(key.encode(), DEPARTURES.partitions)
         value = orjson.dumps({"device_id": key, "version": version, "state": state})
@@ -63,7 +63,7 @@ class Departures:
         return self._apply(Update(key, number, entry.offset, entry))
 
     def remove(self, key: str, hour: float) -> list[Change]:
-        """A tombstone of that window."""
+        """Write a tombstone of that window."""
         number = partition(key.encode(), DEPARTURES.partitions)
         return self._apply(Update(key, number, self.store.position(number) or 0, None, NOON + round(hour * HOUR)))
 
@@ -75,7 +75,7 @@ class Departures:
 def departures(
     folder: Path, *, routing: MemoryRouting | None = None, instance: str = "one", state: NamedState = DEPARTURES
 ) -> Iterator[tuple[Dependencies, Departures]]:
-    """The dependencies of an instance with this state, and its store."""
+    """Give the dependencies of an instance with this state, and its store."""
     store = LmdbWindowStore(folder, state, "boot")
     try:
         found = dependencies_of(state, stores={state.name: store}, routing=routing, instance=instance)

@@ -1,4 +1,4 @@
-"""The application of these tests: cars, of which a version and a beginning of life is all that is looked at."""
+"""The application of these tests: cars, of which only window start and version matter."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Car(State):
 
 
 def application(prefix: str) -> Application:
-    """The application. Its lives were over long ago by the clock, which does not matter in a replay."""
+    """Return the application, a replay: its times are long ago, and windows do not expire by the clock."""
     topics = Topics(prefix=prefix, replay=True, partitions=PARTITIONS)
     return Application(name=NAME, event=Seen, state=Car, topics=topics)
 
 
-def snapshot(key: str, version: int, life: int = 0) -> bytes:
-    """The record of a car's version, in a life that began so many minutes later than the first."""
-    began = BEGAN + timedelta(minutes=life)
+def snapshot(key: str, version: int, minute: int = 0) -> bytes:
+    """Return the record of a version of a car, in the window that starts this minute after BEGAN."""
+    began = BEGAN + timedelta(minutes=minute)
     at = began + timedelta(milliseconds=version)
     return Snapshot(device_id=key, first_seen=began, version=version, as_of=at, state={"plate": key}).encode()
 

@@ -1,4 +1,4 @@
-"""A client that remembers the newest answer for every key, from any instance, and fails when it gets an older one."""
+"""A client that remembers the newest answer for each key, from any instance, and records older ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE = ClientTimeout(total=1.0, sock_connect=0.3)
 PAUSE_S = 0.05
 """Between two reads of a key."""
 SUSPECTED_S = 2.0
-"""For how long one that did not answer is asked after the others, as a client does."""
+"""How long an instance that did not respond comes last, as in the client."""
 READERS = 8
 BATCH = 20
 
@@ -30,7 +30,7 @@ NOTHING: Order = ("", 0)
 
 
 class Checker:
-    """Reads all keys again and again at all instances in turn, one by one and in batches, in tasks of its own."""
+    """Reads all keys repeatedly at all instances in turn, one by one and in batches, in background tasks."""
 
     def __init__(self, instances: Sequence[Instance], keys: Sequence[str]) -> None:
         self.instances = list(instances)
@@ -39,7 +39,7 @@ class Checker:
         self._answered: dict[str, float] = {}
         self.longest: dict[str, float] = dict.fromkeys(keys, 0.0)
         """The longest time without an answer for a key, in seconds, since `mark`."""
-        self.back: list[str] = []
+        self.regressions: list[str] = []
         self._suspects: dict[str, float] = {}
         self._counts = dict.fromkeys(keys, 0)
         self.refused = 0
@@ -58,22 +58,22 @@ class Checker:
         await self._session.close()
 
     def mark(self) -> None:
-        """Begin to measure the time without an answer anew."""
+        """Restart the measurement of the time without an answer."""
         now = time.monotonic()
         self.longest = dict.fromkeys(self._keys, 0.0)
         self._answered = dict.fromkeys(self._keys, now)
 
-    def lost(self) -> float:
-        """The longest time without an answer for some key since `mark`, in seconds."""
+    def longest_outage(self) -> float:
+        """Return the longest time without an answer for a key since `mark`, in seconds."""
         now = time.monotonic()
         return max(max(self.longest[key], now - self._answered.get(key, now)) for key in self._keys)
 
     def delivered(self) -> Mapping[str, Order]:
-        """The latest that was shown of each key: its life and version."""
+        """Return the latest answer of each key: window start and version."""
         return self._delivered
 
     def answers_of(self) -> list[int]:
-        """How often each key was answered."""
+        """Return the number of answers of each key."""
         return list(self._counts.values())
 
     async def _read_on(self, keys: Sequence[str]) -> None:
@@ -87,7 +87,7 @@ class Checker:
                 await asyncio.sleep(PAUSE_S / max(1, len(keys)))
 
     def _order(self, turn: int) -> list[Instance]:
-        """All in turn, those last that did not answer lately."""
+        """Return all instances in turn; those that did not respond lately come last."""
         now, count = time.monotonic(), len(self.instances)
         of_turn = [self.instances[(turn + at) % count] for at in range(count)]
         return sorted(of_turn, key=lambda one: now - self._suspects.get(one.name, 0.0) < SUSPECTED_S)
@@ -96,11 +96,11 @@ class Checker:
         floor = self._delivered[key]
         try:
             async with self._session.get(f"{instance.url}/v1/states/{NAME}/{quote(key, safe='')}") as response:
-                told = json.loads(await response.read())
+                body = json.loads(await response.read())
         except (ClientError, OSError, TimeoutError):
             self._suspects[instance.name] = time.monotonic()
             return False
-        return self.judge(instance, key, floor, told)
+        return self.check(instance, key, floor, body)
 
     async def _batch_on(self) -> None:
         at = 0
@@ -114,22 +114,22 @@ class Checker:
         floors = {key: self._delivered[key] for key in keys}
         try:
             async with self._session.post(f"{instance.url}/v1/states/{NAME}:batchGet", json={"keys": keys}) as response:
-                told = json.loads(await response.read())
+                body = json.loads(await response.read())
         except (ClientError, OSError, TimeoutError):
             self._suspects[instance.name] = time.monotonic()
             return
-        for key, answer in zip(keys, told.get("answers", ()), strict=False):
-            self.judge(instance, key, floors[key], answer)
+        for key, answer in zip(keys, body.get("answers", ()), strict=False):
+            self.check(instance, key, floors[key], answer)
 
-    def judge(self, instance: Instance, key: str, floor: Order, told: Mapping[str, object]) -> bool:
-        """Whether it is an answer. What was shown before this was asked for must not be taken back."""
-        kind = told.get("type")
+    def check(self, instance: Instance, key: str, floor: Order, body: Mapping[str, object]) -> bool:
+        """Return whether the body is an answer. It must not be older than `floor`, the latest before the request."""
+        kind = body.get("type")
         if kind not in (None, "never_seen", "expired"):
             self.refused += 1
             return False
-        order = (str(told["window_start"]), int(str(told["version"]))) if kind is None else NOTHING
+        order = (str(body["window_start"]), int(str(body["version"]))) if kind is None else NOTHING
         if order < floor:
-            self.back.append(f"{instance.name} shows {key} at {order} ({told}) after {floor}")
+            self.regressions.append(f"{instance.name} shows {key} at {order} ({body}) after {floor}")
         now = time.monotonic()
         self.longest[key] = max(self.longest[key], now - self._answered.get(key, now))
         self._answered[key] = now

@@ -1,4 +1,4 @@
-"""Instances of the service as processes on a real broker, and the topics that they follow."""
+"""Instances of the service as processes on a real broker, and their topics."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Instance:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start a process; it is not waited for."""
+        """Start a process, and do not wait for it."""
         command = [sys.executable, "-m", "services.query"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -51,14 +51,14 @@ class Instance:
             )
 
     def kill(self) -> None:
-        """As kill -9 does."""
+        """Send SIGKILL."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(DEADLINE_S)
             self.process = None
 
     def stop(self) -> int:
-        """As SIGTERM does; gives the exit code."""
+        """Send SIGTERM; return the exit code."""
         assert self.process is not None
         self.process.terminate()
         code = self.process.wait(DEADLINE_S)
@@ -66,23 +66,23 @@ class Instance:
         return code
 
     def freeze(self) -> None:
-        """Let it stand still."""
+        """Send SIGSTOP."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Send SIGCONT."""
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 
     def owns(self) -> set[int]:
-        """The partitions that it reports as its own; none while it reports nothing."""
+        """Return the partitions that it reports as its own; none without a response."""
         try:
             with urlopen(f"{self.url}/v1/instances", timeout=ANSWER_S) as response:  # noqa: S310  # our own
-                told = json.load(response)
+                body = json.load(response)
         except (URLError, OSError, ValueError):
             return set()
-        return next(set(one["owns"].get(NAME, ())) for one in told["instances"] if one["instance"] == self.name)
+        return next(set(one["owns"].get(NAME, ())) for one in body["instances"] if one["instance"] == self.name)
 
 
 class Fleet:
@@ -108,14 +108,14 @@ class Fleet:
             made.result(DEADLINE_S)
 
     def instance(self, name: str) -> Instance:
-        """One that is not started yet."""
+        """Return an instance that is not started yet."""
         made = Instance(name, self.folder, self._environment)
         self._instances.append(made)
         return made
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Kill in the end what still runs."""
+        """Kill the remaining processes at the end."""
         try:
             yield
         finally:
@@ -123,11 +123,11 @@ class Fleet:
                 one.kill()
 
     def logs(self) -> str:
-        """What all instances wrote last."""
+        """Return the end of the logs of all instances."""
         return "\n".join(f"== {one.name}\n{one.log.read_text()[-1500:]}" for one in self._instances if one.log.exists())
 
     def settle(self, *instances: Instance) -> None:
-        """Wait until these share all partitions, each having some."""
+        """Wait until these instances own all partitions, each some of them."""
 
         def shared() -> bool:
             owned = [one.owns() for one in instances]

@@ -1,4 +1,4 @@
-"""Several instances on a real broker under a reader of all keys, while they and the broker are hurt.
+"""Several instances on a real broker under a reader of all keys, during faults of them and of the broker.
 
 docs/how-to/run-query-instances.md has the bounds; here they have some slack, because other tests load the machine.
 """
@@ -30,27 +30,27 @@ LEASE_S, SESSION_S = 3.0, 6.0
 TAKEN_OVER_S = 1.25 * LEASE_S + 1
 SLACK_S = 2.0
 ANSWER_S = 1.0
-"""How long one that stands still lets others wait for its answer, before they ask the next."""
+"""The timeout of a request to a suspended instance, before the next one is tried."""
 
 
 class Scene(NamedTuple):
-    """What a test plays with."""
+    """The instances, with a writer and a checker."""
 
     fleet: Fleet
     instances: list[Instance]
     checker: Checker
     writer: Writer
 
-    async def settled(self, *instances: Instance) -> None:
-        """These have shared the partitions."""
+    async def settle(self, *instances: Instance) -> None:
+        """Wait until these instances share the partitions."""
         await asyncio.to_thread(self.fleet.settle, *instances)
 
-    async def passes(self, seconds: float) -> None:
-        """Let it go on for a while, which a fault lasts."""
+    async def wait(self, seconds: float) -> None:
+        """Wait for so many seconds, during a fault."""
         await asyncio.sleep(seconds)
 
-    async def answered(self) -> None:
-        """Every key has been answered since now."""
+    async def wait_for_answers(self) -> None:
+        """Wait until every key has been answered again."""
         self.checker.mark()
         began = self.checker.answers_of()
         await asyncio.to_thread(
@@ -63,9 +63,9 @@ class Scene(NamedTuple):
 
 @asynccontextmanager
 async def scene(broker: EmbeddedBroker, prefix: str, folder: Path, names: str, **settings: str) -> AsyncIterator[Scene]:
-    """Instances that have shared the partitions, a writer and a reader.
+    """Start instances that share the partitions, a writer and a checker.
 
-    In the end nothing has gone back, and each key is shown as it was written last.
+    At the end, no answer may have been older than an earlier one, and each key must have the last written version.
     """
     fleet = Fleet(broker.bootstrap, prefix, folder, **settings)
     instances = [fleet.instance(name) for name in names]
@@ -78,12 +78,12 @@ async def scene(broker: EmbeddedBroker, prefix: str, folder: Path, names: str, *
         async with Checker(instances, KEYS) as checker:
             found = Scene(fleet, instances, checker, writer)
             with writer:
-                await found.answered()
+                await found.wait_for_answers()
                 yield found
             await asyncio.to_thread(
                 wait_until, lambda: _as_written(checker, writer), f"all as written\n{fleet.logs()}", DEADLINE_S
             )
-        assert checker.back == [], fleet.logs()
+        assert checker.regressions == [], fleet.logs()
 
 
 def _as_written(checker: Checker, writer: Writer) -> bool:
@@ -92,7 +92,7 @@ def _as_written(checker: Checker, writer: Writer) -> bool:
     }
 
 
-async def test_adding_and_stopping_instances_costs_no_reads(
+async def test_reads_succeed_while_instances_are_added_and_stopped(
     broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
 ) -> None:
     async with scene(broker, topics_prefix, tmp_path, "a") as play:
@@ -101,15 +101,15 @@ async def test_adding_and_stopping_instances_costs_no_reads(
         play.checker.mark()
         for more in (b, c):
             more.start()
-            await play.settled(*play.checker.instances, more)
+            await play.settle(*play.checker.instances, more)
             play.checker.instances.append(more)
-        assert play.checker.lost() < SLACK_S
+        assert play.checker.longest_outage() < SLACK_S
         play.checker.mark()
         assert await asyncio.to_thread(a.stop) == 0
-        await play.answered()
-        assert play.checker.lost() < SLACK_S
+        await play.wait_for_answers()
+        assert play.checker.longest_outage() < SLACK_S
         a.start()
-        await play.settled(a, b, c)
+        await play.settle(a, b, c)
 
 
 async def test_replicas_answer_for_an_owner_that_is_killed_or_suspended(
@@ -119,24 +119,24 @@ async def test_replicas_answer_for_an_owner_that_is_killed_or_suspended(
         a, b, c = play.instances
         play.checker.mark()
         b.kill()
-        await play.passes(TAKEN_OVER_S)
-        await play.settled(a, c)
-        assert play.checker.lost() < TAKEN_OVER_S + SLACK_S
+        await play.wait(TAKEN_OVER_S)
+        await play.settle(a, c)
+        assert play.checker.longest_outage() < TAKEN_OVER_S + SLACK_S
         b.start()
-        await play.settled(a, b, c)
+        await play.settle(a, b, c)
         play.checker.mark()
         c.freeze()
-        await play.passes(SESSION_S + TAKEN_OVER_S)
+        await play.wait(SESSION_S + TAKEN_OVER_S)
         c.thaw()
-        await play.settled(a, b, c)
-        assert play.checker.lost() < TAKEN_OVER_S + SLACK_S + ANSWER_S
-        await play.answered()
+        await play.settle(a, b, c)
+        assert play.checker.longest_outage() < TAKEN_OVER_S + SLACK_S + ANSWER_S
+        await play.wait_for_answers()
         b.kill()
         b.start()
-        await play.settled(a, b, c)
+        await play.settle(a, b, c)
 
 
-async def test_nobody_goes_back_over_a_restart_of_the_broker(
+async def test_no_answer_is_older_after_a_restart_of_the_broker(
     broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
 ) -> None:
     async with scene(broker, topics_prefix, tmp_path, "ab") as play:
@@ -144,12 +144,12 @@ async def test_nobody_goes_back_over_a_restart_of_the_broker(
         began = time.monotonic()
         broker.kill()
         try:
-            await play.passes(LEASE_S + 1)
+            await play.wait(LEASE_S + 1)
         finally:
             await asyncio.to_thread(broker.start)
         away = time.monotonic() - began
-        await play.settled(*play.instances)
-        assert play.checker.lost() < away - LEASE_S + 5 + SLACK_S
+        await play.settle(*play.instances)
+        assert play.checker.longest_outage() < away - LEASE_S + 5 + SLACK_S
 
 
 async def test_without_replicas_the_group_finds_another_owner(
@@ -159,19 +159,19 @@ async def test_without_replicas_the_group_finds_another_owner(
         a, b = play.instances
         play.checker.mark()
         b.kill()
-        await play.passes(SESSION_S)
-        await play.settled(a)
-        assert TAKEN_OVER_S - 1 < play.checker.lost() < SESSION_S + 1 + SLACK_S
+        await play.wait(SESSION_S)
+        await play.settle(a)
+        assert TAKEN_OVER_S - 1 < play.checker.longest_outage() < SESSION_S + 1 + SLACK_S
 
 
-def test_the_reader_notices_what_goes_back(tmp_path: Path) -> None:
+def test_the_checker_detects_older_answers(tmp_path: Path) -> None:
     instance = Instance("a", tmp_path, {})
     checker = Checker([instance], KEYS)
     later = {"window_start": "2026-01-01T00:01:00Z", "version": 1}
-    assert checker.judge(instance, KEYS[0], ("", 0), later)
-    assert checker.back == []
+    assert checker.check(instance, KEYS[0], ("", 0), later)
+    assert checker.regressions == []
     floor = checker.delivered()[KEYS[0]]
-    assert not checker.judge(instance, KEYS[0], floor, {"type": "catching_up"})
+    assert not checker.check(instance, KEYS[0], floor, {"type": "catching_up"})
     for earlier in ({"window_start": "2026-01-01T00:00:00Z", "version": 9}, {"type": "never_seen"}):
-        checker.judge(instance, KEYS[0], floor, earlier)
-    assert len(checker.back) == 2
+        checker.check(instance, KEYS[0], floor, earlier)
+    assert len(checker.regressions) == 2

@@ -1,4 +1,4 @@
-"""Writes snapshots as the job does: versions that grow, and now and then some that were there before."""
+"""Writes snapshots as the job does: growing versions, and sometimes earlier ones again."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 PAUSE_S = 0.02
 AT_A_TIME = 20
 REPLAYED = 0.05
-LIVES = 0.002
+NEW_WINDOW = 0.002
 
 
 class Writer:
-    """A thread that writes, also after the broker was away. `with`; in the end all is written."""
+    """A thread that writes inside `with`, also after the broker was down; the exit waits for all deliveries."""
 
     def __init__(self, bootstrap: str, topic: str, keys: Sequence[str], seed: int = 1) -> None:
         self._topic = topic
@@ -31,7 +31,7 @@ class Writer:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._write, name="writer", daemon=True)
         self.written = dict.fromkeys(keys, (0, 0))
-        """The last life and version of each key."""
+        """The minute of the window and the version that were written last, by key."""
 
     def once(self) -> None:
         """Write a first version of each key."""
@@ -58,15 +58,15 @@ class Writer:
             self._producer.poll(0)
 
     def _next(self, key: str) -> None:
-        life, version = self.written[key]
-        self.written[key] = (life + 1, 1) if self._rng.random() < LIVES else (life, version + 1)
+        minute, version = self.written[key]
+        self.written[key] = (minute + 1, 1) if self._rng.random() < NEW_WINDOW else (minute, version + 1)
         self._produce(key, *self.written[key])
 
     def _again(self, key: str) -> None:
-        """The last few versions, as a sink that starts again at its last checkpoint does."""
-        life, version = self.written[key]
+        """Write the last few versions again, as a sink does after a restart from its checkpoint."""
+        minute, version = self.written[key]
         for earlier in range(max(1, version - 5), version + 1):
-            self._produce(key, life, earlier)
+            self._produce(key, minute, earlier)
 
-    def _produce(self, key: str, life: int, version: int) -> None:
-        self._producer.produce(self._topic, snapshot(key, version, life), key)
+    def _produce(self, key: str, minute: int, version: int) -> None:
+        self._producer.produce(self._topic, snapshot(key, version, minute), key)

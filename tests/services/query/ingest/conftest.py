@@ -1,4 +1,4 @@
-"""A topic and the state that is on it."""
+"""A topic, and its state."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def topic(broker: EmbeddedBroker, topics_prefix: str) -> Topic:
-    """Give an empty one."""
+    """Give an empty topic."""
     return Topic(broker.bootstrap, f"{topics_prefix}snapshots")
 
 
 @pytest.fixture
 def state(topic: Topic) -> NamedState:
-    """Give the state that is on the topic."""
+    """Give the state of the topic."""
     return NamedState("flights", topic.name, {}, 2, query=QueryOptions(history=5, indexes=("state.status",)))

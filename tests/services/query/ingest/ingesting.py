@@ -1,4 +1,4 @@
-"""A ingestion that runs on a real topic, and what a test does to that topic."""
+"""An ingestion that runs on a real topic, and the writes of a test to that topic."""
 
 from __future__ import annotations
 
@@ -35,19 +35,20 @@ COMPACTED = {
     "delete.retention.ms": "0",
     "max.compaction.lag.ms": "1000",
 }
-"""A topic that loses what it may as soon as it can."""
+"""The settings of a topic that is compacted as soon as possible."""
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for it, for so long at most."""
+    """Wait for the condition, at most WAIT_S."""
     async with asyncio.timeout(WAIT_S):
         while not condition():  # noqa: ASYNC110 (what changes it is in another thread)
             await asyncio.sleep(0.005)
 
 
-def value(version: int, *, life: int = 0, **state: object) -> bytes:
-    """A snapshot of a life that began so many minutes after the start."""
-    times = {"first_seen": START + timedelta(minutes=life), "as_of": START + timedelta(minutes=life, seconds=version)}
+def value(version: int, *, minute: int = 0, **state: object) -> bytes:
+    """Return a snapshot of a window that starts this minute after START."""
+    start = START + timedelta(minutes=minute)
+    times = {"first_seen": start, "as_of": start + timedelta(seconds=version)}
     return orjson.dumps({**times, "version": version, "state": state})
 
 
@@ -62,14 +63,14 @@ class Topic:
         self._producer = create_producer({**self.client, "linger.ms": 0}, "test")
 
     def write(self, *records: tuple[str | bytes, bytes | None], partition: int = 0) -> None:
-        """Write these in their order; they are there when it returns."""
+        """Write these records in their order, and wait until the broker has them."""
         for key, record in records:
             self._producer.produce(self.name, record, key, partition)
         assert self._producer.flush(WAIT_S) == 0
 
 
 async def compacted(table: Topic, most: int) -> None:
-    """Wait until the broker has left so many records of the first partition; each write may close a segment of it."""
+    """Wait until the first partition has at most so many records; each write may close a segment of it."""
     async with asyncio.timeout(3 * WAIT_S):
         while await asyncio.to_thread(_records, table) > most:
             table.write(("pad", b"{}"))
@@ -86,14 +87,14 @@ def _records(table: Topic) -> int:
 
 
 class RecordingListener:
-    """A listener that keeps what it was listener."""
+    """A ChangeListener that stores what it receives."""
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
         self.restarts: list[StatePartition] = []
         self.running: Running | None = None
         self.at_restart: list[tuple[int | None, ReadProgress | None]] = []
-        """The version of key `a` that could still be read then, and the progress that was listener."""
+        """The version of key `a` that could still be read at each restart, and the progress then."""
 
     def changed(self, changes: Sequence[Change]) -> None:
         self.changes += changes
@@ -104,12 +105,12 @@ class RecordingListener:
             self.at_restart.append((self.running.version("a"), self.running.ingestion.progress(part)))
 
     def versions(self, key: str) -> list[int | None]:
-        """What was listener of a key."""
+        """Return the versions of a key that it received."""
         return [one.entry and one.entry.version for one in self.changes if one.key == key]
 
 
 class Running:
-    """A store and the ingestion that keeps it."""
+    """A store, and the ingestion that writes it."""
 
     def __init__(self, topic: Topic, state: NamedState, folder: Path, retention: TombstoneRetention) -> None:
         self.topic = topic
@@ -125,11 +126,11 @@ class Running:
         return StatePartition(self.name, partition)
 
     async def caught_up(self, *partitions: int) -> None:
-        """Wait until all that is on these partitions now can be read."""
+        """Wait until the store has all records that these partitions have now."""
         parts = [self.partition(one) for one in partitions or BOTH]
-        ends = await self.ingestion.end_offsets(parts)
-        assert len(ends) == len(parts)
-        await until(lambda: all(self.reached(part, end) for part, end in ends.items()))
+        end_offsets = await self.ingestion.end_offsets(parts)
+        assert len(end_offsets) == len(parts)
+        await until(lambda: all(self.reached(part, end) for part, end in end_offsets.items()))
 
     def reached(self, part: StatePartition, end: int) -> bool:
         progress = self.ingestion.progress(part)
@@ -144,7 +145,7 @@ class Running:
 async def ingesting(
     topic: Topic, state: NamedState, folder: Path, *partitions: int, retention: TombstoneRetention = UNLIMITED
 ) -> AsyncIterator[Running]:
-    """Follow these partitions, both unless said, from where the store in the folder is on."""
+    """Read these partitions, by default both, from the position of the store in the folder."""
     running = Running(topic, state, folder, retention)
     task = asyncio.create_task(running.ingestion.run())
     for partition in partitions or BOTH:

@@ -17,7 +17,7 @@ NOON_MS = round(NOON.timestamp() * 1000)
 
 
 def test_the_alerts_of_one_snapshot_are_in_the_order_of_their_records() -> None:
-    """A changed rule gives the same snapshot another record: the offset makes it the newer one."""
+    """A changed rule writes another record for the same snapshot: the later offset is the newer version."""
     (alerts,), state = APP.alerts, named(APP)["too_high"]
     snapshot = Snapshot(device_id="a", first_seen=NOON, epoch=7, version=3, as_of=NOON, state={"value": 9})
     decoder, former, found = UpdateDecoder(state), None, []

@@ -1,4 +1,4 @@
-"""What is assignment, and how far, without a broker."""
+"""The assigned partitions and their progress, without a broker."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ PARTITION, OTHER = StatePartition("flights", 0), StatePartition("flights", 1)
 
 @pytest.fixture
 def assignment() -> Assignment:
-    """Give one whose reader knows of an end."""
+    """Give an assignment whose reader knows an end offset."""
     stores: dict[str, Store] = {"flights": MemoryStore()}
     reader = Mock()
     reader.known_end.return_value = 9
     return Assignment(reader, {"flights": "topic"}, stores, FreshnessTracker(stores, UNLIMITED))
 
 
-def test_progress_never_goes_back(assignment: Assignment) -> None:
-    """The client reports an end again that was passed, after it asked another broker."""
+def test_progress_never_decreases(assignment: Assignment) -> None:
+    """The client may report an end offset again that was passed, after a request to another broker."""
     assignment.add(PARTITION)
     assignment.reached(PARTITION, 7)
     assignment.reached(PARTITION, 5)
@@ -44,7 +44,7 @@ def test_progress_never_goes_back(assignment: Assignment) -> None:
     assert assignment.progress == {PARTITION: ReadProgress(12, 12)}
 
 
-def test_there_is_no_progress_of_what_is_not_followed(assignment: Assignment) -> None:
+def test_an_unassigned_partition_has_no_progress(assignment: Assignment) -> None:
     assignment.add(PARTITION)
     assignment.remove(PARTITION)
     assignment.reached(PARTITION, 7)
@@ -52,7 +52,7 @@ def test_there_is_no_progress_of_what_is_not_followed(assignment: Assignment) ->
     assert assignment.progress == {}
 
 
-def test_there_is_no_progress_of_what_is_being_forgotten(assignment: Assignment) -> None:
+def test_a_partition_that_is_being_cleared_has_no_progress(assignment: Assignment) -> None:
     assignment.add(PARTITION)
     assignment.reached(PARTITION, 7)
     assignment.restart(PARTITION, "a test", lambda: True)
@@ -64,14 +64,14 @@ def test_there_is_no_progress_of_what_is_being_forgotten(assignment: Assignment)
     assert assignment.progress == {PARTITION: ReadProgress(1, 9)}
 
 
-def test_no_change_is_dropped_before_it_is_delivered(assignment: Assignment) -> None:
-    """The event loop ends, so that no one can stop answering."""
+def test_a_partition_is_not_cleared_before_readers_know(assignment: Assignment) -> None:
+    """The event loop has ended, so that the instance cannot stop answering first."""
     assignment.add(PARTITION)
     assignment.restart(PARTITION, "a test", lambda: False)
     assert not assignment.is_clearing
 
 
-async def test_a_fatal_client_error_stops_it() -> None:
+async def test_a_fatal_client_error_stops_ingestion() -> None:
     message = Mock()
     message.error().fatal.return_value = True
     message.error().name.return_value = "_FENCED"

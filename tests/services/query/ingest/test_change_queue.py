@@ -1,4 +1,4 @@
-"""What the thread hands to the event loop."""
+"""The changes that the ingest thread passes to the event loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Counting(RecordingListener):
-    """Keeps how many it was listener of at a time."""
+    """Stores the number of changes of each call."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ def a_queue(listener: RecordingListener, *, stopping: threading.Event | None = N
     return ChangeQueue(asyncio.get_running_loop(), listener, (stopping or threading.Event()).is_set)
 
 
-async def test_what_comes_while_the_loop_is_busy_comes_together_and_in_order() -> None:
+async def test_changes_while_the_loop_is_busy_are_delivered_together_and_in_order() -> None:
     listener = Counting()
     queue = a_queue(listener)
     for key in "abc":
@@ -54,28 +54,28 @@ async def test_what_comes_while_the_loop_is_busy_comes_together_and_in_order() -
     assert listener.sizes == [3, 1]
 
 
-async def test_a_query_follows_the_changes_queued_before_it_and_is_awaited() -> None:
+async def test_a_call_follows_the_changes_queued_before_it_and_is_awaited() -> None:
     listener, order = Counting(), []
     queue = a_queue(listener)
 
-    def ask() -> None:
+    def call() -> None:
         queue.put(changes("a"))
         assert queue.call(lambda: order.append([one.key for one in listener.changes]))
         order.append(["answered"])
 
-    await asyncio.to_thread(ask)
+    await asyncio.to_thread(call)
     assert order == [["a"], ["answered"]]
 
 
 class Slow(Counting):
-    """Has no listener of the changes before a test adds it."""
+    """Blocks in `changed` until a test lets it continue."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.telling, self.go_on = threading.Event(), threading.Event()
+        self.called, self.go_on = threading.Event(), threading.Event()
 
     def changed(self, changes: Sequence[Change]) -> None:
-        self.telling.set()
+        self.called.set()
         assert self.go_on.wait(WAIT_S)
         super().changed(changes)
 
@@ -83,18 +83,18 @@ class Slow(Counting):
 async def test_the_thread_continues_when_the_loop_has_delivered_the_earlier_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The loop is busy with telling, so the thread alone can see whether it goes on."""
+    """The loop is blocked in the listener, so only a thread can observe the queue."""
     monkeypatch.setattr(change_queue, "WAIT_S", WAIT_S)
     listener, order = Slow(), list[str]()
     queue = a_queue(listener)
 
-    def follow() -> None:
-        threading.Thread(target=queue.put, args=[changes("a")]).start()  # it may wait for the listener too
-        assert listener.telling.wait(WAIT_S)
+    def observe() -> None:
+        threading.Thread(target=queue.put, args=[changes("a")]).start()  # it may wait for the listener, too
+        assert listener.called.wait(WAIT_S)
         other = threading.Thread(target=add)
         other.start()
         other.join(0.05)
-        order.append("listener")
+        order.append("released")
         listener.go_on.set()
         other.join(WAIT_S)
 
@@ -102,12 +102,12 @@ async def test_the_thread_continues_when_the_loop_has_delivered_the_earlier_chan
         queue.put(changes("b"))
         order.append("added")
 
-    await asyncio.to_thread(follow)
-    assert order == ["listener", "added"]
+    await asyncio.to_thread(observe)
+    assert order == ["released", "added"]
     await until(lambda: len(listener.changes) == 2)
 
 
-async def test_the_thread_does_not_wait_for_a_telling_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_thread_does_not_wait_for_a_listener_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_queue, "WAIT_S", WAIT_S)
     listener, failed = Counting(), list[object]()
     asyncio.get_running_loop().set_exception_handler(lambda _, facts: failed.append(facts["exception"]))
@@ -133,14 +133,14 @@ async def test_the_thread_waits_for_a_loop_that_is_far_behind(monkeypatch: pytes
 
     thread = threading.Thread(target=add)
     thread.start()
-    # the loop stands still here, so nothing takes them
+    # the loop is blocked here, so it takes no changes
     assert not added.wait(0.3)
     await until(added.is_set)
     thread.join(WAIT_S)
     assert listener.sizes == [3]
 
 
-async def test_who_stops_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stopping_thread_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_queue, "CAPACITY", 0)
     stopping = threading.Event()
     stopping.set()
@@ -157,7 +157,7 @@ async def test_who_stops_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> No
     assert answers == [False]
 
 
-async def test_a_failed_query_is_reported_at_once() -> None:
+async def test_an_error_of_a_call_is_raised_at_once() -> None:
     queue = a_queue(Counting())
 
     def fail() -> None:

@@ -1,4 +1,4 @@
-"""The content of a record, and values that are no record."""
+"""The decoding of records, valid and invalid."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def read(value: object, key: bytes | None = b"AA/1") -> IngestedRecord:
     return IngestedRecord(key, value if isinstance(value, bytes) else orjson.dumps(value), 1, 42, FIRST + 5)
 
 
-def test_a_snapshot() -> None:
+def test_a_snapshot_is_an_update() -> None:
     expected = Entry(FIRST, 7, 3, FIRST + 123, 1, 42, orjson.dumps(GOOD))
     assert UpdateDecoder(STATE).decode(read(GOOD)) == Update("AA/1", 1, 42, expected)
 
 
-def test_a_record_that_names_none_of_these() -> None:
+def test_a_record_without_declared_fields_has_defaults() -> None:
     assert UpdateDecoder(TABLE).decode(read({})) == Update("AA/1", 1, 42, Entry(0, 0, 42, FIRST + 5, 1, 42, b"{}"))
 
 
-def test_a_record_without_an_epoch_is_of_the_first() -> None:
+def test_a_record_without_an_epoch_has_epoch_zero() -> None:
     without = {name: value for name, value in GOOD.items() if name != "epoch"}
     for state, record in ((STATE, without), (replace(STATE, epoch=None), GOOD)):
         update = UpdateDecoder(state).decode(read(record))
@@ -56,25 +56,25 @@ def test_a_record_without_an_epoch_is_of_the_first() -> None:
         UpdateDecoder(STATE).decode(read({**GOOD, "epoch": "7"}))
 
 
-def test_times_in_milliseconds_and_without_an_offset() -> None:
+def test_times_may_be_milliseconds_or_lack_an_offset() -> None:
     update = UpdateDecoder(STATE).decode(read({**GOOD, "first_seen": 7, "as_of": "1970-01-01T00:00:01"}))
     assert update
     assert update.entry
     assert (update.entry.window_start, update.entry.event_time) == (7, 1000)
 
 
-def test_a_key_in_the_value() -> None:
+def test_the_key_may_be_in_the_value() -> None:
     update = UpdateDecoder(DERIVED).decode(read({**GOOD, "about": {"key": "é"}}, b"of device 1"))
     assert update
     assert update.key == "é"
 
 
-def test_a_removal() -> None:
+def test_a_tombstone_is_a_removal() -> None:
     assert UpdateDecoder(STATE).decode(IngestedRecord(b"a", None, 1, 42, 0)) == Update("a", 1, 42, None)
     assert UpdateDecoder(DERIVED).decode(IngestedRecord(b"a of device 1", None, 1, 42, 0)) is None
 
 
-def test_a_removal_of_a_window() -> None:
+def test_a_tombstone_of_a_window_removes_the_window() -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
     assert UpdateDecoder(WINDOWED).decode(IngestedRecord(window_key("a", at), None, 1, 42, 0)) == Update(
         "a", 1, 42, None, FIRST
@@ -84,7 +84,7 @@ def test_a_removal_of_a_window() -> None:
             UpdateDecoder(WINDOWED).decode(IngestedRecord(key, None, 1, 42, 0))
 
 
-def test_a_window_is_an_entry_of_its_device() -> None:
+def test_a_record_of_a_window_is_an_entry_of_its_device() -> None:
     key = window_key("a", datetime(2026, 1, 1, tzinfo=UTC))
     update = UpdateDecoder(WINDOWED).decode(read({**GOOD, "device_id": "a"}, key))
     assert update
@@ -113,24 +113,24 @@ def test_a_window_is_an_entry_of_its_device() -> None:
         (IngestedRecord(None, None, 1, 42, 0), "has no key"),
     ],
 )
-def test_undecodable_records(record: IngestedRecord, reason: str) -> None:
+def test_an_invalid_record_raises(record: IngestedRecord, reason: str) -> None:
     with pytest.raises(UndecodableRecordError, match=reason):
         UpdateDecoder(STATE).decode(record)
 
 
 @pytest.mark.parametrize("value", [GOOD, {**GOOD, "about": "x"}, {**GOOD, "about": {"key": 5}}, {**GOOD, "about": {}}])
-def test_no_key_in_the_value(value: dict[str, Any]) -> None:
+def test_a_value_without_the_key_raises(value: dict[str, Any]) -> None:
     with pytest.raises(UndecodableRecordError, match=r"about\.key is not a string"):
         UpdateDecoder(DERIVED).decode(read(value))
 
 
-def test_a_state_without_end_may_begin_at_any_time() -> None:
+def test_a_state_without_lifetime_may_start_at_any_time() -> None:
     update = UpdateDecoder(replace(STATE, lifetime=None)).decode(read({**GOOD, "first_seen": FIRST * 2}))
     assert update
 
 
-def test_a_record_without_timestamp_may_begin_at_any_time() -> None:
-    """Nothing shows that its clock was wrong."""
+def test_a_record_without_timestamp_may_start_at_any_time() -> None:
+    """Without a timestamp, a wrong clock cannot be detected."""
     update = UpdateDecoder(STATE).decode(read(GOOD)._replace(timestamp=-1))
     assert update
 
@@ -160,7 +160,7 @@ def test_any_record_is_an_update_or_undecodable(value: bytes) -> None:
         assert update
 
 
-def test_a_key_of_a_windowed_state_fits_into_the_store_with_its_window() -> None:
+def test_a_key_of_maximum_length_is_valid_in_a_windowed_state() -> None:
     windowed = replace(STATE, window=timedelta(hours=1), windowed=True)
     assert UpdateDecoder(windowed).decode(read(GOOD, b"z" * 500))
     assert UpdateDecoder(windowed).decode(read(GOOD, b"\0" * 250))

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.kafka
 
 
 class Failing:
-    """A consumer of which one method fails once in a while: what it has read is lost then, or what it was listener."""
+    """A consumer of which one method fails at every third call; the records that it read are lost then."""
 
     def __init__(self, consumer: Consumer, method: str) -> None:
         self._consumer = consumer
@@ -37,11 +37,11 @@ class Failing:
         self.calls += 1
         fails = self.calls % 3 == 1
         reads = self._method in ("consume", "poll")
-        listener = getattr(self._consumer, self._method)(*given, **named) if reads or not fails else None
+        result = getattr(self._consumer, self._method)(*given, **named) if reads or not fails else None
         if fails:
             self.failures += 1
             raise KafkaException(KafkaError(KafkaError._STATE))  # noqa: SLF001 (the client's public name)
-        return listener
+        return result
 
 
 @pytest.mark.parametrize("method", ["consume", "poll", "get_watermark_offsets", "incremental_assign", "assign"])
@@ -56,13 +56,13 @@ async def test_no_record_is_skipped_when_the_client_fails(
     stores = {name: LmdbStore(tmp_path / name, one, "boot") for name, one in states.items()}
     ingestion = KafkaIngestion(topic.client, states, stores, RecordingListener())
     failing = ingestion._reader._consumer = Failing(ingestion._thread.consumer, method)  # type: ignore[assignment]  # noqa: SLF001
-    if method == "assign":  # it is called when another has failed
+    if method == "assign":  # it is called after another method has failed
         failing = ingestion._reader._consumer = Failing(failing, "consume")  # type: ignore[assignment,arg-type]  # noqa: SLF001
     running = asyncio.create_task(ingestion.run())
     parts = [StatePartition(name, partition) for name in states for partition in (0, 1)]
     for part in parts:
         ingestion.assign(part)
-    await until(lambda: all((listener := ingestion.progress(part)) and listener.position == 100 for part in parts))
+    await until(lambda: all((progress := ingestion.progress(part)) and progress.position == 100 for part in parts))
     for store in stores.values():
         assert store.key_count() == 200
     assert failing.failures > 0

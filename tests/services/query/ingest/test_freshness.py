@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 PARTITION = StatePartition("flights", 0)
 
 
-class Fresh(MemoryStore):
-    """A store that notes when all was there."""
+class TrackedStore(MemoryStore):
+    """A store that records the times at which it had caught up."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,29 +32,31 @@ class Fresh(MemoryStore):
 
 
 @pytest.fixture
-def store() -> Fresh:
-    return Fresh()
+def store() -> TrackedStore:
+    return TrackedStore()
 
 
 @pytest.fixture
-def freshness(store: Fresh) -> FreshnessTracker:
+def freshness(store: TrackedStore) -> FreshnessTracker:
     return FreshnessTracker({"flights": store}, TombstoneRetention({"flights": DAY_MS}, lambda: 3 * DAY_MS))
 
 
-def test_all_was_here_at_the_question_whose_end_is_reached(store: Fresh, freshness: FreshnessTracker) -> None:
+def test_the_store_had_caught_up_at_the_request_whose_end_offset_is_reached(
+    store: TrackedStore, freshness: FreshnessTracker
+) -> None:
     freshness.start(PARTITION, 3)
     freshness.set_end_offsets({PARTITION: 10}, 5, {PARTITION: 3})
     freshness.set_end_offsets({PARTITION: 20}, 7, {PARTITION: 9})
-    assert store.times == {}, "what it has read is not all"
+    assert store.times == {}, "it has not read all records"
     freshness.reached({PARTITION: 10})
-    assert store.times == {0: 5}, "the earlier question goes on"
+    assert store.times == {0: 5}, "the earlier request stays"
     freshness.reached({PARTITION: 20})
     assert store.times == {0: 5}, "no request came since"
     freshness.set_end_offsets({PARTITION: 20}, 9, {PARTITION: 20})
     assert store.times == {0: 9}
 
 
-def test_an_answer_for_who_began_anew_meanwhile_says_nothing(store: Fresh, freshness: FreshnessTracker) -> None:
+def test_an_end_offset_requested_before_a_restart_is_ignored(store: TrackedStore, freshness: FreshnessTracker) -> None:
     freshness.start(PARTITION, 3)
     freshness.set_end_offsets({PARTITION: 10}, 5, {PARTITION: 3})
     assert freshness.may_miss_tombstone(PARTITION, 3, [3])
@@ -65,18 +67,18 @@ def test_an_answer_for_who_began_anew_meanwhile_says_nothing(store: Fresh, fresh
     assert not freshness.may_miss_tombstone(PARTITION, None, [3])
 
 
-def test_a_removal_leaves_a_hole(store: Fresh, freshness: FreshnessTracker) -> None:
+def test_a_gap_in_the_offsets_may_be_a_removed_tombstone(store: TrackedStore, freshness: FreshnessTracker) -> None:
     freshness.start(PARTITION, 3)
     store.times[0] = DAY_MS
-    assert not freshness.may_miss_tombstone(PARTITION, 3, [3, 4, 5]), "however long it was away"
-    assert freshness.may_miss_tombstone(PARTITION, 3, [4]), "before the first"
-    assert freshness.may_miss_tombstone(PARTITION, 3, [3, 5]), "between two"
+    assert not freshness.may_miss_tombstone(PARTITION, 3, [3, 4, 5]), "however long it was down"
+    assert freshness.may_miss_tombstone(PARTITION, 3, [4]), "a gap before the first offset"
+    assert freshness.may_miss_tombstone(PARTITION, 3, [3, 5]), "a gap between two offsets"
     store.times[0] = 2 * DAY_MS
-    assert not freshness.may_miss_tombstone(PARTITION, 3, [5, 9]), "what went within a day was no removal"
+    assert not freshness.may_miss_tombstone(PARTITION, 3, [5, 9]), "no tombstone is removed within a day"
 
 
 @given(offsets=st.sets(st.integers(0, 20), min_size=1), before=st.integers(0, 5))
-def test_holes_are_where_offsets_are_missing(offsets: set[int], before: int) -> None:
+def test_a_gap_is_where_offsets_are_missing(offsets: set[int], before: int) -> None:
     position = min(offsets) - before
     assert has_gap(position, sorted(offsets)) == (offsets != set(range(position, max(offsets) + 1)))
-    assert not has_gap(max(offsets) + 1, [max(offsets)]), "what is read again"
+    assert not has_gap(max(offsets) + 1, [max(offsets)]), "records that are read again"

@@ -1,4 +1,4 @@
-"""The ingestion and a real broker."""
+"""The ingestion with a real broker."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_records_reach_readers_and_watchers(topic: Topic, state: NamedStat
         assert running.ingestion.counts.records == {"flights": 4}
 
 
-async def test_rows_are_forgotten_as_the_watermark_moves_though_no_record_comes(
+async def test_entries_expire_as_the_watermark_advances_without_records(
     topic: Topic, state: NamedState, tmp_path: Path
 ) -> None:
     topic.write(("a", value(1)), ("b", value(1)))
@@ -61,9 +61,7 @@ async def test_rows_are_forgotten_as_the_watermark_moves_though_no_record_comes(
         assert running.store.get("a") is None
 
 
-async def test_keys_in_other_partitions_than_their_hash_says_are_counted(
-    topic: Topic, state: NamedState, tmp_path: Path
-) -> None:
+async def test_misplaced_keys_are_counted(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     keys = [key for key in map(str, range(20)) if partition(key.encode(), 2) == 0]
     topic.write(*((key, value(1)) for key in keys))
     async with ingesting(topic, state, tmp_path) as running:
@@ -85,9 +83,9 @@ async def test_a_replay_is_invisible(topic: Topic, state: NamedState, tmp_path: 
         assert [one.value for one in running.store.versions("a")] == [record for _, record in first]
         topic.write(("a", value(6, try_=2)))
         await until(lambda: 6 in running.listener.versions("a"))
-        listener = running.listener.versions("a")
-        assert listener == sorted(set(listener), key=listener.index)
-        assert listener[-1] == 6
+        versions = running.listener.versions("a")
+        assert versions == sorted(set(versions), key=versions.index)
+        assert versions[-1] == 6
 
 
 async def test_a_rebuild_is_complete_when_all_records_are_read(topic: Topic, state: NamedState, tmp_path: Path) -> None:
@@ -100,7 +98,7 @@ async def test_a_rebuild_is_complete_when_all_records_are_read(topic: Topic, sta
         await until(lambda: running.version("a") == 2)
 
 
-async def test_goes_on_exactly_where_it_was(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+async def test_a_restart_resumes_exactly_at_the_position(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     topic.write(("a", value(1)), ("b", value(1)))
     async with ingesting(topic, state, tmp_path) as running:
         await running.caught_up()
@@ -112,7 +110,7 @@ async def test_goes_on_exactly_where_it_was(topic: Topic, state: NamedState, tmp
         assert running.ingestion.counts.records == {"flights": 1}
 
 
-async def test_survives_a_restart_of_the_broker(
+async def test_ingestion_survives_a_restart_of_the_broker(
     broker: EmbeddedBroker, topic: Topic, state: NamedState, tmp_path: Path
 ) -> None:
     async with ingesting(topic, state, tmp_path) as running:
@@ -127,14 +125,14 @@ async def test_survives_a_restart_of_the_broker(
         topic.write(("a", value(1)), ("a", value(2)))
         await until(lambda: running.version("a") == 2)
         async with asyncio.timeout(30):
-            while not (ends := await running.ingestion.end_offsets([running.partition(0)])):  # noqa: ASYNC110 (the broker is back)
+            while not (end_offsets := await running.ingestion.end_offsets([running.partition(0)])):  # noqa: ASYNC110 (the broker is back)
                 await asyncio.sleep(0.05)
-        assert ends == {running.partition(0): 3}
+        assert end_offsets == {running.partition(0): 3}
         assert running.ingestion.counts.records == {"flights": 3}
         assert running.listener.restarts == []
 
 
-async def test_undecodable_records_stop_nothing(
+async def test_undecodable_records_are_skipped(
     topic: Topic, state: NamedState, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic.write(("a", value(1)), ("a", b"garbage"), (b"\xff", value(1)), ("x" * 501, value(1)), ("b", b"{}"))
@@ -148,7 +146,7 @@ async def test_undecodable_records_stop_nothing(
         assert len(facts) == 4
 
 
-async def test_a_compacted_topic_with_tombstones(
+async def test_a_compacted_topic_with_tombstones_is_read_correctly(
     broker: EmbeddedBroker, topics_prefix: str, state: NamedState, tmp_path: Path
 ) -> None:
     table = Topic(broker.bootstrap, f"{topics_prefix}table", COMPACTED)
@@ -172,7 +170,9 @@ async def test_a_compacted_topic_with_tombstones(
         assert running.ingestion.counts.records["flights"] < 62
 
 
-async def test_a_position_that_the_topic_no_longer_has(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+async def test_a_partition_is_read_again_if_its_position_was_deleted(
+    topic: Topic, state: NamedState, tmp_path: Path
+) -> None:
     topic.write(("a", value(1)), ("b", value(1)))
     topic.write(("other", value(1)), partition=1)
     async with ingesting(topic, state, tmp_path) as running:
@@ -187,10 +187,10 @@ async def test_a_position_that_the_topic_no_longer_has(topic: Topic, state: Name
         assert running.ingestion.progress(running.partition(0)) == ReadProgress(4, 4)
 
 
-async def test_an_end_that_is_no_record(
+async def test_the_end_is_reached_if_the_last_offset_has_no_record(
     broker: EmbeddedBroker, topic: Topic, state: NamedState, tmp_path: Path
 ) -> None:
-    """A transaction ends with a record that no reader gets."""
+    """A transaction ends with a control record, which consumers do not receive."""
     writer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic.name})
     await asyncio.to_thread(writer.init_transactions, WAIT_S)
     writer.begin_transaction()
@@ -201,7 +201,7 @@ async def test_an_end_that_is_no_record(
         assert running.version("a") == 1
 
 
-async def test_follows_its_assignment(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+async def test_only_assigned_partitions_are_read(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     topic.write(("a", value(1)))
     topic.write(("b", value(1)), partition=1)
     async with ingesting(topic, state, tmp_path, 0) as running:
@@ -222,17 +222,17 @@ async def test_follows_its_assignment(topic: Topic, state: NamedState, tmp_path:
         assert running.ingestion.counts.records == {"flights": 4}
 
 
-async def test_readers_never_go_back(topic: Topic, state: NamedState, tmp_path: Path) -> None:
-    """A long history, much of it again and out of order, while it is read."""
+async def test_readers_never_see_an_older_version(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+    """Readers read during a long history, in which many records are repeated and out of order."""
     dice = random.Random(3)
     keys = [f"k{number}" for number in range(20)]
-    records = [(key, value(version, life=life)) for life in (0, 90) for version in range(1, 60) for key in keys]
+    records = [(key, value(version, minute=minute)) for minute in (0, 90) for version in range(1, 60) for key in keys]
     again = sorted(range(len(records)), key=lambda at: at + dice.random() * 400)
     async with ingesting(topic, replace(state, lifetime=timedelta(hours=3)), tmp_path) as running:
         topic.write(*(records[at] for at in again))
-        ends = await running.ingestion.end_offsets([running.partition(0)])
+        end_offsets = await running.ingestion.end_offsets([running.partition(0)])
         seen = dict.fromkeys(keys, (0, 0, 0))
-        while not running.reached(running.partition(0), ends[running.partition(0)]):
+        while not running.reached(running.partition(0), end_offsets[running.partition(0)]):
             for key, found in zip(keys, running.store.get_many(keys), strict=True):
                 order = found.order if found else (0, 0, 0)
                 assert order >= seen[key]
@@ -241,7 +241,7 @@ async def test_readers_never_go_back(topic: Topic, state: NamedState, tmp_path: 
         assert {running.version(key) for key in keys} == {59}
 
 
-async def test_a_store_that_cannot_write_stops_it(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+async def test_a_store_that_cannot_write_stops_ingestion(topic: Topic, state: NamedState, tmp_path: Path) -> None:
     class Full:
         def position(self, _: int) -> int | None:
             return None
@@ -273,7 +273,7 @@ async def test_a_store_that_cannot_write_stops_it(topic: Topic, state: NamedStat
             await running
 
 
-def test_two_states_of_one_topic_are_refused(topic: Topic, state: NamedState) -> None:
+def test_two_states_of_one_topic_are_rejected(topic: Topic, state: NamedState) -> None:
     with pytest.raises(DeclarationError, match="Declare one state of a topic"):
         KafkaIngestion(topic.client, {"flights": state, "again": replace(state, name="again")}, {}, None)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Keys that were written by another partitioner, or before the topic got more partitions."""
+"""Keys that were written with another partitioner, or before partitions were added."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ STATES = {"flights": a_state()}
 
 
 def updates(partitions: int) -> list[Update]:
-    """As who believes that there are so many partitions writes them."""
+    """Return the updates of a producer that partitions by this number."""
     entry = Entry(0, 0, 1, 0, 0, 0, b"{}")
     return [Update(key, partition(key.encode(), partitions), 0, entry) for key in KEYS]
 
 
-def test_keys_where_they_are_looked_for_are_nothing_to_tell(caplog: pytest.LogCaptureFixture) -> None:
+def test_keys_in_the_right_partition_are_not_reported(caplog: pytest.LogCaptureFixture) -> None:
     found = MisplacedKeys(STATES, {"flights": MemoryStore()})
     found.check("flights", updates(4))
     assert found.counts == {"flights": 0}
@@ -42,7 +42,7 @@ def test_misplaced_keys_are_counted_and_logged_once(caplog: pytest.LogCaptureFix
     assert "murmur2_random" in str(record.__dict__["facts"])
 
 
-def test_keys_stored_by_an_earlier_start_count() -> None:
+def test_misplaced_keys_of_an_earlier_start_are_counted() -> None:
     store = MemoryStore()
     for key in KEYS[:10]:
         store.put(key, partition=0)

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.kafka
-async def test_partitions_that_are_added_are_noticed(
+async def test_added_partitions_are_noticed(
     broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partition_counts, "CHECK_INTERVAL_S", 0.05)
     looked, count = asyncio.Event(), partition_counts._read_count  # noqa: SLF001
     loop = asyncio.get_running_loop()
 
-    def noted(*listener: object) -> int:
-        found = count(*listener)  # type: ignore[arg-type]
+    def noted(*arguments: object) -> int:
+        found = count(*arguments)  # type: ignore[arg-type]
         loop.call_soon_threadsafe(looked.set)
         return found
 
@@ -49,7 +49,7 @@ async def test_partitions_that_are_added_are_noticed(
         await asyncio.wait_for(watching, DEADLINE_S)
 
 
-async def test_a_broker_that_is_away_says_nothing_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreachable_broker_does_not_stop_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_counts, "RESPONSE_TIMEOUT_S", 0.1)
     monkeypatch.setattr(partition_counts, "CHECK_INTERVAL_S", 0.01)
     watching = asyncio.create_task(

@@ -1,4 +1,4 @@
-"""Keys that were removed while no instance followed, and whose removals the topic has lost since."""
+"""Keys that were removed while no instance was reading, and whose tombstones the topic has lost since."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOUR = 3_600_000
 
 
 class Clock:
-    """Milliseconds, that a test moves."""
+    """A clock in milliseconds that a test moves."""
 
     def __init__(self) -> None:
         self.time = 1_000 * DAY_MS
@@ -35,8 +35,8 @@ class Clock:
         return self.time
 
 
-async def fresh(running: Running, clock: Clock) -> None:
-    """All is read, and the store has noted that it was so at this time."""
+async def wait_until_recorded(running: Running, clock: Clock) -> None:
+    """Wait until the store has caught up and recorded the present time."""
     await running.caught_up()
     await until(lambda: running.store.caught_up_at(0) == clock.time)
 
@@ -57,48 +57,48 @@ def state(table: Topic, state: NamedState) -> NamedState:
 
 
 @pytest.mark.kafka
-async def test_a_folder_that_was_away_too_long_does_not_show_what_was_removed(
+async def test_a_store_unused_for_longer_than_the_retention_returns_no_removed_key(
     table: Topic, state: NamedState, tmp_path: Path, clock: Clock
 ) -> None:
-    lost = TombstoneRetention({"flights": DAY_MS}, clock)
+    retention = TombstoneRetention({"flights": DAY_MS}, clock)
     table.write(("gone", b"{}"), ("a", b"{}"))
-    async with ingesting(table, state, tmp_path, retention=lost) as running:
-        await fresh(running, clock)
+    async with ingesting(table, state, tmp_path, retention=retention) as running:
+        await wait_until_recorded(running, clock)
     clock.time += DAY_MS + 1
     table.write(("gone", None), ("b", b"{}"))
     await compacted(table, 2)
-    async with ingesting(table, state, tmp_path, retention=lost) as running:
+    async with ingesting(table, state, tmp_path, retention=retention) as running:
         await running.caught_up(0)
         assert [running.store.get(key) is not None for key in ("gone", "a", "b")] == [False, True, True]
         assert running.listener.restarts == [running.partition(0)]
 
 
 @pytest.mark.kafka
-async def test_a_folder_that_was_away_for_a_while_goes_on_where_it_was(
+async def test_a_store_unused_within_the_retention_resumes_at_its_position(
     table: Topic, state: NamedState, tmp_path: Path, clock: Clock
 ) -> None:
     table.write(("a", b"{}"), ("c", b"{}"))
-    lost = TombstoneRetention({"flights": DAY_MS}, clock)
-    async with ingesting(table, state, tmp_path, retention=lost) as running:
-        await fresh(running, clock)
+    retention = TombstoneRetention({"flights": DAY_MS}, clock)
+    async with ingesting(table, state, tmp_path, retention=retention) as running:
+        await wait_until_recorded(running, clock)
     clock.time += DAY_MS
-    async with ingesting(table, state, tmp_path, retention=lost) as running:
+    async with ingesting(table, state, tmp_path, retention=retention) as running:
         await until(lambda: running.store.caught_up_at(0) == clock.time)
     clock.time += DAY_MS
     table.write(("b", b"{}"))
-    async with ingesting(table, state, tmp_path, retention=lost) as running:
+    async with ingesting(table, state, tmp_path, retention=retention) as running:
         await running.caught_up()
         assert running.listener.restarts == []
         assert running.ingestion.counts.records == {"flights": 1}
 
 
 @pytest.mark.kafka
-async def test_a_partition_that_was_left_too_long_is_read_anew(
+async def test_a_partition_unassigned_for_longer_than_the_retention_is_read_again(
     table: Topic, state: NamedState, tmp_path: Path, clock: Clock
 ) -> None:
     table.write(("gone", b"{}"), ("a", b"{}"))
     async with ingesting(table, state, tmp_path, retention=TombstoneRetention({"flights": DAY_MS}, clock)) as running:
-        await fresh(running, clock)
+        await wait_until_recorded(running, clock)
         running.ingestion.unassign(running.partition(0))
         await until(lambda: running.ingestion.progress(running.partition(0)) is None)
         table.write(("gone", None))
@@ -112,55 +112,55 @@ async def test_a_partition_that_was_left_too_long_is_read_anew(
 
 
 @pytest.mark.kafka
-async def test_a_clock_that_jumps_ahead_has_nothing_read_anew(
+async def test_a_clock_that_jumps_ahead_does_not_restart_partitions(
     table: Topic, state: NamedState, tmp_path: Path, clock: Clock
 ) -> None:
-    """All instances would do so at once."""
-    lost = TombstoneRetention({"flights": DAY_MS}, clock)
+    """Otherwise all instances would read everything at once."""
+    retention = TombstoneRetention({"flights": DAY_MS}, clock)
     table.write(("a", b"{}"))
-    async with ingesting(table, state, tmp_path, retention=lost) as running:
-        await fresh(running, clock)
+    async with ingesting(table, state, tmp_path, retention=retention) as running:
+        await wait_until_recorded(running, clock)
         clock.time += 2 * DAY_MS
         table.write(("b", b"{}"))
         await until(lambda: running.store.get("b") is not None)
     clock.time += 2 * DAY_MS
     table.write(("c", b"{}"))
-    async with ingesting(table, state, tmp_path, retention=lost) as running:
-        await fresh(running, clock)
+    async with ingesting(table, state, tmp_path, retention=retention) as running:
+        await wait_until_recorded(running, clock)
         assert running.listener.restarts == []
         assert running.ingestion.counts.records == {"flights": 1}
 
 
 @pytest.mark.kafka
-async def test_what_is_missing_at_the_end_is_missed_too(
+async def test_a_gap_at_the_end_restarts_the_partition_too(
     table: Topic, state: NamedState, tmp_path: Path, clock: Clock
 ) -> None:
-    """A transaction ends with an offset that is no record's, as if the last record were gone."""
-    lost = TombstoneRetention({"flights": DAY_MS}, clock)
+    """A transaction ends with an offset without a record, as if compaction had removed the last one."""
+    retention = TombstoneRetention({"flights": DAY_MS}, clock)
     producer = Producer({**table.client, "transactional.id": table.name})
     producer.init_transactions()
     producer.begin_transaction()
     producer.produce(table.name, b"{}", "a", 0)
     producer.commit_transaction()
     for restarts in ([], [StatePartition("flights", 0)]):
-        async with ingesting(table, state, tmp_path, retention=lost) as running:
-            await fresh(running, clock)
+        async with ingesting(table, state, tmp_path, retention=retention) as running:
+            await wait_until_recorded(running, clock)
             assert running.listener.restarts == restarts
             assert running.store.get("a")
         clock.time += DAY_MS + 1
 
 
 @pytest.mark.kafka
-async def test_reading_may_take_longer_than_tombstones_are_retained(
+async def test_the_first_read_may_take_longer_than_the_retention(
     table: Topic, state: NamedState, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each record takes a day here: it would begin again and again."""
+    """Each batch takes two days here: without the exception it would restart forever."""
     table.write(*((f"k{number}", b"{}") for number in range(300)))
     apply = LmdbStore.apply
 
-    def slow(store: LmdbStore, *listener: object) -> object:
+    def slow(store: LmdbStore, *arguments: object) -> object:
         clock.time += 2 * DAY_MS
-        return apply(store, *listener)  # type: ignore[arg-type]
+        return apply(store, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(LmdbStore, "apply", slow)
     async with ingesting(
@@ -171,7 +171,7 @@ async def test_reading_may_take_longer_than_tombstones_are_retained(
         assert running.store.key_count() == 300
 
 
-def test_what_is_forgotten_is_not_known_to_be_whole(tmp_path: Path, state: NamedState) -> None:
+def test_clearing_a_partition_deletes_its_recorded_time(tmp_path: Path, state: NamedState) -> None:
     store = LmdbStore(tmp_path, state, "boot")
     store.mark_caught_up({0: 5, 1: 7})
     store.close()
@@ -185,26 +185,26 @@ def test_what_is_forgotten_is_not_known_to_be_whole(tmp_path: Path, state: Named
     store.close()
 
 
-def test_nothing_is_lost_where_nothing_vanishes(clock: Clock) -> None:
-    lost = TombstoneRetention({"flights": HOUR}, clock)
-    assert not lost.is_exceeded("other", None)
-    assert lost.is_exceeded("flights", None)
-    assert not lost.is_exceeded("flights", clock.time - HOUR)
-    assert lost.is_exceeded("flights", clock.time - HOUR - 1)
-    assert not lost.is_exceeded("flights", clock.time + HOUR), "the clock was set back"
+def test_the_retention_is_exceeded_after_its_time(clock: Clock) -> None:
+    retention = TombstoneRetention({"flights": HOUR}, clock)
+    assert not retention.is_exceeded("other", None)
+    assert retention.is_exceeded("flights", None)
+    assert not retention.is_exceeded("flights", clock.time - HOUR)
+    assert retention.is_exceeded("flights", clock.time - HOUR - 1)
+    assert not retention.is_exceeded("flights", clock.time + HOUR), "the clock was set back"
 
 
 @pytest.mark.parametrize(("least", "every"), [(DAY_MS, 60.0), (80_000, 10.0), (0, 1.0)])
-def test_it_is_looked_at_often_enough(clock: Clock, least: int, every: float) -> None:
-    lost = TombstoneRetention({"flights": least, "others": DAY_MS}, clock)
-    assert lost.check_interval_s == every
-    assert not lost.is_exceeded("flights", clock.time - round(2 * every * 1000)), (
-        "else it would begin anew all the time"
+def test_the_check_interval_is_a_fraction_of_the_retention(clock: Clock, least: int, every: float) -> None:
+    retention = TombstoneRetention({"flights": least, "others": DAY_MS}, clock)
+    assert retention.check_interval_s == every
+    assert not retention.is_exceeded("flights", clock.time - round(2 * every * 1000)), (
+        "otherwise it would restart all the time"
     )
 
 
 @pytest.mark.kafka
-def test_the_brokers_say_for_how_long(broker: EmbeddedBroker, topics_prefix: str, state: NamedState) -> None:
+def test_the_retention_is_read_from_the_brokers(broker: EmbeddedBroker, topics_prefix: str, state: NamedState) -> None:
     configs = {
         "usual": {"cleanup.policy": "compact"},
         "short": {"cleanup.policy": "compact,delete", "delete.retention.ms": "7000"},
@@ -230,19 +230,19 @@ def test_the_brokers_say_for_how_long(broker: EmbeddedBroker, topics_prefix: str
     assert read_tombstone_retention([], {"bootstrap.servers": broker.bootstrap}) == {}
 
 
-def test_a_broker_that_is_silent_keeps_them_for_a_day(state: NamedState, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_response_a_day_is_assumed(state: NamedState, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tombstones, "RESPONSE_TIMEOUT_S", 0.2)
     assert read_tombstone_retention([state], {"bootstrap.servers": "127.0.0.1:1"}) == {"flights": DAY_MS}
 
 
-def test_who_shall_stop_does_not_wait_for_a_silent_broker(state: NamedState) -> None:
-    """It takes the connection, and sends nothing, like a machine that hangs."""
-    listener = iter((False, True))
+def test_a_stopping_service_does_not_wait_for_a_silent_broker(state: NamedState) -> None:
+    """It accepts the connection and sends nothing, like a machine that hangs."""
+    stopping = iter((False, True))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()
         assert (
             read_tombstone_retention(
-                [state], {"bootstrap.servers": f"127.0.0.1:{silent.getsockname()[1]}"}, lambda: next(listener)
+                [state], {"bootstrap.servers": f"127.0.0.1:{silent.getsockname()[1]}"}, lambda: next(stopping)
             )
             is None
         )

@@ -33,20 +33,20 @@ def state(topics_prefix: str) -> NamedState:
 
 @pytest.fixture
 def table(broker: EmbeddedBroker, state: NamedState) -> Topic:
-    """Give its topic, which the broker compacts as soon as it can."""
+    """Give its topic, which the broker compacts as soon as possible."""
     return Topic(broker.bootstrap, state.topic, COMPACTED, state.partitions)
 
 
 def record(one: Snapshot) -> tuple[bytes, bytes]:
-    """A snapshot as the job writes it."""
+    """Return the key and value of a snapshot as the job writes it."""
     return window_key(one.device_id, one.first_seen), one.encode()
 
 
-async def test_a_rebuilt_store_has_the_newer_window_though_the_older_one_was_written_last(
+async def test_a_rebuilt_store_has_the_newer_window_even_if_the_older_one_was_written_last(
     table: Topic, state: NamedState, tmp_path: Path
 ) -> None:
     table.write(*(record(snapshot("d", version, NEWER)) for version in range(1, 4)))
-    table.write(*(record(snapshot("d", version)) for version in range(7, 10)))  # a late answer for the older window
+    table.write(*(record(snapshot("d", version)) for version in range(7, 10)))  # late feedback of the older window
     await compacted(table, 2)
     async with ingesting(table, state, tmp_path, 0) as running:
         await running.caught_up(0)
@@ -56,7 +56,7 @@ async def test_a_rebuilt_store_has_the_newer_window_though_the_older_one_was_wri
         assert running.listener.versions("d") == [3]
 
 
-async def test_a_removal_removes_its_window_only(table: Topic, state: NamedState, tmp_path: Path) -> None:
+async def test_a_tombstone_removes_only_its_window(table: Topic, state: NamedState, tmp_path: Path) -> None:
     async with ingesting(table, state, tmp_path, 0) as running:
         table.write(record(snapshot("d", 3, NEWER)), (window_key("d", START), None))
         await running.caught_up(0)

@@ -21,7 +21,7 @@ def _state(topic: str) -> dict[str, NamedState]:
 
 
 @pytest.mark.kafka
-def test_number_of_partitions_is_the_brokers(broker: EmbeddedBroker, topics_prefix: str) -> None:
+def test_the_number_of_partitions_is_read_from_the_broker(broker: EmbeddedBroker, topics_prefix: str) -> None:
     topic = f"{topics_prefix}cars"
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(topic, 7, 1)])[topic].result(DEADLINE_S)
@@ -34,7 +34,7 @@ def test_number_of_partitions_is_the_brokers(broker: EmbeddedBroker, topics_pref
 def test_partitions_that_are_being_added_are_not_used_yet(
     monkeypatch: pytest.MonkeyPatch, layout: int, used: int
 ) -> None:
-    """They are when the layout topic has them too; it may not be visible to the service."""
+    """They are used once the layout topic has them too; the service may not see that topic."""
     listed = {"cars": Listed({}, tuple(range(7)))} | ({"answers": Listed({}, tuple(range(layout)))} if layout else {})
     admin = Mock()
     admin.list_topics.return_value = Listed(listed)
@@ -46,34 +46,34 @@ def test_partitions_that_are_being_added_are_not_used_yet(
 
 
 @pytest.mark.kafka
-def test_missing_topic_is_said(broker: EmbeddedBroker, topics_prefix: str) -> None:
+def test_a_missing_topic_is_reported(broker: EmbeddedBroker, topics_prefix: str) -> None:
     with pytest.raises(NoTopicError, match=r"stateloop topics"):
         with_partition_counts(_state(f"{topics_prefix}none"), {"bootstrap.servers": broker.bootstrap})
 
 
 class Listed(NamedTuple):
-    """The answers of an admin client."""
+    """The metadata that an admin client returns."""
 
     topics: dict[str, Listed]
     partitions: tuple[int, ...] = ()
 
 
-@pytest.mark.parametrize(("answers", "looked"), [((0, 0, 7), 3), ((7,), 1), ((None, None, 0, 7), 4)])
-def test_a_topic_that_is_just_being_made_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, answers: tuple[int | None, ...], looked: int
+@pytest.mark.parametrize(("counts", "requests"), [((0, 0, 7), 3), ((7,), 1), ((None, None, 0, 7), 4)])
+def test_a_topic_that_is_being_created_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, counts: tuple[int | None, ...], requests: int
 ) -> None:
-    listener = [Listed({} if count is None else {"cars": Listed({}, tuple(range(count)))}) for count in answers]
+    responses = [Listed({} if count is None else {"cars": Listed({}, tuple(range(count)))}) for count in counts]
     admin = Mock()
-    admin.list_topics.side_effect = listener
+    admin.list_topics.side_effect = responses
     monkeypatch.setattr(partition_counts, "RETRY_S", 0.0)
     monkeypatch.setattr(partition_counts, "create_admin_client", lambda *_: admin)
     found = with_partition_counts(_state("cars"), {"bootstrap.servers": "nowhere"})
     assert found
-    assert (found["cars"].partitions, admin.list_topics.call_count) == (7, looked)
+    assert (found["cars"].partitions, admin.list_topics.call_count) == (7, requests)
 
 
 @pytest.mark.parametrize(("listed", "patience"), [({"cars": Listed({})}, "BROKER_TIMEOUT_S"), ({}, "TOPIC_TIMEOUT_S")])
-def test_a_topic_without_partitions_is_said_in_the_end(
+def test_a_topic_without_partitions_is_reported_after_the_timeout(
     monkeypatch: pytest.MonkeyPatch, listed: dict[str, Listed], patience: str
 ) -> None:
     admin = Mock()
@@ -84,13 +84,13 @@ def test_a_topic_without_partitions_is_said_in_the_end(
         with_partition_counts(_state("cars"), {"bootstrap.servers": "nowhere"})
 
 
-def test_who_shall_stop_does_not_wait_for_a_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopping_service_does_not_wait_for_a_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_counts, "RESPONSE_TIMEOUT_S", 0.1)
-    listener = iter((False, False, True))
-    assert with_partition_counts(_state("cars"), {"bootstrap.servers": "127.0.0.1:1"}, lambda: next(listener)) is None
+    stopping = iter((False, False, True))
+    assert with_partition_counts(_state("cars"), {"bootstrap.servers": "127.0.0.1:1"}, lambda: next(stopping)) is None
 
 
-def test_missing_broker_is_said_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_broker_is_reported_after_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_counts, "BROKER_TIMEOUT_S", 0.0)
     monkeypatch.setattr(partition_counts, "RESPONSE_TIMEOUT_S", 0.2)
     with pytest.raises(NoBrokerError, match=r"no broker answers at 127\.0\.0\.1:1 "):

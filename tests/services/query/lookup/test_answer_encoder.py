@@ -10,14 +10,14 @@ from services.query.lookup.answer_encoder import AnswerEncoder
 from services.query.store import Entry
 from tests.services.query.in_memory import NOW, a_state
 
-STANDINGS = st.tuples(st.integers(0, 2), st.builds(PartitionStatus, st.sampled_from(Role), st.integers(0, 3)))
+STATUSES = st.tuples(st.integers(0, 2), st.builds(PartitionStatus, st.sampled_from(Role), st.integers(0, 3)))
 
 
-@given(asked=st.lists(STANDINGS, min_size=1, max_size=20))
-def test_an_answer_tells_how_the_instance_stands_now(asked: list[tuple[int, PartitionStatus]]) -> None:
+@given(statuses=st.lists(STATUSES, min_size=1, max_size=20))
+def test_an_answer_has_the_current_role_and_lag(statuses: list[tuple[int, PartitionStatus]]) -> None:
     state = a_state()
     encoder = AnswerEncoder(state, "one")
-    for partition, partition_status in asked:
+    for partition, partition_status in statuses:
         entry = Entry(0, 0, 1, NOW, partition, 7, b"{}")
         assert encoder.encode("key", entry, partition_status, NOW) == AnswerEncoder(state, "one").encode(
             "key", entry, partition_status, NOW

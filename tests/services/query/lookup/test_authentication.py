@@ -36,7 +36,7 @@ def written(path: Path, *tokens: dict[str, Any]) -> Path:
     return path
 
 
-def spoilt(path: Path) -> None:
+def corrupt(path: Path) -> None:
     path.write_text("rubbish")
 
 
@@ -46,7 +46,7 @@ def tokens(tmp_path: Path) -> Path:
     return written(tmp_path / "tokens.json", scoped, {"name": "audit", "sha256": DIGEST})
 
 
-def test_a_token_is_known_by_its_text_or_its_digest(tokens: Path) -> None:
+def test_a_token_is_declared_by_its_text_or_its_digest(tokens: Path) -> None:
     access = Authenticator(tokens)
     found = access.authenticate(f"bearer {SECRET}")
     assert found is not None
@@ -59,15 +59,15 @@ def test_a_token_is_known_by_its_text_or_its_digest(tokens: Path) -> None:
 def test_every_token_is_compared_in_constant_time(tokens: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[bool] = []
 
-    def noted(known: bytes, shown: bytes) -> bool:
-        compared.append(hmac.compare_digest(known, shown))
+    def noted(known: bytes, given: bytes) -> bool:
+        compared.append(hmac.compare_digest(known, given))
         return compared[-1]
 
     monkeypatch.setattr("services.query.lookup.authentication.hmac", SimpleNamespace(compare_digest=noted))
     access = Authenticator(tokens)
-    for shown, expected in ((SECRET, [True, False]), (SECRET + "x", [False, False]), ("x", [False, False])):
+    for given, expected in ((SECRET, [True, False]), (SECRET + "x", [False, False]), ("x", [False, False])):
         compared.clear()
-        access.authenticate(f"Bearer {shown}")
+        access.authenticate(f"Bearer {given}")
         assert compared == expected
 
 
@@ -82,7 +82,7 @@ def test_every_token_is_compared_in_constant_time(tokens: Path, monkeypatch: pyt
         ([{"name": "a", "sha256": "x"}], "sha256"),
     ],
 )
-def test_a_wrong_file_is_reported_without_its_secrets(
+def test_an_invalid_file_is_reported_without_its_secrets(
     tmp_path: Path, tokens: list[dict[str, Any]], message: str
 ) -> None:
     with pytest.raises(TokensUnreadableError, match=message) as error:
@@ -103,12 +103,12 @@ def test_a_public_address_requires_tokens(host: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
-def test_this_machine_needs_none(host: str) -> None:
+def test_a_loopback_address_requires_no_tokens(host: str) -> None:
     QuerySettings(application="a:b", http_host=host).check_exposure()
 
 
 @pytest.mark.parametrize("hot", [True, False])
-async def test_a_token_reaches_as_far_as_its_scope(tokens: Path, hot: bool) -> None:  # noqa: FBT001  # a parameter
+async def test_a_token_reads_only_its_scope(tokens: Path, hot: bool) -> None:  # noqa: FBT001  # a parameter
     dependencies = dependencies_of(a_state(), a_state("planes"), tokens=tokens)
     store = dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
@@ -128,13 +128,15 @@ async def test_a_token_reaches_as_far_as_its_scope(tokens: Path, hot: bool) -> N
         (state,) = (await instance.ask("/v1/states", headers=BEARER)).json["states"]
         assert state["name"] == "flights"
         body = json.dumps({"keys": ["UA/1", "AA/1"]}).encode()
-        told = await instance.ask("/v1/states/flights:batchGet", "POST", BEARER, body)
-        assert [one.get("version") or one["type"] for one in told.json["answers"]] == [1, "not_yours"]
+        response = await instance.ask("/v1/states/flights:batchGet", "POST", BEARER, body)
+        assert [one.get("version") or one["type"] for one in response.json["answers"]] == [1, "not_yours"]
         assert (await instance.ask("/v1/states/planes:batchGet", "POST", BEARER, body)).status == 403
         assert (await instance.ask("/v1/states/flights/UA%2F1")).status == 401
 
 
-async def test_a_token_that_is_taken_away_counts_no_longer(tokens: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_revoked_token_is_rejected_and_an_invalid_file_is_ignored(
+    tokens: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     dependencies = dependencies_of(a_state(), tokens=tokens)
     store = dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
@@ -142,7 +144,7 @@ async def test_a_token_that_is_taken_away_counts_no_longer(tokens: Path, caplog:
     async with answering(dependencies, hot=True) as instance:
         assert instance.hot is not None
         assert (await instance.ask("/v1/states/flights/UA%2F1", headers=BEARER)).status == 200
-        spoilt(tokens)
+        corrupt(tokens)
         with caplog.at_level(logging.INFO):
             reload_tokens(instance.access, instance.hot.forget_callers)
         assert (await instance.ask("/v1/states/flights/UA%2F1", headers=BEARER)).status == 200
@@ -159,21 +161,23 @@ async def test_the_rate_counts_keys(hot: bool) -> None:  # noqa: FBT001  # a par
     async with answering(dependencies, hot=hot) as instance:
         body = json.dumps({"keys": ["x"] * 100}).encode()
         first = await instance.ask("/v1/states/flights:batchGet", "POST", body=body)
-        told = await instance.ask("/v1/states/flights/x")
-        assert (first.status, told.status, told.kind) == (200, 429, "too_many")
-        assert int(told.headers["Retry-After"]) > 5
+        second = await instance.ask("/v1/states/flights/x")
+        assert (first.status, second.status, second.kind) == (200, 429, "too_many")
+        assert int(second.headers["Retry-After"]) > 5
 
 
 @pytest.mark.parametrize("hot", [True, False])
 @pytest.mark.parametrize("path", ["/v1/states/flights/x", "batch"])
 async def test_a_request_is_charged_once_on_either_path(hot: bool, path: str) -> None:  # noqa: FBT001
-    """What the hot path looks at and hands on to aiohttp, for it is another's, too."""
+    """Also a request that the fast path passes to aiohttp, because another instance owns the key."""
     dependencies = replace(dependencies_of(a_state(), rate=8), clock=lambda: 1000.0)
     assert isinstance(dependencies.routing, MemoryRouting)
     dependencies.routing.own = PartitionStatus(Role.ELSEWHERE, 0)
     async with answering(dependencies, hot=hot) as instance:
-        asked = [await _key_of_another(instance, path) for _ in range(20)]
-        assert [one.status != 429 for one in asked].count(True) == 9, "a second's worth, and the one that exceeds it"
+        responses = [await _key_of_another(instance, path) for _ in range(20)]
+        assert [one.status != 429 for one in responses].count(True) == 9, (
+            "a second's worth, and the one that exceeds it"
+        )
 
 
 async def _key_of_another(instance: Instance, path: str) -> Response:
@@ -187,11 +191,11 @@ async def test_retries_are_not_charged() -> None:
     assert isinstance(dependencies.routing, MemoryRouting)
     dependencies.routing.own = PartitionStatus(Role.CATCHING_UP, 1)
     async with answering(dependencies, hot=False) as instance:
-        asking = asyncio.ensure_future(instance.ask("/v1/states/flights?limit=90"))
-        done, _ = await asyncio.wait([asking], timeout=PATIENCE_S / 2)
-        assert not done, "it is tried again"
+        pending = asyncio.ensure_future(instance.ask("/v1/states/flights?limit=90"))
+        done, _ = await asyncio.wait([pending], timeout=PATIENCE_S / 2)
+        assert not done, "it is retried"
         dependencies.routing.own = PartitionStatus(Role.OWNER, 0)
-        assert (await asking).status == 200
+        assert (await pending).status == 200
         assert (await instance.ask("/v1/states/flights/x")).status == 404
 
 

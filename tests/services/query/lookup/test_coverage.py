@@ -1,4 +1,4 @@
-"""The coverage of a range is that of a plain bitmap, for any events, windows, range and time."""
+"""The coverage of a range equals a plain bitmap, for any events, windows, range and time."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Scene(NamedTuple):
 
     @property
     def starts(self) -> range:
-        """The starts of windows, from long before the range to long after it."""
+        """Return the starts of windows, from long before the range to long after it."""
         first = self.origin % self.every - self.every * (2 * SPAN // self.every)
         return range(first, 3 * SPAN, self.every)
 
     def covered(self, start: int) -> set[int] | None:
-        """The steps with data of the window that starts then; None if it has no list."""
+        """Return the steps with data of the window that starts then; None if it has no list."""
         if not self.is_stored(start):
             return set()
         if start % 7 in self.forgotten:
@@ -63,14 +63,14 @@ class Scene(NamedTuple):
         return {(one - start) // self.step for span in spans for one in span}
 
     def is_stored(self, start: int) -> bool:
-        """Whether the store has the window: it has an event, and is remembered."""
+        """Return whether the store has the window: it has an event, and is remembered."""
         return start >= self.first_known and bool(self.events_of(start))
 
     def events_of(self, start: int) -> list[tuple[int, int]]:
         return [one for one in self.events if start <= one[0] < start + self.size]
 
     def windows(self) -> list[WindowCoverage]:
-        """The windows that a store has."""
+        """Return the windows that a store has."""
         found = []
         for start in filter(self.is_stored, self.starts):
             steps = self.covered(start)
@@ -78,7 +78,7 @@ class Scene(NamedTuple):
         return found
 
     def reduced(self, start: int) -> list[tuple[int, int]]:
-        """The value of the field, as the job computes it."""
+        """Return the value of the field, as the job computes it."""
         reducer = Coverage(step=self.step * MILLISECOND, unit=MILLISECOND).within(self.size * MILLISECOND)
         lifted = [
             reducer.lift(end - time, EPOCH + time * MILLISECOND, EPOCH + start * MILLISECOND)
@@ -87,7 +87,7 @@ class Scene(NamedTuple):
         return [(first, last) for first, last in reducer.present(reduce(reducer.merge, lifted))]
 
     def kind_at(self, time: int) -> CoverageKind:
-        """What is known of a millisecond, by looking at each window that contains it."""
+        """Return the kind of a millisecond, by checking each window that contains it."""
         newest = self.starts[(time - self.starts[0]) // self.every]
         if newest < self.first_known:
             return CoverageKind.UNKNOWN
@@ -118,7 +118,7 @@ scenes = st.builds(
 
 @given(scenes, st.integers(0, SPAN), st.integers(0, SPAN))
 @example(Scene(10, 1, 4, 0, 0, 25, frozenset({(3, 4), (9, 12), (27, 28)}), frozenset()), 0, 40)
-def test_every_millisecond_is_as_in_a_bitmap(scene: Scene, start: int, size: int) -> None:
+def test_every_millisecond_equals_the_bitmap(scene: Scene, start: int, size: int) -> None:
     found = cover(scene.windows(), start, start + size, scene.timeline)
     bitmap = [scene.kind_at(time) for time in range(start, start + size)]
     times = iter(range(start, start + size))
@@ -128,7 +128,7 @@ def test_every_millisecond_is_as_in_a_bitmap(scene: Scene, start: int, size: int
 
 
 @given(scenes, st.lists(st.integers(0, SPAN), min_size=2, max_size=5))
-def test_the_parts_of_a_range_are_the_range(scene: Scene, bounds: list[int]) -> None:
+def test_the_parts_of_a_range_add_up_to_the_range(scene: Scene, bounds: list[int]) -> None:
     bounds.sort()
     windows = scene.windows()
     parts = [one for start, end in pairwise(bounds) for one in cover(windows, start, end, scene.timeline)]
@@ -157,5 +157,5 @@ def test_steps_of_a_fraction_of_a_millisecond_do_not_drift() -> None:
         ({"state": {"seen": {"0": 1}}}, None),
     ],
 )
-def test_a_record_without_a_list_of_steps_has_none(value: object, steps: object) -> None:
+def test_invalid_steps_of_a_record_are_ignored(value: object, steps: object) -> None:
     assert steps_at(orjson.dumps(value), ["state", "seen"]) == steps

@@ -30,7 +30,7 @@ entries = st.builds(
 orders = st.builds(VersionReference, st.none() | small, st.none() | small, small)
 tags = st.sampled_from(['"1"', '"2.0.1"', 'W/"1.0.1"', '"3.1.3", "1.2.2"', "*", "2.1.1", ""])
 knowns = st.builds(StoredKey, st.none() | entries, st.booleans(), st.none() | entries, small, st.none() | small)
-standings = st.builds(PartitionStatus, st.sampled_from(Role), small)
+statuses = st.builds(PartitionStatus, st.sampled_from(Role), small)
 conditions = st.builds(Conditions, st.none() | tags, st.none() | orders, st.none() | orders, st.none() | small)
 
 
@@ -39,7 +39,7 @@ def kind(known: StoredKey, partition_status: PartitionStatus = OWNER, wanted: Co
     return found.kind if isinstance(found, Problem) else "unchanged" if found.unchanged else "found"
 
 
-@given(knowns, standings, conditions)
+@given(knowns, statuses, conditions)
 def test_only_a_complete_instance_answers_from_the_store(
     known: StoredKey, partition_status: PartitionStatus, wanted: Conditions
 ) -> None:
@@ -49,7 +49,7 @@ def test_only_a_complete_instance_answers_from_the_store(
         assert found.kind == ("elsewhere" if partition_status.role is Role.ELSEWHERE else "catching_up")
 
 
-@given(knowns, standings, conditions)
+@given(knowns, statuses, conditions)
 def test_an_answer_is_never_older_than_min_version(
     known: StoredKey, partition_status: PartitionStatus, wanted: Conditions
 ) -> None:
@@ -57,11 +57,11 @@ def test_an_answer_is_never_older_than_min_version(
     if isinstance(found, FoundEntry) and wanted.at_least:
         assert known.latest is not None
         named = zip(wanted.at_least, known.latest.order, strict=True)
-        assert known.latest.order >= tuple(its if said is None else said for said, its in named)
+        assert known.latest.order >= tuple(latest if part is None else part for part, latest in named)
 
 
-@given(knowns, standings, conditions)
-def test_an_answer_has_merged_the_event_that_the_reader_wrote(
+@given(knowns, statuses, conditions)
+def test_an_answer_has_merged_the_requested_event(
     known: StoredKey, partition_status: PartitionStatus, wanted: Conditions
 ) -> None:
     found = decide(known, partition_status, wanted)
@@ -70,7 +70,7 @@ def test_an_answer_has_merged_the_event_that_the_reader_wrote(
         assert known.event_offset >= wanted.event_offset
 
 
-@given(knowns, standings, conditions)
+@given(knowns, statuses, conditions)
 def test_an_answer_is_the_requested_entry_and_not_expired(
     known: StoredKey, partition_status: PartitionStatus, wanted: Conditions
 ) -> None:
@@ -84,8 +84,8 @@ def test_an_answer_is_the_requested_entry_and_not_expired(
         assert "*" in wanted.none_match or f'"{found.entry.tag}"' in wanted.none_match
 
 
-@given(knowns, standings, conditions)
-def test_problems_that_may_pass_have_retry_after(
+@given(knowns, statuses, conditions)
+def test_temporary_problems_have_retry_after(
     known: StoredKey, partition_status: PartitionStatus, wanted: Conditions
 ) -> None:
     found = decide(known, partition_status, wanted)
@@ -102,7 +102,7 @@ def test_problems_that_may_pass_have_retry_after(
         (SEEN._replace(requested=None), "version_not_kept"),
     ],
 )
-def test_never_seen_expired_and_not_kept_are_three_things(known: StoredKey, expected: str) -> None:
+def test_never_seen_expired_and_not_kept_differ(known: StoredKey, expected: str) -> None:
     assert kind(known) == expected
 
 
@@ -121,10 +121,10 @@ def test_never_seen_expired_and_not_kept_are_three_things(known: StoredKey, expe
         (VersionReference(999, 71, 6), "found"),
     ],
 )
-def test_a_version_belongs_to_its_window_and_epoch(wanted: VersionReference, expected: str) -> None:
+def test_min_version_compares_window_epoch_and_version(wanted: VersionReference, expected: str) -> None:
     assert kind(SEEN, wanted=Conditions(at_least=wanted)) == expected
     gone = kind(SEEN._replace(latest=None, requested=None), wanted=Conditions(at_least=wanted))
-    assert gone == "behind", "what the reader saw was there: it is this instance that has not read it yet"
+    assert gone == "behind", "the version exists, because the client has seen it: this instance has not read it yet"
 
 
 def test_a_reader_can_wait_for_a_later_window_while_the_earlier_one_is_expired() -> None:
@@ -144,7 +144,7 @@ def test_a_reader_can_wait_for_a_later_window_while_the_earlier_one_is_expired()
         ("1000.70.5", "found"),
     ],
 )
-def test_what_the_client_has_is_not_sent_again(named: str, expected: str) -> None:
+def test_if_none_match_compares_the_tag(named: str, expected: str) -> None:
     assert kind(SEEN, wanted=Conditions(none_match=named)) == expected
 
 
@@ -157,5 +157,5 @@ def test_the_oldest_remembered_window_is_reported() -> None:
 
 
 @given(st.integers(-(2**40), 2**63))
-def test_every_time_can_be_written(milliseconds: int) -> None:
+def test_any_time_can_be_formatted(milliseconds: int) -> None:
     assert iso(milliseconds).endswith("Z")

@@ -49,17 +49,17 @@ async def test_the_number_of_waiters_is_limited() -> None:
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
-    assert not await waits.wait("flights", "UA2", 0.01, here), "there is room again"
+    assert not await waits.wait("flights", "UA2", 0.01, here), "the limit is free again"
 
 
 async def test_waiters_of_a_moved_key_are_woken() -> None:
-    waits, places = KeyWaiters(10, Counts(CATALOGUE)), {"UA1": True, "UA2": True}
-    one, other = (asyncio.create_task(waits.wait("flights", key, 10, lambda at=key: places[at])) for key in places)  # type: ignore[misc]
+    waits, is_here = KeyWaiters(10, Counts(CATALOGUE)), {"UA1": True, "UA2": True}
+    one, other = (asyncio.create_task(waits.wait("flights", key, 10, lambda at=key: is_here[at])) for key in is_here)  # type: ignore[misc]
     await until(lambda: waits.waiting == 2)
-    places["UA1"] = False
+    is_here["UA1"] = False
     assert await asyncio.wait_for(one, 5)
     assert not other.done()
-    places["UA2"] = False
-    assert await asyncio.wait_for(other, 5), "it is looked on"
-    again = asyncio.create_task(waits.wait("flights", "UA1", 10, lambda: places["UA1"]))
-    assert await asyncio.wait_for(again, 5), "also for those that come after all have gone"
+    is_here["UA2"] = False
+    assert await asyncio.wait_for(other, 5), "the check continues"
+    again = asyncio.create_task(waits.wait("flights", "UA1", 10, lambda: is_here["UA1"]))
+    assert await asyncio.wait_for(again, 5), "also for a request after all others have ended"

@@ -27,26 +27,26 @@ ENTRIES = st.fixed_dictionaries(
         "value": st.sampled_from([b"{}", b'{"a":"100%d"}']),
     }
 )
-STANDINGS = st.builds(PartitionStatus, st.sampled_from(Role), st.integers(0, 2**40))
+STATUSES = st.builds(PartitionStatus, st.sampled_from(Role), st.integers(0, 2**40))
 
 
 @given(
     entries=st.dictionaries(st.sampled_from(KEYS), ENTRIES, min_size=2),
-    standings=st.lists(STANDINGS, min_size=4, max_size=4),
-    asked=st.lists(st.sampled_from(KEYS), min_size=1, max_size=8),
-    lives=st.booleans(),
+    statuses=st.lists(STATUSES, min_size=4, max_size=4),
+    keys=st.lists(st.sampled_from(KEYS), min_size=1, max_size=8),
+    has_lifetime=st.booleans(),
     misplaced=st.booleans(),
 )
-def test_any_keys_in_any_store_however_the_instance_stands(
+def test_a_batch_equals_single_reads_for_any_store_and_roles(
     entries: dict[str, dict[str, int]],
-    standings: list[PartitionStatus],
-    asked: list[str],
+    statuses: list[PartitionStatus],
+    keys: list[str],
     *,
-    lives: bool,
+    has_lifetime: bool,
     misplaced: bool,
 ) -> None:
-    state, routing = a_state(lifetime=timedelta(milliseconds=HOUR) if lives else None), MemoryRouting()
-    routing.others = dict(enumerate(standings))
+    state, routing = a_state(lifetime=timedelta(milliseconds=HOUR) if has_lifetime else None), MemoryRouting()
+    routing.others = dict(enumerate(statuses))
     dependencies = replace(dependencies_of(state, routing=routing), misplaced={"flights": int(misplaced)})
     store = dependencies.stores["flights"]
     assert isinstance(store, MemoryStore)
@@ -54,7 +54,7 @@ def test_any_keys_in_any_store_however_the_instance_stands(
         store.put(key, **facts)
     store.advance_watermark(NOW)
     reader = StateReader(state, dependencies)
-    assert reader.encode_many(asked, NOW) == [_alone(reader, key) for key in asked]
+    assert reader.encode_many(keys, NOW) == [_alone(reader, key) for key in keys]
 
 
 def _alone(reader: StateReader, key: str) -> bytes | LookupResult:

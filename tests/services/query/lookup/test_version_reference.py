@@ -7,7 +7,7 @@ from services.query.store import Entry
 
 
 @pytest.mark.parametrize(
-    ("life", "epoch", "version"),
+    ("window_start", "epoch", "version"),
     [
         (0, 0, 7),
         (1_763_776_447_000, 0, 3),
@@ -17,8 +17,8 @@ from services.query.store import Entry
         (-5, 0, 1),
     ],
 )
-def test_tag_of_any_entry_is_read_back(life: int, epoch: int, version: int) -> None:
-    entry = Entry(life, epoch, version, 0, 0, 0, b"{}")
+def test_the_tag_of_any_entry_is_parsed_back(window_start: int, epoch: int, version: int) -> None:
+    entry = Entry(window_start, epoch, version, 0, 0, 0, b"{}")
     assert parse_tag(entry.tag) == entry.order
 
 
@@ -27,5 +27,5 @@ def test_an_invalid_tag_has_no_order(tag: str) -> None:
     assert parse_tag(tag) is None
 
 
-def test_a_tag_of_an_earlier_release_is_of_no_epoch() -> None:
+def test_a_tag_of_an_earlier_release_has_epoch_zero() -> None:
     assert parse_tag("1763776447000.3") == (1_763_776_447_000, 0, 3)

@@ -15,7 +15,7 @@ HISTORY = 3
 INDEXES = ("state.status", "state.gate")
 
 
-def named(  # noqa: PLR0913  # each has a usual value
+def named(  # noqa: PLR0913  # each has a default
     *,
     lifetime: int | None = LIFETIME,
     history: int = HISTORY,
@@ -39,7 +39,7 @@ def named(  # noqa: PLR0913  # each has a usual value
 
 
 def update(key: str, window_start: int, version: int, *, epoch: int = 0, partition: int = 0, **state: object) -> Update:
-    """A record of a key, read; its offset and its event time come of its version."""
+    """Return the update of a record, whose offset and event time follow from its version."""
     value = orjson.dumps({"epoch": epoch, "version": version, "state": state})
     return Update(
         key,
@@ -50,5 +50,5 @@ def update(key: str, window_start: int, version: int, *, epoch: int = 0, partiti
 
 
 def removal(key: str, *, partition: int = 0, window_start: int | None = None) -> Update:
-    """A record without value, of one window or of all."""
+    """Return the update of a tombstone, of one window or of the key."""
     return Update(key, partition, 0, None, window_start)

@@ -1,4 +1,4 @@
-"""Whatever happens to a store, it answers as a plain dict does."""
+"""After any sequence of operations, a store returns what a plain dict does."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ WHERE: tuple[dict[str, str], ...] = (
     {"state.gate": "B2", "state.status": "flying"},
 )
 
-lives = st.integers(0, 12).map(lambda step: step * 40)
+starts = st.integers(0, 12).map(lambda step: step * 40)
 snapshots = st.builds(
     update,
     key=st.sampled_from(KEYS),
-    window_start=lives,
+    window_start=starts,
     version=st.integers(-1, 6),
     epoch=st.integers(0, 2),
     partition=st.integers(0, 1),
@@ -49,12 +49,12 @@ snapshots = st.builds(
     gate=st.sampled_from((None, "B2")),
 )
 updates = st.lists(
-    st.one_of(snapshots, st.builds(removal, st.sampled_from(KEYS), window_start=lives | st.none())), max_size=8
+    st.one_of(snapshots, st.builds(removal, st.sampled_from(KEYS), window_start=starts | st.none())), max_size=8
 )
 
 
 class Stores(RuleBasedStateMachine):
-    """A store, and what it must answer."""
+    """A store, and its reference."""
 
     history = HISTORY
 
@@ -95,19 +95,19 @@ class Stores(RuleBasedStateMachine):
     def advance(self, watermark: int) -> None:
         self.store.advance_watermark(watermark)
         self.model.watermark = max(self.model.watermark, watermark)
-        self._apply([], {})  # what was only told is not kept over a restart before the next batch
+        self._apply([], {})  # an advanced watermark survives a restart only after the next batch
 
     @invariant()
     def keys_are_the_same(self) -> None:
         expected = [self._last(key) for key in KEYS]
         assert [self.store.get(key) for key in KEYS] == expected
         assert self.store.get_many(KEYS) == expected
-        assert self.store.key_count() == len(self.model.held)
+        assert self.store.key_count() == len(self.model.entries)
 
     @invariant()
     def versions_are_the_same(self) -> None:
         for key in KEYS:
-            assert self.store.versions(key) == self.model.held.get(key, [])
+            assert self.store.versions(key) == self.model.entries.get(key, [])
 
     @invariant()
     def pages_are_the_same(self) -> None:
@@ -135,7 +135,7 @@ class Stores(RuleBasedStateMachine):
     def facts_are_the_same(self) -> None:
         assert self.store.watermark() == self.model.watermark
         assert [self.store.position(one) for one in (0, 1, 2)] == [self.model.positions.get(one) for one in (0, 1, 2)]
-        for kept in self.model.held.values():
+        for kept in self.model.entries.values():
             assert self.store.is_expired(kept[-1]) == self.model.times.is_expired(
                 kept[-1].window_start, self.model.watermark
             )
@@ -146,7 +146,7 @@ class Stores(RuleBasedStateMachine):
         assert len(changes) == len({one.key for one in changes})
 
     def _last(self, key: str) -> Entry | None:
-        kept = self.model.held.get(key)
+        kept = self.model.entries.get(key)
         return kept[-1] if kept else None
 
     def _silent(self, request: SilentPageRequest) -> list[tuple[int, bytes, Entry]]:
@@ -172,7 +172,7 @@ class Stores(RuleBasedStateMachine):
 
 
 class LargeBatches(Stores):
-    """The same, when each batch is written as those of a store that catches up are."""
+    """The same, with each batch written as while a store catches up."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ class LargeBatches(Stores):
 
 
 class Mapped(LargeBatches):
-    """The same, while it is rebuilt in a map, and after that. With a history it would not be mapped."""
+    """The same, during a bulk load into a map and after it. A store with a history is not mapped."""
 
     history = 1
 
@@ -201,7 +201,7 @@ class Mapped(LargeBatches):
 
     @invariant()
     def it_is_mapped_until_it_settles(self) -> None:
-        """Also over a restart: the file is as large as its map then."""
+        """This holds after a restart too: the file is as large as its map then."""
         assert ((self.folder / "data.mdb").stat().st_size >= MIN_MAP_SIZE) == self.mapped
 
 

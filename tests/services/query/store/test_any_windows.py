@@ -1,4 +1,4 @@
-"""Whatever happens to the store of a windowed state, it answers all queries of windows as a plain dict does."""
+"""After any sequence of operations, the store of a windowed state returns what a plain dict does."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ snapshots = st.builds(
     status=st.sampled_from(COUNTS),
     gate=st.sampled_from((None, "B2")),
 )
-removals = st.builds(removal, st.sampled_from(KEYS), window_start=st.sampled_from(STARTS) | st.none())
-updates = st.lists(st.one_of(snapshots, snapshots, snapshots, removals), max_size=12)
+tombstones = st.builds(removal, st.sampled_from(KEYS), window_start=st.sampled_from(STARTS) | st.none())
+updates = st.lists(st.one_of(snapshots, snapshots, snapshots, tombstones), max_size=12)
 
 
 class Windows(RuleBasedStateMachine):
-    """A store of hopping windows, and what it must answer."""
+    """A store of hopping windows, and its reference."""
 
     history = HISTORY
 
@@ -96,7 +96,7 @@ class Windows(RuleBasedStateMachine):
     def advance(self, watermark: int) -> None:
         self.store.advance_watermark(watermark)
         self.model.advance(watermark)
-        self._apply([], {})  # a watermark that was only announced is not kept over a restart before the next batch
+        self._apply([], {})  # an advanced watermark survives a restart only after the next batch
 
     @invariant()
     def keys_are_the_same(self) -> None:
@@ -202,7 +202,7 @@ class Windows(RuleBasedStateMachine):
 
 
 class LargeBatches(Windows):
-    """The same, when each batch is written as those of a store that catches up are."""
+    """The same, with each batch written as while a store catches up."""
 
     history = 1
 

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_a_file_is_on_disk_before_its_name_and_its_name_before_it_returns(
+def test_the_file_is_synced_before_the_rename_and_the_folder_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was forced to disk, and whether the file had its name by then."""
+    """Records each fsync: whether it was of the folder, and whether the file had its name then."""
     path, forced = tmp_path / "it", list[tuple[bool, bool]]()
 
     def noted(descriptor: int) -> None:

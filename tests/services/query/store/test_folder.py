@@ -1,4 +1,4 @@
-"""Whose a folder is, and when what is in it counts no more."""
+"""The owner of a folder, and the cases in which its data are discarded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ except FolderInUseError as error:
 
 
 def written(folder: Path, *, close: bool = True) -> None:
-    """One key in a store, which is left open as a killed process leaves it."""
+    """Write one key; without `close`, leave the store open as a killed process does."""
     store = LmdbStore(folder, named(), "boot")
     store.apply([update("a", 1, 1)], {0: 5})
     if close:
@@ -46,7 +46,7 @@ def written(folder: Path, *, close: bool = True) -> None:
 
 
 def reopened(folder: Path, state: NamedState | None = None, boot: str = "boot") -> int | None:
-    """The position found there."""
+    """Open the store and return its position."""
     store = LmdbStore(folder, state or named(), boot)
     try:
         assert (store.get("a") is None) == (store.position(0) is None)
@@ -55,40 +55,42 @@ def reopened(folder: Path, state: NamedState | None = None, boot: str = "boot") 
         store.close()
 
 
-def test_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_store_resumes_at_its_position(tmp_path: Path) -> None:
     written(tmp_path)
     assert reopened(tmp_path) == 5
 
 
-def test_survives_a_kill(tmp_path: Path) -> None:
+def test_a_store_survives_a_kill(tmp_path: Path) -> None:
     written(tmp_path, close=False)
     assert reopened(tmp_path) == 5
 
 
-def test_survives_a_restart_of_the_machine_if_it_was_closed(tmp_path: Path) -> None:
+def test_a_closed_store_survives_a_restart_of_the_machine(tmp_path: Path) -> None:
     written(tmp_path)
     assert reopened(tmp_path, boot="another") == 5
 
 
-def test_begins_anew_when_the_machine_went_down(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_open_store_is_discarded_after_the_machine_went_down(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     written(tmp_path, close=False)
     assert reopened(tmp_path, boot="another") is None
     assert "the store starts empty" in caplog.text
 
 
-def test_is_in_use_again_while_it_is_open(tmp_path: Path) -> None:
+def test_a_reopened_store_counts_as_open(tmp_path: Path) -> None:
     written(tmp_path)
     written(tmp_path, close=False)
     assert reopened(tmp_path, boot="another") is None
 
 
-def test_first_start_that_was_killed_while_it_wrote_is_no_stranger(tmp_path: Path) -> None:
+def test_a_folder_of_a_first_start_that_was_killed_can_be_used(tmp_path: Path) -> None:
     (tmp_path / NEW).write_bytes(b"{")
     written(tmp_path)
     assert reopened(tmp_path) == 5
 
 
-def test_begins_anew_in_another_format(tmp_path: Path) -> None:
+def test_a_store_of_another_format_is_discarded(tmp_path: Path) -> None:
     written(tmp_path)
     about = orjson.loads((tmp_path / DESCRIPTION).read_bytes())
     (tmp_path / DESCRIPTION).write_bytes(orjson.dumps({**about, "format": 999}))
@@ -98,15 +100,17 @@ def test_begins_anew_in_another_format(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "state",
     [named(lifetime=50), named(lifetime=None), named(history=1), named(indexes=()), named(topic="another")],
-    ids=["lifetime", "no lives", "history", "indexes", "topic"],
+    ids=["lifetime", "no lifetime", "history", "indexes", "topic"],
 )
-def test_begins_anew_when_the_state_is_declared_otherwise(tmp_path: Path, state: NamedState) -> None:
+def test_a_store_of_another_declaration_is_discarded(tmp_path: Path, state: NamedState) -> None:
     written(tmp_path)
     assert reopened(tmp_path, state) is None
 
 
-def test_begins_anew_when_the_topic_has_more_partitions(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Not when an earlier release wrote it, which did not note their number."""
+def test_a_store_is_discarded_when_the_topic_has_more_partitions(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Stores of earlier releases, without the number of partitions, stay."""
     written(tmp_path)
     about = orjson.loads((tmp_path / DESCRIPTION).read_bytes())
     del about["partitions"]
@@ -116,19 +120,19 @@ def test_begins_anew_when_the_topic_has_more_partitions(tmp_path: Path, caplog: 
     assert "the store starts empty" in caplog.text
 
 
-def test_keeps_more_versions_without_beginning_anew(tmp_path: Path) -> None:
+def test_a_longer_history_keeps_the_store(tmp_path: Path) -> None:
     written(tmp_path)
     assert reopened(tmp_path, named(history=9)) == 5
 
 
-def test_leaves_a_strangers_folder_alone(tmp_path: Path) -> None:
+def test_a_foreign_folder_is_rejected_and_unchanged(tmp_path: Path) -> None:
     (tmp_path / "data.mdb").write_text("precious")
     with pytest.raises(ForeignFolderError, match="empty it, or name another"):
         LmdbStore(tmp_path, named(), "boot")
     assert (tmp_path / "data.mdb").read_text() == "precious"
 
 
-def test_says_what_to_do_with_a_damaged_file(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_with_a_remedy(tmp_path: Path) -> None:
     written(tmp_path)
     (tmp_path / "data.mdb").write_bytes(b"x" * 9999)
     with pytest.raises(StoreDamagedError, match="delete it"):
@@ -137,16 +141,16 @@ def test_says_what_to_do_with_a_damaged_file(tmp_path: Path) -> None:
     assert reopened(tmp_path) is None
 
 
-def test_says_when_a_folder_cannot_be_made(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreFolderError, match="make it writable"):
         LmdbStore(tmp_path / "file" / "store", named(), "boot")
 
 
-def test_two_processes_cannot_have_one(tmp_path: Path) -> None:
+def test_two_processes_cannot_open_one_folder(tmp_path: Path) -> None:
     store = LmdbStore(tmp_path, named(), "boot")
-    told = subprocess.run([sys.executable, "-c", OPEN, tmp_path], capture_output=True, text=True, check=True).stdout
-    assert "a folder of its own" in told
+    output = subprocess.run([sys.executable, "-c", OPEN, tmp_path], capture_output=True, text=True, check=True).stdout
+    assert "a folder of its own" in output
     with pytest.raises(FolderInUseError, match="is in use by process"):
         LmdbStore(tmp_path, named(), "boot")
     store.close()

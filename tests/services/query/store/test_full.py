@@ -1,4 +1,4 @@
-"""A disk with little room: nothing is lost, the process gets an error, and no page of a map is ever without a place."""
+"""A disk with little space: nothing is lost, the process gets an error, and every page of a map has space."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 BLOCK = 512
 PAGE = 4096
 RESERVE = 1 << 20
-"""In place of 4 MB: so little that what is not counted shows."""
+"""Instead of 4 MB: so small that an uncounted page makes a test fail."""
 
 
 class Disk:
-    """One that has so many bytes, for the file alone."""
+    """A simulated disk of this size for one file."""
 
     def __init__(self, file: Path, size: int) -> None:
         self.file = file
@@ -35,18 +35,18 @@ class Disk:
 
     @property
     def used(self) -> int:
-        """What the file takes."""
+        """Return the bytes that the file takes."""
         return self.file.stat().st_blocks * BLOCK if self.file.exists() else 0
 
     def statvfs(self, _: object) -> os.statvfs_result:
-        """The answer of the system."""
+        """Return the statistics as the system call does."""
         free = max(0, self.size - self.used) // PAGE
         return os.statvfs_result((PAGE, PAGE, 1 << 20, free, free, 0, 0, 0, 0, 255))
 
 
 @contextmanager
 def no_file_beyond(size: int) -> Iterator[None]:
-    """The system writes no further in any file: of what is written at once, a part."""
+    """Limit the size of all files: a write beyond it is only partial."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -57,7 +57,7 @@ def no_file_beyond(size: int) -> Iterator[None]:
 
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
-    """Give one of 40 MB, on which stores are made."""
+    """Give a disk of 40 MB for the store."""
     made = Disk(tmp_path / "data.mdb", 40_000_000)
     monkeypatch.setattr(os, "statvfs", made.statvfs)
     monkeypatch.setattr(environment, "RESERVE", RESERVE)
@@ -86,7 +86,7 @@ def test_a_map_never_grows_beyond_the_disk(disk: Disk, tmp_path: Path, size: int
     store.close()
 
 
-def test_a_bucket_that_is_dropped_has_room_for_the_list_of_its_pages(disk: Disk, tmp_path: Path) -> None:
+def test_dropping_a_bucket_reserves_space_for_the_free_list(disk: Disk, tmp_path: Path) -> None:
     disk.size = 1 << 32
     store = LmdbStore(tmp_path, named(history=1, indexes=()), "boot")
     for piece in range(20):
@@ -101,7 +101,7 @@ def test_a_bucket_that_is_dropped_has_room_for_the_list_of_its_pages(disk: Disk,
     store.close()
 
 
-def test_forgetting_sees_that_there_is_room(disk: Disk, tmp_path: Path) -> None:
+def test_clearing_a_partition_checks_the_free_space(disk: Disk, tmp_path: Path) -> None:
     store = LmdbStore(tmp_path, named(history=1), "boot")
     store.apply([update(str(key), 1, 1) for key in range(CLEAR_SIZE)], {0: 1})
     disk.size = disk.used + 2 * RESERVE
@@ -111,8 +111,8 @@ def test_forgetting_sees_that_there_is_room(disk: Disk, tmp_path: Path) -> None:
     store.close()
 
 
-def test_what_the_versions_kept_move_is_written_in_no_map(disk: Disk, tmp_path: Path) -> None:
-    """An upper bound: 100 KB for each key whose new value has no place."""
+def test_a_store_with_history_is_not_mapped(disk: Disk, tmp_path: Path) -> None:
+    """The history needs up to 100 KB for each changed key, which is not known before."""
     store = LmdbStore(tmp_path, named(history=4), "boot")
     assert disk.file.stat().st_size < disk.size
     store.apply([update(str(key), 1, 1, text="x" * 100_000) for key in range(100)], {0: 1})
@@ -121,7 +121,7 @@ def test_what_the_versions_kept_move_is_written_in_no_map(disk: Disk, tmp_path: 
     store.close()
 
 
-def test_a_file_that_is_not_mapped_takes_the_room_that_it_has(disk: Disk, tmp_path: Path) -> None:
+def test_a_file_that_is_not_mapped_reuses_its_own_space(disk: Disk, tmp_path: Path) -> None:
     store = LmdbStore(tmp_path, named(history=1), "boot")
     store.apply([update("a", 1, 1)], {0: 1})
     store.finish_bulk_load()
@@ -138,8 +138,8 @@ def test_a_file_that_is_not_mapped_takes_the_room_that_it_has(disk: Disk, tmp_pa
         (1 << 30, r"{} could not be written \(.*1,074 MB are free\): the system's log has .*STATELOOP_QUERY_DATA"),
     ],
 )
-def test_which_disk_is_full_or_broken_is_said(disk: Disk, tmp_path: Path, free: int, message: str) -> None:
-    """The system calls both by one name: LMDB has it that a part was written only."""
+def test_a_full_disk_and_a_broken_one_are_distinguished(disk: Disk, tmp_path: Path, free: int, message: str) -> None:
+    """LMDB reports the same error for both: a partial write."""
     store = LmdbStore(tmp_path, named(history=4), "boot")
     store.apply([update("a", 1, 1)], {0: 1})
     disk.size = disk.used + free
@@ -153,7 +153,7 @@ def test_which_disk_is_full_or_broken_is_said(disk: Disk, tmp_path: Path, free: 
     store.close()
 
 
-def test_a_map_is_not_begun_without_room_for_its_databases(disk: Disk, tmp_path: Path) -> None:
+def test_a_store_is_not_created_without_space_for_its_databases(disk: Disk, tmp_path: Path) -> None:
     disk.size = RESERVE - 1
     with pytest.raises(StoreWriteError, match="make room and start the service again"):
         LmdbStore(tmp_path, named(history=1), "boot")
@@ -162,13 +162,13 @@ def test_a_map_is_not_begun_without_room_for_its_databases(disk: Disk, tmp_path:
     LmdbStore(tmp_path, named(history=1), "boot").close()
 
 
-def test_a_full_disk_is_no_damaged_file(disk: Disk, tmp_path: Path) -> None:
+def test_a_full_disk_is_not_reported_as_a_damaged_file(disk: Disk, tmp_path: Path) -> None:
     disk.size = PAGE
     with no_file_beyond(PAGE), pytest.raises(StoreWriteError, match="make room and start the service again"):
         LmdbStore(tmp_path, named(history=4), "boot")
 
 
-def test_a_folder_on_a_full_disk_wants_room(tmp_path: Path) -> None:
+def test_a_folder_on_a_full_disk_is_reported(tmp_path: Path) -> None:
     with no_file_beyond(0), pytest.raises(StoreFolderError, match="make it writable"):
         LmdbStore(tmp_path, named(), "boot")
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

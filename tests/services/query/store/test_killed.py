@@ -35,19 +35,19 @@ while True:
 @pytest.mark.parametrize("history", [HISTORY, 1], ids=["plain", "mapped"])
 @pytest.mark.parametrize("printed", [1, 20, 77])
 def test_position_and_data_agree_after_a_kill(tmp_path: Path, printed: int, history: int) -> None:
-    told = 0
+    acknowledged = 0
     for _ in range(3):
         with subprocess.Popen(
             [sys.executable, "-c", WRITE, tmp_path, str(history)], stdout=subprocess.PIPE, text=True
         ) as writer:
             assert writer.stdout is not None
             for _, line in zip(range(printed), writer.stdout, strict=False):
-                told = int(line)
+                acknowledged = int(line)
             writer.kill()
         store = LmdbStore(tmp_path, named(history=history), "boot")
         position = store.position(0)
         assert position is not None
-        assert position >= told
+        assert position >= acknowledged
         assert {one and one.version for one in store.get_many([str(key) for key in range(KEYS)])} == {position}
         page = store.page(prefix="", after=None, limit=KEYS, where={"state.status": str(position)}, partitions=(0,))
         assert len(page.items) == KEYS
@@ -68,7 +68,7 @@ while not store.clear_partition(0):
 
 @pytest.mark.parametrize("history", [HISTORY, 1], ids=["plain", "mapped"])
 @pytest.mark.parametrize("printed", [1, 3])
-def test_a_partition_that_was_being_forgotten_at_a_kill_is_known_as_such(
+def test_a_partition_half_cleared_at_a_kill_is_cleared_after_a_restart(
     tmp_path: Path, printed: int, history: int
 ) -> None:
     with subprocess.Popen(

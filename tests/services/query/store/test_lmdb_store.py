@@ -1,4 +1,4 @@
-"""What the property of all sequences does not show of the store: its size, its bounds, its readers."""
+"""Behaviour of the store that test_any_sequence does not check: its size, its limits, its readers."""
 
 from __future__ import annotations
 
@@ -55,23 +55,23 @@ writer.join()
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[LmdbStore]:
-    """Give an empty one."""
+    """Give an empty store."""
     made = LmdbStore(tmp_path, named(), "boot")
     yield made
     made.close()
 
 
 def sizes(store: LmdbStore) -> tuple[int, int, int]:
-    """How many entries, earlier entries and index entries there are."""
+    """Return the numbers of entries, earlier entries and index entries."""
     with store._begin() as txn:  # noqa: SLF001
         slots = store._databases.slots  # noqa: SLF001
-        held = [[txn.stat(one)["entries"] for one in slot.databases] for slot in slots]
-    first, second, third = (sum(kind) for kind in zip(*held, strict=True))
+        counts = [[txn.stat(one)["entries"] for one in slot.databases] for slot in slots]
+    first, second, third = (sum(kind) for kind in zip(*counts, strict=True))
     return first, second, third
 
 
-def forget(store: LmdbStore, partition: int) -> int:
-    """Forget all of it; gives in how many pieces."""
+def clear(store: LmdbStore, partition: int) -> int:
+    """Clear the partition; return the number of steps."""
     pieces = 1
     while not store.clear_partition(partition):
         assert store.is_clear_pending(partition)
@@ -81,7 +81,7 @@ def forget(store: LmdbStore, partition: int) -> int:
     return pieces
 
 
-def test_nothing_is_left_of_what_is_gone(store: LmdbStore) -> None:
+def test_removed_and_expired_keys_leave_no_entries(store: LmdbStore) -> None:
     for version in range(1, 10):
         store.apply([update("a", 40, version, status=str(version), gate="B2")], {})
     assert sizes(store) == (1, 2, 2)
@@ -91,7 +91,7 @@ def test_nothing_is_left_of_what_is_gone(store: LmdbStore) -> None:
     assert sizes(store) == (0, 0, 0)
     store.apply([update("a", 40, 9, status="x"), update("a", 200, 2, status="x"), update("a", 200, 3)], {0: 1})
     assert sizes(store) == (1, 1, 0)
-    forget(store, 0)
+    clear(store, 0)
     assert sizes(store) == (0, 0, 0)
     store.apply([update("a", 200, version, status="x") for version in (1, 2)], {})
     store.apply([update("b", 2000, 1)], {})
@@ -105,16 +105,16 @@ def test_a_tombstone_of_one_window_leaves_another(store: LmdbStore) -> None:
     assert sizes(store)[0] == 0
 
 
-def test_forgets_more_keys_than_it_looks_at_at_once(store: LmdbStore) -> None:
+def test_a_large_partition_is_cleared_in_steps(store: LmdbStore) -> None:
     store.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(25_001)], {0: 1, 1: 1})
-    assert forget(store, 0) > 5
+    assert clear(store, 0) > 5
     assert store.key_count() == 12_500
     assert store.get("000001") is not None
     assert store.get("000002") is None
     assert (store.position(0), store.position(1)) == (None, 1)
 
 
-def test_a_half_deleted_window_is_completed_after_a_restart(tmp_path: Path) -> None:
+def test_a_half_cleared_partition_is_completed_after_a_restart(tmp_path: Path) -> None:
     first = LmdbStore(tmp_path, named(), "boot")
     first.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(3 * CLEAR_SIZE)], {0: 1, 1: 1})
     assert not first.is_clear_pending(0)
@@ -124,12 +124,12 @@ def test_a_half_deleted_window_is_completed_after_a_restart(tmp_path: Path) -> N
     again = LmdbStore(tmp_path, named(), "boot")
     assert [again.is_clear_pending(one) for one in (0, 1)] == [True, False]
     assert [again.position(one) for one in (0, 1)] == [None, 1]
-    forget(again, 0)
+    clear(again, 0)
     assert sizes(again) == (3 * CLEAR_SIZE // 2, 0, 0)
     again.close()
 
 
-def test_others_are_written_while_one_is_forgotten(store: LmdbStore) -> None:
+def test_other_partitions_are_written_while_one_is_cleared(store: LmdbStore) -> None:
     store.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(2 * CLEAR_SIZE)], {0: 1, 1: 1})
     at = 2
     while not store.clear_partition(0):
@@ -143,20 +143,20 @@ def test_others_are_written_while_one_is_forgotten(store: LmdbStore) -> None:
     assert page.items == []
 
 
-def test_it_is_not_closed_under_a_thread_that_writes(tmp_path: Path) -> None:
-    """In a process of its own: it would end without a word."""
+def test_closing_waits_for_a_write_in_progress(tmp_path: Path) -> None:
+    """In its own process, which would crash without a message."""
     for number in range(5):
         command = [sys.executable, "-c", CLOSED, str(tmp_path / str(number))]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (ended.returncode, ended.stdout) == (0, "StoreClosedError\n"), ended.stderr
 
 
-def test_a_filter_wants_an_index(store: LmdbStore) -> None:
+def test_a_filter_requires_an_index(store: LmdbStore) -> None:
     with pytest.raises(NotIndexedError, match=r"take one of state\.status, state\.gate"):
         store.page(prefix="", after=None, limit=1, where={"state.tail": "x"}, partitions=(0,))
 
 
-def test_objects_and_lists_of_any_depth_are_written_and_no_filter_finds_them(store: LmdbStore) -> None:
+def test_objects_and_lists_of_any_depth_are_stored_and_not_indexed(store: LmdbStore) -> None:
     value = b'{"version":1,"state":{"status":' + b"[" * 900 + b"]" * 900 + b"}}"
     one = update("deep", 1, 1)
     assert one.entry is not None
@@ -174,7 +174,7 @@ def test_a_page_stops_after_a_number_of_keys_that_do_not_match(store: LmdbStore)
     assert (len(second.items), second.after) == (5, None)
 
 
-def test_no_record_can_have_such_a_key(store: LmdbStore) -> None:
+def test_a_key_that_no_record_can_have_is_absent(store: LmdbStore) -> None:
     assert [store.get(key) for key in ("", "x" * 512, "\ud800")] == [None] * 3
     store.apply([update("a", 1, 1)], {})
     for key in ("", "x" * 512, "\ud800"):
@@ -200,7 +200,7 @@ def test_the_watermark_and_the_expiries_survive_a_restart(tmp_path: Path) -> Non
     again.close()
 
 
-def test_a_rebuild_that_is_over_leaves_a_file_of_its_own_size_and_all_that_is_in_it(tmp_path: Path) -> None:
+def test_finishing_a_bulk_load_shrinks_the_file_and_keeps_all_data(tmp_path: Path) -> None:
     rebuilt = LmdbStore(tmp_path, named(history=1), "boot")
     file = tmp_path / "data.mdb"
     rebuilt.apply([update(str(key), 1, 1) for key in range(2000)], {0: 1})
@@ -221,7 +221,7 @@ def test_a_rebuild_that_is_over_leaves_a_file_of_its_own_size_and_all_that_is_in
     again.close()
 
 
-def test_readers_see_whole_batches_and_never_go_back(store: LmdbStore) -> None:
+def test_readers_see_whole_batches_and_never_an_older_one(store: LmdbStore) -> None:
     keys = [str(number) for number in range(50)]
     store.apply([update(key, 0, 0) for key in keys], {})
     failed: list[BaseException] = []
@@ -229,9 +229,9 @@ def test_readers_see_whole_batches_and_never_go_back(store: LmdbStore) -> None:
     def write() -> None:
         try:
             for round_ in range(1, 200):
-                # lives change buckets all the time, and buckets are dropped
+                # windows change buckets all the time, and buckets are dropped
                 store.apply([update(key, round_ * 30, round_) for key in keys], {})
-        except BaseException as error:  # noqa: BLE001 (told below)
+        except BaseException as error:  # noqa: BLE001 (asserted below)
             failed.append(error)
 
     writer = threading.Thread(target=write)
@@ -255,7 +255,7 @@ def _version(entry: Entry | None) -> int:
     return entry.version
 
 
-ORDERS = st.tuples(st.integers(0, 2).map(lambda life: 1000 + life), st.integers(0, 3), st.integers(1, 4))
+ORDERS = st.tuples(st.integers(1000, 1002), st.integers(0, 3), st.integers(1, 4))
 
 
 @given(st.lists(ORDERS, min_size=1, max_size=12))
@@ -263,8 +263,8 @@ def test_the_greatest_window_epoch_and_version_stays_in_any_order(orders: list[t
     with tempfile.TemporaryDirectory() as folder:
         store = LmdbStore(Path(folder), named(), "boot")
         seen: list[tuple[int, int, int]] = []
-        for life, epoch, version in orders:
-            store.apply([update("a", life, version, epoch=epoch)], {})
+        for window_start, epoch, version in orders:
+            store.apply([update("a", window_start, version, epoch=epoch)], {})
             known = store.get("a")
             assert known is not None
             seen.append(known.order)
@@ -273,7 +273,7 @@ def test_the_greatest_window_epoch_and_version_stays_in_any_order(orders: list[t
     assert seen[-1] == max(orders)
 
 
-def test_a_rebuilt_state_takes_the_place_of_the_old_one_and_the_old_one_never_its(store: LmdbStore) -> None:
+def test_a_newer_epoch_replaces_an_older_one_and_never_the_reverse(store: LmdbStore) -> None:
     store.apply([update("a", 1, 61, epoch=100)], {})
     assert len(store.apply([update("a", 1, 1, epoch=200, status="new")], {})) == 1
     assert store.apply([update("a", 1, 62, epoch=100)], {}) == []
@@ -281,7 +281,7 @@ def test_a_rebuilt_state_takes_the_place_of_the_old_one_and_the_old_one_never_it
     assert dict(store.page(prefix="", after=None, limit=9, where={"state.status": "new"}, partitions={0}).items)
 
 
-def test_one_tag_never_names_two_contents(store: LmdbStore) -> None:
+def test_tags_of_different_epochs_differ(store: LmdbStore) -> None:
     store.apply([update("a", 1, 3, epoch=100, status="old")], {})
     before = store.get("a")
     store.apply([update("a", 1, 3, epoch=200, status="new")], {})
@@ -293,7 +293,7 @@ def test_one_tag_never_names_two_contents(store: LmdbStore) -> None:
 
 
 def test_an_idle_fleet_expires_by_the_clock_and_is_forgotten(tmp_path: Path) -> None:
-    """Machines that start at 6:00 and stop: at noon no record has come, and nothing of them is left."""
+    """Machines start at 6:00 and stop: by noon no record has arrived, and all of their windows are forgotten."""
     six, hour = 1_767_247_200_000, 3_600_000
     state = replace(
         named(lifetime=hour, indexes=("state.status",)), expires_by_clock=True, grace=timedelta(minutes=11),
@@ -315,7 +315,7 @@ def test_an_idle_fleet_expires_by_the_clock_and_is_forgotten(tmp_path: Path) -> 
 
     assert at(six + hour) == (500, 500, 500)
     assert at(six + hour + 11 * 60_000) == (500, 500, 500), "within the grace"
-    assert at(six + hour + 11 * 60_000 + 1000) == (0, 0, 500), "ended, and remembered"
+    assert at(six + hour + 11 * 60_000 + 1000) == (0, 0, 500), "expired, and remembered"
     known = store.get("7")
     assert known is not None
     assert store.is_expired(known)
@@ -323,7 +323,7 @@ def test_an_idle_fleet_expires_by_the_clock_and_is_forgotten(tmp_path: Path) -> 
     store.close()
 
 
-def test_what_has_ended_by_the_clock_stays_so_over_a_restart_with_an_earlier_clock(tmp_path: Path) -> None:
+def test_windows_expired_by_the_clock_stay_expired_after_a_restart_with_an_earlier_clock(tmp_path: Path) -> None:
     first = LmdbStore(tmp_path, named(), "boot")
     first.apply([update("a", 1, 1)], {0: 1})
     first.advance_watermark(WATERMARK_SAVE_MS + 1)

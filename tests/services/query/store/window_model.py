@@ -1,4 +1,4 @@
-"""What the store of a windowed state must answer, by a plain dict."""
+"""A reference implementation of the store of a windowed state, by a plain dict."""
 
 from __future__ import annotations
 
