@@ -40,7 +40,7 @@ class JobMetrics:
         self._queries: list[QueryMetrics] = []
         ProcessCollector(registry=self._registry)
 
-    def query(  # noqa: PLR0913  # two of them are clocks
+    def query(  # noqa: PLR0913  # two arguments are clocks
         self,
         application: str,
         batch: timedelta,
@@ -76,7 +76,7 @@ class QueryMetrics:
     `batch` is the length of a batch; `clock` is monotonic, in seconds, and `now` is the time since 1970.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  # two of them are clocks
+    def __init__(  # noqa: PLR0913, PLR0917  # two arguments are clocks
         self,
         families: Families,
         application: str,
@@ -210,7 +210,7 @@ class QueryMetrics:
         self._add(names.STATE_UPDATED, operator.numRowsUpdated, name)
         self._set(names.STATE_BYTES, operator.memoryUsedBytes, name)
         self._set(names.STATE_COMMIT_SECONDS, operator.commitTimeMs / 1000, name)
-        if seen := own.get("numRowsReadDuringEviction", 0):  # it looks at every key, once there is a watermark
+        if seen := own.get("numRowsReadDuringEviction", 0):  # expiry visits every key, once there is a watermark
             self._set(names.STATE_KEYS, max(0, seen - operator.numRowsRemoved), name)
         for figure, value in own.items():
             if figure.startswith("rocksdb"):

@@ -156,7 +156,7 @@ class CheckpointFolder:
     def _at(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self.path, name)
 
-    def _require(self, done: bool, action: str) -> None:  # noqa: FBT001  # what Hadoop returns
+    def _require(self, done: bool, action: str) -> None:  # noqa: FBT001  # the value that Hadoop returns
         if not done:
             raise CheckpointUnreachableError(self.path, f"the file system did not {action}")
 

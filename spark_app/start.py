@@ -31,7 +31,7 @@ class QueryRun:
 class Starter:
     """Chooses the mode of each run by the backlog that it finds."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  # what it needs of the outside
+    def __init__(  # noqa: PLR0913, PLR0917  # its dependencies
         self,
         settings: JobSettings,
         application: Application,

@@ -54,7 +54,7 @@ class Owner(BaseModel):
 
 
 class Counts(State, key="page", window=HOUR):
-    """What is known of the clicks of one window."""
+    """The state of the clicks of one window."""
 
     clicks: Annotated[int, Count()]
     timed: Annotated[int, Count(of="ms")]

@@ -64,7 +64,7 @@ class Thing(Event):
 
 
 class Owner(BaseModel):
-    """What one enrichment gives."""
+    """The result of one enrichment."""
 
     name: str
     since: datetime | None = None
@@ -72,7 +72,7 @@ class Owner(BaseModel):
 
 
 class Score(BaseModel):
-    """What the other gives."""
+    """The result of the other one."""
 
     score: float
 
@@ -125,7 +125,7 @@ async def owner(api: Api, name: str) -> Owner:
 
 @enrichment(api="registry")
 async def score(api: Api, owner: Owner, fastest: float | None) -> Score:
-    """How the owner drives."""
+    """Request the score of the owner."""
     return await api.get("/scores/{owner}", Score, owner=owner.name, fastest=fastest or 0.0)
 
 

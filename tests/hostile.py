@@ -53,7 +53,7 @@ NO_EVENT = (b"null", b"1", b'"a"', b"[]", b"{}", b" {} ", b"{", b"}", b"}{", b"<
 TAILS = (
     b" ", b"\n", b"\t\r\n", b"x", b"{}", b",", b",{}", b"]", b'],"r":[', b"\x00", b"//", b"\xef\xbb\xbf", b"\x0b",
 )  # fmt: skip
-"""What stands before or after a whole event."""
+"""Bytes before or after a whole event."""
 TEXTS = (b'"\xff"', b'"\xc0\xaf"', b'"\xed\xa0\x80"', b'"\xf0\x9f\x98\x80"', b"'d'", b'"\x01"')
 KEYS = (b"device_id", b'"DEVICE_ID"', b'"device_id":"first","device_id"')
 

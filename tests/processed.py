@@ -86,7 +86,7 @@ class Tally(StatefulProcessor):
 
 
 class Visit(State, key="page", window=HOUR):
-    """What `Visits` knows of a page."""
+    """The state of a page, computed by `Visits`."""
 
     page: str
     clicks: int

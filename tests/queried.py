@@ -1,4 +1,4 @@
-"""What a part of the system answers by HTTP, as a monitor asks it."""
+"""The HTTP responses of a part of the system, as a monitor requests them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ class Trip(Event):
 
 
 class Total(State, lifetime=timedelta(hours=1)):
-    """What the job counts of a device."""
+    """The counts of a device."""
 
     trips: Annotated[int, Count()]
     cents: Annotated[int, Sum()]

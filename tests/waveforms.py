@@ -47,7 +47,7 @@ class Blob(State, key="patient", window=timedelta(seconds=10)):
 
 
 class Line(BaseModel):
-    """What the function decodes of a line, as a model."""
+    """The fields that the function decodes from a line, as a model."""
 
     ecg: list[float]
 

@@ -49,7 +49,7 @@ class Application:
     `raw` are topics of records that the job decodes to events.
     """
 
-    def __init__(  # noqa: PLR0913  # a declaration has as many parts as there are things to declare
+    def __init__(  # noqa: PLR0913  # one argument for each declaration
         self,
         *,
         name: str,

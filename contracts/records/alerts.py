@@ -102,7 +102,7 @@ class Evaluation(NamedTuple):
         found = list(self._begun(known, snapshot))
         if known:
             found[:0] = self._kept(known, snapshot)
-        elif not found:  # so it is for most states: this is what a changed rule costs for each
+        elif not found:  # most states: the cost of a changed rule for each of them
             return None
         if [one for one in found if one.is_active] == list(known):
             return None
@@ -129,7 +129,7 @@ class Evaluation(NamedTuple):
                 yield from closed(alert, snapshot.as_of, "condition") if over else (alert,)
             elif self.alerts.is_true(snapshot, row.value):
                 yield self._opened(alert, row, snapshot)
-        except Exception as error:  # noqa: BLE001  # whatever the application's function raises
+        except Exception as error:  # noqa: BLE001  # any error of the application's function
             self.failed(alert.rule, row, error)
             yield alert
 
@@ -141,7 +141,7 @@ class Evaluation(NamedTuple):
                 continue
             try:
                 begins = self.alerts.is_true(snapshot, row.value)
-            except Exception as error:  # noqa: BLE001  # whatever the application's function raises
+            except Exception as error:  # noqa: BLE001  # any error of the application's function
                 self.failed(name, row, error)
                 continue
             if begins:

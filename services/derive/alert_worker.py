@@ -38,7 +38,7 @@ def reading(topics: str) -> Iterator[None]:
 class AlertWorker:
     """See `AssignmentListener`. It reads the tables to their end before the worker joins the group."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  # what it joins together
+    def __init__(  # noqa: PLR0913, PLR0917  # the parts that it connects
         self,
         application: Application,
         alerting: Alerting,

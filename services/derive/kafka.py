@@ -83,7 +83,7 @@ class Kafka(Protocol):
 class RealKafka:
     """A member of the group. While the broker is away it waits, until it stops."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  # what it needs of the outside
+    def __init__(  # noqa: PLR0913, PLR0917  # its dependencies
         self,
         client: Mapping[str, str],
         group: str,

@@ -33,7 +33,7 @@ MOST_FAILURES = 100
 class DeriveWorker:
     """Derives records until a stop. A snapshot is committed after all its derived records; `count` counts both."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  # what it joins together
+    def __init__(  # noqa: PLR0913, PLR0917  # the parts that it connects
         self,
         application: Application,
         kafka: Kafka,
@@ -89,7 +89,7 @@ class DeriveWorker:
                 *derived(self._application, self._declared, snapshot, self._partitions, {}),
                 *(() if self._alerts is None else self._alerts.derived(record, snapshot)),
             )
-        except Exception as error:  # noqa: BLE001 (whatever the application's function raises)
+        except Exception as error:  # noqa: BLE001 (any error of the application's function)
             return (self._failed(snapshot.device_id, record, error),)
         self._failures = 0
         self._count(metrics.WRITTEN, len(outputs))

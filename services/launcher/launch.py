@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from services.launcher.process_spec import ProcessSpec
 
 
-def launch(  # noqa: PLR0913  # what a launch is made of
+def launch(  # noqa: PLR0913  # the parts of a launch
     parts: Sequence[ProcessSpec],
     folders: Folders,
     console: Console,

@@ -116,7 +116,7 @@ class SeekableSource(RecordSource, Protocol):
 class KafkaSource:
     """A member of the group. All its calls and callbacks run in one thread."""
 
-    def __init__(  # noqa: PLR0913  # what it needs of the outside
+    def __init__(  # noqa: PLR0913  # its dependencies
         self,
         client: Mapping[str, str | int | float | bool],
         name: str,
@@ -172,7 +172,7 @@ class KafkaSource:
 
     async def close(self) -> None:
         """See `RecordSource.close`. It gives up after some seconds: it takes long while the broker is down."""
-        await self._loop.run_in_executor(self._thread, self._paused.clear)  # what ran there has ended
+        await self._loop.run_in_executor(self._thread, self._paused.clear)  # its thread has ended
         self._thread.shutdown(wait=False)
         closed = asyncio.Event()
         threading.Thread(target=self._close, args=(closed,), name="closing", daemon=True).start()

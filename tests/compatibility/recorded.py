@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Ping(Event):
-    """What a courier sends."""
+    """An event of a courier."""
 
     speed: float
     plate: str | None = None

@@ -1,4 +1,4 @@
-"""What earlier releases wrote, read by the present code: the records of all topics, and a checkpoint."""
+"""The present code reads records of all topics, and a checkpoint, of earlier releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docker compose makes of its files, and the variables that pin what is in them."""
+"""The configuration that docker compose reads from its files, and the variables that pin versions in them."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def configured(*files: str) -> dict[str, Service]:
 
 
 def variables() -> dict[str, str]:
-    """What .env has."""
+    """Return the variables of .env."""
     lines = (ROOT / ".env").read_text(encoding="utf-8").splitlines()
     return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))

@@ -10,7 +10,7 @@ import orjson
 from confluent_kafka import Consumer, Message, Producer
 
 SPOILT = 5
-"""Which vehicle it spoils."""
+"""The vehicle whose answer it falsifies."""
 
 
 def main() -> None:

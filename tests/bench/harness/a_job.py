@@ -9,7 +9,7 @@ import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 SPOILT = 100
-"""Which of its snapshots it spoils."""
+"""The number of the snapshot that it falsifies."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Which part of the job a sampled stack belongs to."""
+"""The parts of the job that sampled stacks belong to."""
 
 import pytest
 

@@ -57,7 +57,7 @@ def record(version: int) -> bytes:
 
 @pytest.fixture
 def port(site: Site) -> Iterator[int]:
-    """Where it answers for a topic of four records, one of which removes its key."""
+    """Yield its port, for a topic of four records of which one is a tombstone."""
     topics.renew(site.boot, ("snapshots",))
     made = keyed(site.boot, linger_ms=0)
     for key, value in {"k1": record(1), ODD: record(3), "gone": None}.items():

@@ -1,4 +1,4 @@
-"""What is counted of events that go through the loop, with a service that answers at once, or never."""
+"""The figures of events through the loop, with a service that answers at once, or never."""
 
 from __future__ import annotations
 

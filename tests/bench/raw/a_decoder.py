@@ -15,7 +15,7 @@ from contracts.records.raw import RawDecoder
 from contracts.types.quantize import EPOCH
 
 SPOILT = 10
-"""Which of the chunks is decoded wrong."""
+"""The number of the chunk that is decoded wrong."""
 
 
 def main(boot: str, name: str, spoil: str) -> None:

@@ -12,7 +12,7 @@ import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 SPOILT = 100
-"""Which of its counts is wrong."""
+"""The number of the wrong count."""
 
 
 def main(boot: str, prefix: str, emit: str, spoil: str) -> None:

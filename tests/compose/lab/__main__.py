@@ -92,7 +92,7 @@ def test(folder: Path, log: Path, steps: Steps, parts: Collection[str]) -> None:
 
 @contextmanager
 def taken_down(stack: Stack) -> Iterator[None]:
-    """Whatever happens, nothing of the stack stays; if it was not well, its last words are in the log."""
+    """Remove the stack at the end, also after an error; the log then has the end of its output."""
     try:
         yield
     except LabError:
@@ -134,7 +134,7 @@ def sizes(commands: Commands) -> list[str]:
 
 
 def settings(first_port: int) -> dict[str, str]:
-    """What the test sets otherwise than .env: a fast day, short batches, and names of its own."""
+    """Return the variables that differ from .env: a fast day, short batches, and names of the test."""
     return {
         "STATELOOP_VERSION": VERSION,
         **{name: str(first_port + number) for number, name in enumerate(PORTS)},

@@ -39,12 +39,12 @@ OWN_NETWORK = (
 
 
 class Engine(Protocol):
-    """What runs containers here."""
+    """An engine that runs containers."""
 
     own: bool
     """Whether it was started for the test: then builds need the host's network, and nothing is left behind."""
     environment: dict[str, str]
-    """How the clients find it."""
+    """The variables by which clients find the engine."""
 
     def building(self) -> AbstractContextManager[None]:
         """Have it build images."""
@@ -55,7 +55,7 @@ class Engine(Protocol):
         ...
 
     def inside(self) -> tuple[str, ...]:
-        """What to put before a command that is to reach published ports."""
+        """Return the prefix of a command that must reach published ports."""
         ...
 
 

@@ -102,7 +102,7 @@ class Images:
 
 
 def _trust() -> list[str]:
-    """What makes a base trust whom this machine trusts beyond Debian's own list, while the test lasts."""
+    """Return the arguments that add this machine's certificate authorities to a base image, for the test only."""
     if not [*AUTHORITIES.glob("*.crt")]:
         return []
     copied = f'--customize-hook=cp {AUTHORITIES}/*.crt "$1{AUTHORITIES}/"'

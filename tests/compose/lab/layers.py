@@ -55,6 +55,6 @@ class Layers:
 
 
 def calls(output: str) -> int:
-    """How many calls a worker has made, by its last line of figures."""
+    """Return the number of calls of a worker, from its last line of metrics."""
     last = next((line for line in reversed(output.splitlines()) if '"stats"' in line), None)
     return int(sum(json.loads(last)["calls"].values())) if last else 0

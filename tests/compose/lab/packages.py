@@ -21,7 +21,7 @@ PROGRAMS = {
     "ip": "iproute2",
     "java": "openjdk-17-jre-headless",
 }
-"""Which package brings each program that the test runs."""
+"""The package of each program that the test runs."""
 
 
 def install(commands: Commands, programs: Iterable[str]) -> tuple[str, ...]:

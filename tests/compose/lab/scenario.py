@@ -1,4 +1,4 @@
-"""What must hold of the stack of compose.yaml, in the order in which it is tried."""
+"""The checks of the stack of compose.yaml, in their order."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Scenario:
             self._stack.wait(lambda: self._stack.batches() > before, "the job commits the batch after its last")
 
     def killed_by_docker(self) -> None:
-        """What docker kill has killed counts as stopped by hand: the engine leaves it so, and `up` brings it back."""
+        """Kill containers by docker kill, which counts as stopped by hand: only `up` starts them again."""
         with self._steps.step("docker kill of all containers, and docker compose up"):
             self._stack.commands.run("docker", "kill", *(self._stack.container(service)["Id"] for service in STAY))
             left = [service for service in STAY if self._stack.container(service)["State"]["Running"]]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PROJECT = "stateloop-test"
 COMPOSE = str(Path(sys.executable).with_name("docker-compose"))
 COMMITS = "/var/lib/stateloop/checkpoint/flights/commits"
-"""Of the flights: each application of the suite has a checkpoint of its own."""
+"""The commits of the flights: each application of the suite has a checkpoint of its own."""
 BACK_S = 180.0
 
 
@@ -108,7 +108,7 @@ class Stack:
         return max((int(name) for name in listed if name.isdecimal()), default=-1)
 
     def output(self, container: str) -> str:
-        """What a container has printed on standard output and error."""
+        """Return the standard output and error of a container."""
         return self.commands.run("docker", "logs", container, errors_too=True)
 
     def logs(self) -> None:

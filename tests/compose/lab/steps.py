@@ -1,4 +1,4 @@
-"""What is under way, how long each step took, and how much disk all of it took at the most."""
+"""Reports the running step, the time of each step, and the maximum disk space."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Steps:
         self._console.print(f"            {escape(what)}")
 
     def fail(self, why: str) -> None:
-        """What ended all of it."""
+        """Report the error that ended the test."""
         self._console.print(f"[red]compose-test failed:[/red] {escape(why)}")
 
     def summary(self) -> None:
-        """How long it took, and the most disk that was in use when a step ended."""
+        """Report the total time, and the maximum disk space at the end of a step."""
         disk = max(self._most, 0) / MEGABYTE
         self._console.print(f"compose-test passed: {self._elapsed():.0f} s, {disk:,.0f} MB of disk at the most")
 

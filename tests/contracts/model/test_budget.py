@@ -1,4 +1,4 @@
-"""What a device may ask for in a time: by the slots alone, and with what is under way."""
+"""The requests that a device may make in a period: by the slots alone, and with those in flight."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any

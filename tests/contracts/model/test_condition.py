@@ -1,4 +1,4 @@
-"""What a condition lets through, and what becomes of the rest."""
+"""Conditions of enrichments: the requests that they allow, and the skips."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""What a snapshot calls for."""
+"""The requests that a snapshot calls for."""
 
 import zlib
 from datetime import UTC, datetime, timedelta
@@ -285,7 +285,7 @@ class Loop:
         self._add(Delta("d", NOW, f"{request.identity} {request.version}", NOW, slot=request.enrichment, answer=given))
 
     def end(self) -> dict[str, tuple[EnrichmentStatus, Any]]:
-        """Where each enrichment stands when nothing is left to ask, with what it found."""
+        """Return the status and result of each enrichment when no request is left."""
         for number in range(200):
             if self.under_way:
                 self.answer(number)

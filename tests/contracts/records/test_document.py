@@ -1,4 +1,4 @@
-"""What stands in place of a text is the text that the job's parser makes of it."""
+"""A value in place of a text becomes the text that the job's parser makes of it."""
 
 import orjson
 import pytest

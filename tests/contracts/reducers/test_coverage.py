@@ -26,7 +26,7 @@ class Vitals(State, lifetime=HOUR):
 
 
 def published(reducer: Coverage, *values: tuple[Any, float]) -> list[list[int]]:
-    """What the reducer makes of values, each at a number of seconds after the window's start."""
+    """Return the published value of values, each at a number of seconds after the window's start."""
     partials = [reducer.lift(value, START + timedelta(seconds=at), START) for value, at in values]
     return reducer.present(reduce(reducer.merge, partials) if partials else None)
 

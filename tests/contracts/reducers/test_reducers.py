@@ -13,7 +13,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def published(reducer: Reducer, *values: tuple[Any, float]) -> Any:
-    """What a reducer makes of values, each at a number of seconds."""
+    """Return the published value of values, each at a number of seconds."""
     partials = [reducer.lift(value, NOW + timedelta(seconds=at), NOW) for value, at in values]
     return reducer.present(reduce(reducer.merge, partials) if partials else None)
 

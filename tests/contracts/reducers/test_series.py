@@ -25,7 +25,7 @@ class Blob(State, window=10 * SECOND):
 
 
 def published(reducer: Series, *chunks: tuple[list[Any], float]) -> list[Any]:
-    """What the reducer makes of chunks, each at a number of seconds after the window's start."""
+    """Return the published value of chunks, each at a number of seconds after the window's start."""
     partials = [reducer.lift(samples, START + timedelta(seconds=at), START) for samples, at in chunks]
     found = reducer.present(reduce(reducer.merge, partials) if partials else None)
     assert isinstance(found, list)

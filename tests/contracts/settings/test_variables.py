@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 PARTS = ("contracts", "spark_app", "services", "examples", "bench")
 ONLY_IN_COMPOSE = {"STATELOOP_VERSION"}
 LINKS = ("STATELOOP_QUERY_SERVICE_HOST", "STATELOOP_QUERY_SERVICE_PORT_HTTP", "STATELOOP_QUERY_PORT_8080_TCP_ADDR")
-"""What Kubernetes sets in each pod for the service `stateloop-query`."""
+"""Variables that Kubernetes sets in each pod for the service `stateloop-query`."""
 
 
 def models() -> set[type[BaseSettings]]:

@@ -1,4 +1,4 @@
-"""What cannot be checked on both sides is refused when it is declared, and never ignored."""
+"""A constraint that cannot be checked on both sides is refused at its declaration, and never ignored."""
 
 from datetime import datetime, timedelta
 from typing import Annotated, Any

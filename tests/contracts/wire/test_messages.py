@@ -1,4 +1,4 @@
-"""What the wire's models and the decoder refuse alike."""
+"""The records that both the wire's models and the decoder refuse."""
 
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta, timezone

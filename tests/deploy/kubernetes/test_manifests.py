@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy" / "kubernetes"
 NEWEST, OLDEST = "1.34", "1.29"
 OPTIONAL = {"kustomization.yaml", "job-cluster.yaml", "sink.yaml"}
-"""What `kubectl apply -k` does not apply."""
+"""The files that `kubectl apply -k` does not apply."""
 OTHERS = {"Kustomization", "ScaledObject", "SparkApplication"}
 Manifest = dict[str, Any]
 
@@ -56,7 +56,7 @@ def pods() -> dict[str, Manifest]:
 
 
 def lost(written: Any, read: Any, path: str = "") -> list[str]:
-    """What a schema's model did not know."""
+    """Return the fields that a schema's model does not know."""
     if isinstance(written, dict):
         kept = read if isinstance(read, dict) else {}
         return [gone for key in written for gone in lost(written[key], kept.get(key), f"{path}/{key}")]

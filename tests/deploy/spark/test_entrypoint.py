@@ -21,7 +21,7 @@ EXECUTOR = {
 
 
 def started(folder: Path, environment: dict[str, str], *arguments: str) -> list[str]:
-    """What becomes of the entrypoint: the arguments of the java that it starts."""
+    """Run the entrypoint; return the arguments of the java that it starts."""
     java = folder / "java"
     java.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
     java.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Where a window differs from what the oracle expects."""
+"""The differences of a window from the oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the windows of the departures must contain, computed straight from the tables with pandas.
+"""The expected windows of the departures, computed straight from the tables with pandas.
 
 It shares no code with the application: a window starts at a time floored by pandas, and every value is that of a group.
 """

@@ -1,4 +1,4 @@
-"""Where a snapshot differs from what the oracle expects."""
+"""The differences of a snapshot from the oracle."""
 
 import math
 from datetime import datetime

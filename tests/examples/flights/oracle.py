@@ -1,4 +1,4 @@
-"""What the loop must come to for every flight of a day, computed straight from the tables with pandas.
+"""The expected end state of every flight of a day, computed straight from the tables with pandas.
 
 It shares no code with the application, and takes other ways to the same numbers: instants from the clock times of the
 table rather than from its delays, geometry with vectors rather than with spherical trigonometry.
@@ -130,7 +130,7 @@ def _state(row: Any, times: dict[str, pd.Timestamp]) -> Json:
 
 
 def _kinds(row: Any, times: dict[str, pd.Timestamp]) -> tuple[list[str], pd.Timestamp]:
-    """What happened, in order, and when the last of it did."""
+    """Return the kinds of the events in order, and the time of the last one."""
     if "departed" not in times:
         return ["scheduled", "cancelled"], times["leaves"]
     if _known(row["air_time"]):
@@ -160,7 +160,7 @@ def _answers(row: Any, times: dict[str, pd.Timestamp]) -> dict[str, Json | None]
 
 
 def _skipped(answers: dict[str, Json | None]) -> set[str]:
-    """What lacks a place or a plane that is in no table."""
+    """Return the enrichments that lack an airport or a plane, which is in no table."""
     nowhere = {"route", "performance"} if "route" not in answers else set()
     return nowhere | ({"performance"} if answers.get("aircraft", {}) is None else set())
 

@@ -1,4 +1,4 @@
-"""What the states of all patients must be, from the recordings and from what arrives of them, second by second."""
+"""The expected states of all patients, from the recordings and the chunks that arrive, second by second."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from examples.weather.readings import Reading
 
 KILLED, REFUSED = 0.001, 0.001
-"""How often a write or commit is."""
+"""The probabilities of a killed and of a refused write or commit."""
 
 
 class Year:

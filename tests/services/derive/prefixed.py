@@ -23,7 +23,7 @@ HOLD = Path(os.environ.get("PREFIXED_HOLD", "nowhere/hold"))
 
 
 def gated(snapshot: Snapshot) -> Iterable[tuple[str, BaseModel]]:
-    """What the flights derive; while the file is there that the environment names, it is not said yet."""
+    """Derive the records of the flights, once the file that the environment names is gone."""
     if HOLD.exists():
         HOLD.with_suffix(".reached").touch()
     while HOLD.exists():

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Margin(BaseModel):
-    """How far a value is below a limit."""
+    """The distance of a value below a limit."""
 
     margin: int
 

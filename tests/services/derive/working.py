@@ -97,7 +97,7 @@ class Topics:
             process.wait(DEADLINE_S)
 
     def log(self, name: str = "derive") -> str:
-        """What that worker has said."""
+        """Return the log of that worker."""
         return (self.folder / f"{name}.log").read_text(encoding="utf-8")
 
 

@@ -34,7 +34,7 @@ STARTING = {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN
 """The errors of a broker that has yet to read the offsets of its groups."""
 PARTITIONS = 4
 LOG_TAIL = 5000
-"""How many characters of the workers' logs a failed test shows."""
+"""The number of characters of the workers' logs in the output of a failed test."""
 Settings = dict[str, str]
 GROUPS: dict[str, Settings] = {
     "classic": {},

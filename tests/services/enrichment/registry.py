@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
 STORM = 2
-"""How many calls in a storm fail."""
+"""The number of failing calls in a storm."""
 
 
 class Registry:

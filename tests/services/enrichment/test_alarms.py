@@ -1,4 +1,4 @@
-"""When everything fails, the worker stops; when something does, it goes on."""
+"""The worker stops when everything fails, and continues when something succeeds."""
 
 from __future__ import annotations
 

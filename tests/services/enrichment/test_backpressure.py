@@ -1,4 +1,4 @@
-"""Where reading stops, and where it goes on."""
+"""The levels at which reading stops and resumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How snapshots flow through a worker: nothing waits for what it does not depend on, and nothing grows."""
+"""Snapshots through a worker: none waits for an unrelated one, and memory does not grow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often the garbage collector runs in a worker."""
+"""The frequency of garbage collections in a worker."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 AWAY_S = 3.0
 BACK_S = 2.0
-"""How long after its return the rate may be less."""
+"""The time after the API's return in which the rate may be lower."""
 MEASURED_S = 1.0
 SHARE = 0.95
 AT_ONCE = 5

@@ -1,4 +1,4 @@
-"""Which requests start: no second call for a known answer, and no loss when pending is repeated."""
+"""The requests that start: no second call for a known answer, and no loss when snapshots are repeated."""
 
 from __future__ import annotations
 

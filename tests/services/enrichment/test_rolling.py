@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.services.enrichment.registry import Registry
 
 EVERY_S = float(os.environ.get("ROLLING_EVERY_S", "1.5"))
-"""How long after one restart the next begins; 10 is what a careful operator does."""
+"""The time between two restarts; a careful operator waits 10 s."""
 RESTARTS = int(os.environ.get("ROLLING_RESTARTS", "3"))
 WORKERS = 2
 DEVICES = 40

@@ -179,7 +179,7 @@ STATUSES = st.sampled_from(["result", "absence", "failure"])
 def test_an_opening_undoes_the_failure_it_is_for_and_nothing_else(
     others: list[tuple[int, Any, str]], times: int
 ) -> None:
-    """Whatever else was answered, and however often the dead letter is redriven."""
+    """Check any other answers, and any number of redrives."""
     fold, failure = Fold(app), answer(3, "failure", "f")
     deltas = [failure, *(answer(*one) for one in others)]
     for number, one in enumerate(deltas):

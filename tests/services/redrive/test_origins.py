@@ -31,7 +31,7 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> Topics:
 
 
 def offset(origin: Origins, place: tuple[str, int], at: int) -> int | None:
-    """That of the record that is found there."""
+    """Return the offset of the record that is found there."""
     found = origin.record(*place, at)
     return None if found is None else found.offset()
 

@@ -39,7 +39,7 @@ class Written(NamedTuple):
 
 
 class Loop:
-    """Where records are and go; notes what was done in which order."""
+    """The origins and the writer of records; logs the order of the operations."""
 
     def __init__(self, *kept: Kept) -> None:
         self.kept = {(one.topic(), one.offset()): one for one in kept}
@@ -75,7 +75,7 @@ class Loop:
         self.paced += 1
 
     def back(self, *dead_letters: StoredDeadLetter) -> dict[RedriveAction, int]:
-        """How many went which way."""
+        """Redrive dead letters; return their numbers by action."""
         note = self.progress.append
         redrive = Redrive(LIVE, self, self, self, lambda: LATER, self.pace, lambda counts: note(counts.total()))
         return dict(redrive.run(dead_letters))

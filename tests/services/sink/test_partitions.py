@@ -1,4 +1,4 @@
-"""How far partitions are read and written, and when they are read again."""
+"""The progress of partitions, and their rewinds."""
 
 from __future__ import annotations
 

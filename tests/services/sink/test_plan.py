@@ -58,7 +58,7 @@ def planner(windows: Windows = Windows.NEWEST, retention: timedelta = NONE) -> P
 async def stored(
     records: Sequence[ConsumedRecord], cuts: set[int], windows: Windows, state: NamedState = STATE
 ) -> list[StoredRow]:
-    """What a store has when the records are cut into batches there."""
+    """Return the rows of a store when the records are divided into batches at these positions."""
     store, planned = MemoryStore(Target("flights", "snapshots", windows)), Planner(state, windows, NONE)
     bounds = [0, *sorted(cut for cut in cuts if 0 < cut < len(records)), len(records)]
     for start, end in pairwise(bounds):

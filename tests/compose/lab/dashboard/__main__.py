@@ -26,13 +26,13 @@ NOT_OF_EVERY_DAY = ("dead_letters", "breaker", "retries", "budget_stops", "cache
 
 
 def expressions(dashboard: dict[str, Any]) -> list[str]:
-    """What a dashboard asks for, with Grafana's interval filled in."""
+    """Return the expressions of a dashboard, with Grafana's interval filled in."""
     targets = [target for panel in dashboard["panels"] for target in panel.get("targets", ())]
     return [target["expr"].replace("$__rate_interval", "30s") for target in targets]
 
 
 def values(prometheus: str, expression: str) -> int:
-    """How many values an expression gives. Raises HTTPError for one that is wrong."""
+    """Return the number of values of an expression. Raises HTTPError for a wrong one."""
     query = urllib.parse.urlencode({"query": expression})
     with urllib.request.urlopen(f"http://{prometheus}/api/v1/query?{query}", timeout=10) as answer:
         return len(json.load(answer)["data"]["result"])

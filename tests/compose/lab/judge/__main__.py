@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def report(comparison: Comparison) -> dict[str, int]:
-    """What was seen."""
+    """Return the counts of the comparison."""
     latest = comparison.reader.latest.values()
     return {
         "flights": len(comparison.right),

@@ -81,7 +81,7 @@ def problem(ports: Ports, state: NamedState) -> str:
 
 
 def differences(state: str, answers: Rows, stored: Mapping[str, Rows]) -> str:
-    """Which rows of each store differ from the answers, of which there must be some; empty if none do."""
+    """Return the rows of each store that differ from the answers, which must not be empty; empty if none do."""
     if not answers:
         return f"{state}: no answers"
     wrong = {

@@ -1,4 +1,4 @@
-"""Which addresses may be called."""
+"""The addresses that may be called."""
 
 from __future__ import annotations
 

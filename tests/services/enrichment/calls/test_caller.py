@@ -51,7 +51,7 @@ REQUEST = Request("d1", EPOCH, "found", "f", 1, EPOCH, {"plate": "P1"})
 
 
 async def outcome(*results: Found | Exception) -> tuple[Application, Outcome]:
-    """That of an enrichment which gives these, one run after the other."""
+    """Return the outcome of an enrichment that gives these results, one run after the other."""
     left = list(results)
 
     @enrichment(api="registry")

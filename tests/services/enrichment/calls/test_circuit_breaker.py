@@ -1,4 +1,4 @@
-"""When an API counts as down, who may try it then, and when it is back."""
+"""The circuit breaker: when it opens, which calls probe, and when it closes."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ async def test_calls_wait_while_all_probes_are_in_flight() -> None:
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 30)), max_size=60))
 def test_it_never_stays_shut(calls: list[tuple[bool, float]]) -> None:
-    """Whatever happened: once the API works, every call is made."""
+    """After any history, every call is made once the API works."""
 
     async def check() -> None:
         one = Watched()

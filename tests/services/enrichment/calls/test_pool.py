@@ -1,4 +1,4 @@
-"""Which connections are kept, and for how long."""
+"""The connections that are kept, and their lifetime."""
 
 from __future__ import annotations
 

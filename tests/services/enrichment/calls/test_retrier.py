@@ -1,4 +1,4 @@
-"""How often, how long and when a call is retried."""
+"""The number, the duration and the pauses of retries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which responses devices and enrichments share."""
+"""The responses that devices and enrichments share."""
 
 from __future__ import annotations
 

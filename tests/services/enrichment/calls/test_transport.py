@@ -1,4 +1,4 @@
-"""Where a call may go, and what may come back: real sockets, certificates and redirects."""
+"""The allowed destinations and responses of calls: real sockets, certificates and redirects."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 TURNS = 50
-"""How often the event loop goes round so that all tasks come as far as they can without time."""
+"""The turns of the event loop after which all tasks are as far as they can be without time."""
 
 
 class Time:
