@@ -52,7 +52,9 @@ def measure(
     """
     offsets = TopicOffsets(settings, topics)
     begin_offsets, end_offsets = offsets.at(OffsetSpec.earliest()), offsets.at(OffsetSpec.latest())  # type: ignore[no-untyped-call]
-    positions = {part: max(begin.offset, (committed or {}).get(part, 0)) for part, begin in begin_offsets.items()}
+    positions = {
+        partition: max(begin.offset, (committed or {}).get(partition, 0)) for partition, begin in begin_offsets.items()
+    }
     newest = max((end.timestamp for end in offsets.at(OffsetSpec.max_timestamp()).values()), default=0)  # type: ignore[no-untyped-call]
     # A stamp from the future must not make all other records look old.
     recent = min(newest, _milliseconds(datetime.now(UTC))) - limit // timedelta(milliseconds=1)
@@ -64,7 +66,7 @@ def offset_ranges(settings: KafkaSettings, topics: list[TopicIdentity]) -> dict[
     """Return the first and the end offset of each partition. Raises BrokerUnreachableError."""
     offsets = TopicOffsets(settings, topics)
     begin_offsets, end_offsets = offsets.at(OffsetSpec.earliest()), offsets.at(OffsetSpec.latest())  # type: ignore[no-untyped-call]
-    return {part: (begin_offsets[part].offset, end_offsets[part].offset) for part in begin_offsets}
+    return {partition: (begin_offsets[partition].offset, end_offsets[partition].offset) for partition in begin_offsets}
 
 
 def offsets_since(settings: KafkaSettings, topics: list[TopicIdentity], since_ms: int) -> dict[tuple[str, int], int]:
@@ -74,7 +76,9 @@ def offsets_since(settings: KafkaSettings, topics: list[TopicIdentity], since_ms
     """
     offsets = TopicOffsets(settings, topics)
     end_offsets, found = offsets.at(OffsetSpec.latest()), offsets.at(OffsetSpec.for_timestamp(since_ms))  # type: ignore[no-untyped-call]
-    return {part: one.offset if one.offset >= 0 else end_offsets[part].offset for part, one in found.items()}
+    return {
+        partition: one.offset if one.offset >= 0 else end_offsets[partition].offset for partition, one in found.items()
+    }
 
 
 def compared(
@@ -85,9 +89,11 @@ def compared(
     is_first: bool,
 ) -> Backlog:
     """Return the backlog of these positions. `first_recent` is the first record of each partition that is not old."""
-    unread = {part: max(0, end_offsets[part].offset - position) for part, position in positions.items()}
+    unread = {partition: max(0, end_offsets[partition].offset - position) for partition, position in positions.items()}
     # The offset is -1 where a partition has no recent record: then all that is unread is old.
-    old = any(unread[part] and not positions[part] >= found.offset >= 0 for part, found in first_recent.items())
+    old = any(
+        unread[partition] and not positions[partition] >= found.offset >= 0 for partition, found in first_recent.items()
+    )
     return Backlog(sum(unread.values()), is_first, old)
 
 
@@ -120,13 +126,15 @@ class TopicOffsets:
     def __init__(self, settings: KafkaSettings, topics: list[TopicIdentity]) -> None:
         self._admin = create_admin_client(settings.client(), "job")
         self._kafka = settings.kafka
-        self._parts = [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]
+        self._partitions = [
+            TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)
+        ]
 
     def at(self, spec: OffsetSpec) -> dict[tuple[str, int], Any]:
         """Return the offset, and its record's time, of each partition. Raises BrokerUnreachableError."""
-        futures = self._admin.list_offsets(dict.fromkeys(self._parts, spec), request_timeout=PATIENCE_S)
+        futures = self._admin.list_offsets(dict.fromkeys(self._partitions, spec), request_timeout=PATIENCE_S)
         try:
-            return {(part.topic, part.partition): future.result() for part, future in futures.items()}
+            return {(one.topic, one.partition): future.result() for one, future in futures.items()}
         except KafkaException as error:
             raise BrokerUnreachableError(self._kafka, error.args[0].str()) from error
 

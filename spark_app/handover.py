@@ -63,7 +63,7 @@ class Handover:
             found = before
         else:
             folder.overwrite(FILE, found.model_dump_json())
-        return cls({part: one.offset for part, one in end_offsets.items()}, found.last_ms)
+        return cls({partition: one.offset for partition, one in end_offsets.items()}, found.last_ms)
 
     @staticmethod
     def finish(folder: CheckpointFolder) -> None:
@@ -77,8 +77,8 @@ class Handover:
         """
         name = application.topics.snapshots
         with _consumer(settings) as consumer:
-            parts = [(name, number) for number in range(_partitions(consumer, name))]
-            consumer.assign([TopicPartition(*part, self.positions.get(part, 0)) for part in parts])
+            partitions = [(name, number) for number in range(_partitions(consumer, name))]
+            consumer.assign([TopicPartition(*partition, self.positions.get(partition, 0)) for partition in partitions])
             while True:
                 message = consumer.poll(POLL_S)
                 if message is None or message.error() is not None or (value := message.value()) is None:

@@ -105,16 +105,18 @@ class Rebuild:
         """Return the plan of a rebuild. Raises BrokerUnreachableError and CheckpointUnreachableError."""
         begun = next((name for name in unfinished(self._checkpoint) if self._is_mine(name)), None)
         since = self._since_ms(now_ms)
-        first, parts = offsets_since(self._settings, self._topics, since), offset_ranges(self._settings, self._topics)
+        first, ranges = offsets_since(self._settings, self._topics, since), offset_ranges(self._settings, self._topics)
         done = committed_positions(generation_folder(self._checkpoint, begun)) or {} if begun else {}
         return RebuildPlan(
             differences=self._differences(),
             generation=begun or f"{FOLDER}{now_ms}",
             is_begun=begun is not None,
-            records=sum(max(0, end - max(done.get(part, 0), first[part])) for part, (_, end) in parts.items()),
+            records=sum(
+                max(0, end - max(done.get(partition, 0), first[partition])) for partition, (_, end) in ranges.items()
+            ),
             missing=[
                 f"partition {number} of {topic} begins at offset {begin}: records before it are gone"
-                for (topic, number), (begin, _) in sorted(parts.items())
+                for (topic, number), (begin, _) in sorted(ranges.items())
                 if 0 < begin == first[topic, number]
             ],
         )
@@ -182,8 +184,8 @@ class Rebuild:
     def _unread(self, folder: CheckpointFolder) -> int:
         done = committed_positions(folder) or {}
         return sum(
-            max(0, end - done.get(part, begin))
-            for part, (begin, end) in offset_ranges(self._settings, self._topics).items()
+            max(0, end - done.get(partition, begin))
+            for partition, (begin, end) in offset_ranges(self._settings, self._topics).items()
         )
 
     def _is_mine(self, generation: str) -> bool:

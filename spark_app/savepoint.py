@@ -45,7 +45,11 @@ class Savepoint(BaseModel):
     @property
     def positions(self) -> Positions:
         """Return the offsets by topic and partition."""
-        return {(topic, number): offset for topic, parts in self.offsets.items() for number, offset in parts.items()}
+        return {
+            (topic, number): offset
+            for topic, partitions in self.offsets.items()
+            for number, offset in partitions.items()
+        }
 
 
 def create(checkpoint: CheckpointFolder, target: CheckpointFolder, application: str) -> Savepoint:

@@ -7,13 +7,13 @@ from examples.flights.reference import sphere
 from examples.flights.results import Aircraft, Airline, Airport, Performance, Route, Weather
 
 
-class Question(BaseModel):
-    """A question with several values. Those that it does not know are an error."""
+class Query(BaseModel):
+    """The parameters of a request. An unknown one is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class RouteQuestion(Question):
+class RouteQuery(Query):
     """Two places, in degrees."""
 
     from_lat: float = Field(ge=-90, le=90)
@@ -22,7 +22,7 @@ class RouteQuestion(Question):
     to_lon: float = Field(ge=-180, le=180)
 
 
-class PerformanceQuestion(Question):
+class PerformanceQuery(Query):
     """One flight, with what is known of its aircraft and its wind."""
 
     block_minutes: float = Field(gt=0)
@@ -91,13 +91,13 @@ def weather(faa: str, hour: str) -> Weather | None:
     )
 
 
-def route(query: RouteQuestion) -> Route:
+def route(query: RouteQuery) -> Route:
     """Return the great circle between two places."""
     endpoints = query.from_lat, query.from_lon, query.to_lat, query.to_lon
     return Route(distance_miles=round(sphere.distance(*endpoints), 1), bearing_deg=round(sphere.bearing(*endpoints), 1))
 
 
-def performance(query: PerformanceQuestion) -> Performance:
+def performance(query: PerformanceQuery) -> Performance:
     """Return the performance of a flight."""
     speed = round(query.distance_miles * 60 / query.air_minutes, 1)
     return Performance(
@@ -110,7 +110,7 @@ def performance(query: PerformanceQuestion) -> Performance:
     )
 
 
-def _headwind(query: PerformanceQuestion) -> float | None:
+def _headwind(query: PerformanceQuery) -> float | None:
     if query.wind_mph is None or query.wind_deg is None:
         return None
     against = sphere.headwind(query.bearing_deg, query.wind_mph, query.wind_deg)

@@ -18,7 +18,7 @@ from examples.flights.reference.settings import ReferenceSettings
 from examples.serving import healthz
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Q = TypeVar("Q", bound=answers.Question)
+Q = TypeVar("Q", bound=answers.Query)
 
 LEDGER = web.AppKey("ledger", Ledger)
 UNCOUNTED = ("/healthz", "/calls")
@@ -32,8 +32,8 @@ def application(settings: ReferenceSettings, clock: Callable[[], float] = time.m
     app.router.add_get("/airports/{faa}", _looked_up(lambda r: answers.airport(r.match_info["faa"])))
     app.router.add_get("/aircraft/{tailnum}", _looked_up(lambda r: answers.aircraft(r.match_info["tailnum"])))
     app.router.add_get("/weather/{faa}", _looked_up(_weather))
-    app.router.add_get("/route", _computed(answers.RouteQuestion, answers.route))
-    app.router.add_get("/performance", _computed(answers.PerformanceQuestion, answers.performance))
+    app.router.add_get("/route", _computed(answers.RouteQuery, answers.route))
+    app.router.add_get("/performance", _computed(answers.PerformanceQuery, answers.performance))
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/calls", _calls)
     app.router.add_delete("/calls", _forget_calls)
@@ -82,10 +82,10 @@ def _weather(request: web.Request) -> BaseModel | None:
     return answers.weather(request.match_info["faa"], request.query.get("hour", ""))
 
 
-def _computed(question: type[Q], answer: Callable[[Q], BaseModel]) -> Handler:
+def _computed(model: type[Q], answer: Callable[[Q], BaseModel]) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
-            query = question.model_validate(dict(request.query))
+            query = model.model_validate(dict(request.query))
         except ValidationError as error:
             return _error(400, "; ".join(f"{wrong['loc'][0]}: {wrong['msg']}" for wrong in error.errors()))
         return _json(answer(query))

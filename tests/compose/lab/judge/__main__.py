@@ -47,7 +47,7 @@ def report(comparison: Comparison) -> dict[str, int]:
     latest = comparison.reader.latest.values()
     return {
         "flights": len(comparison.right),
-        "lives": len(latest),
+        "windows": len(latest),
         "snapshots": comparison.reader.seen,
         "again": comparison.reader.seen - sum(snapshot.version for snapshot in latest),
         "rewinds": comparison.reader.published.rewinds(),

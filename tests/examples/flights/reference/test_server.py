@@ -89,7 +89,7 @@ async def test_unknown_is_404(path: str) -> None:
         (PERFORMANCE + "&winds=1", "winds"),
     ],
 )
-async def test_wrong_questions_are_400(path: str, reason: str) -> None:
+async def test_wrong_queries_are_400(path: str, reason: str) -> None:
     async with serve() as client:
         status, answer = await get(client, path)
     assert status == 400
