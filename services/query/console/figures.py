@@ -56,7 +56,7 @@ def figures(application: Application, before: Observation, now: Observation, awa
             for kind in sorted(kinds - {JOB, WORKER})
         },
         unmonitored=unmonitored(application, kinds),
-        apis=tuple(_api(name, growth, now) for name in sorted(application.apis)),
+        apis=tuple(_api(name, growth, now) for name in sorted({*application.called_apis})),
         states=tuple(
             StateStatus(
                 name=one.name,
@@ -158,8 +158,11 @@ def _api(name: str, growth: Increase, now: Observation) -> ApiStatus:
 
 
 def breaker(api: str, now: Observation) -> BreakerState | None:
-    """Return the worst state that a worker reports: each has its own breaker. None if no worker responds."""
-    values = [samples.divided(worker.BREAKER, "api").get((api,), 0.0) for _, samples in now.of(WORKER)]
+    """Return the worst state of an API's breakers; a worker has one for its enrichments and one for each webhook.
+
+    None if no worker responds.
+    """
+    values = [samples.largest(worker.BREAKER, "api", api) for _, samples in now.of(WORKER)]
     return BREAKERS.get(max(values), "closed") if values else None
 
 
@@ -168,7 +171,7 @@ def _failure(api: str, now: Observation) -> ApiFailure | None:
     counts: Counter[str] = Counter()
     latest: tuple[float, str] | None = None
     for _, samples in now.of(WORKER):
-        at = samples.divided(worker.BREAKER_FAILED_AT, "api").get((api,), 0.0)
+        at = samples.largest(worker.BREAKER_FAILED_AT, "api", api)
         for (name, reason), count in samples.divided(worker.BREAKER_FAILURES, "api", "reason").items():
             if name == api:
                 counts[reason] += round(count)

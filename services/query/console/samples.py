@@ -49,6 +49,11 @@ class Samples:
         """Return the smallest over all labels; None without samples."""
         return min(self._values.get(metric.exported, {}).values(), default=None)
 
+    def largest(self, metric: Metric, label: str, value: str) -> float:
+        """Return the largest of the samples with this value of a label; 0 without any."""
+        found = self._values.get(metric.exported, {})
+        return max((each for labels, each in found.items() if (label, value) in labels), default=0.0)
+
     def buckets(self, metric: Metric, label: str) -> dict[tuple[str, ...], float]:
         """Return a histogram by a label and a bound: the number of values that are not above it."""
         return _by(self._values.get(f"{metric.family}_bucket", {}), (label, "le"))

@@ -9,9 +9,12 @@ import pytest
 
 from contracts.metrics import worker
 from examples.flights.application import app
+from examples.weather.application import notifying
 from services.query.console.graph import graph
 from services.query.console.metrics_history import MetricsHistory
 from services.query.console.models import ApiFailure
+from services.query.console.samples import parse_samples
+from services.query.console.scrape import ScrapeResult
 from tests.services.query.console.observations import (
     BEGIN,
     JOB,
@@ -24,12 +27,13 @@ from tests.services.query.console.observations import (
 )
 
 if TYPE_CHECKING:
+    from contracts import Application
     from services.query.console.models import LoopResponse
     from services.query.console.observation import Observation
 
 
-def response(*observations: Observation) -> LoopResponse:
-    history = MetricsHistory(app, 2.0)
+def response(*observations: Observation, application: Application = app) -> LoopResponse:
+    history = MetricsHistory(application, 2.0)
     for one in observations:
         history.record(one)
     found = history.answer(0)
@@ -93,6 +97,23 @@ def test_latency_is_that_of_recent_calls() -> None:
 def test_an_api_has_the_worst_breaker_state() -> None:
     found = response(observation(0, worker_part(WORKERS[0], breaker=0), worker_part(WORKERS[1], breaker=2, queued=7)))
     assert (found.apis[0].breaker, found.apis[0].queued) == ("open", 7)
+
+
+@pytest.mark.parametrize("enrichments", [0.0, 1.0, 2.0])
+def test_a_webhook_that_is_down_is_an_api_that_is_down(enrichments: float) -> None:
+    """A process has a breaker for each webhook, and one for the enrichments that call the same API."""
+    labels = 'application="weather",api="reference"'
+    text = f"""{worker.BREAKER.exported}{{{labels}}} {enrichments}
+{worker.BREAKER.exported}{{{labels},alerts="temperature_changes"}} 2.0
+{worker.BREAKER_FAILURES.exported}{{{labels},alerts="temperature_changes",reason="timed out"}} 3.0
+{worker.BREAKER_FAILED_AT.exported}{{{labels}}} 900.0
+{worker.BREAKER_FAILED_AT.exported}{{{labels},alerts="temperature_changes"}} 1060.0
+"""
+    found = response(observation(0, job_part(), ScrapeResult(WORKERS[0], parse_samples(text))), application=notifying)
+    (api,) = found.apis
+    assert (api.name, api.breaker) == ("reference", "open")
+    assert api.failure == ApiFailure(reason="timed out", count=3, at=datetime.fromtimestamp(1060, UTC))
+    assert "breaker_open" in {one.kind for one in found.health.reasons}
 
 
 def test_an_api_that_is_down_has_the_latest_reason_of_all_workers_with_its_count_and_time() -> None:
