@@ -34,7 +34,7 @@ TWICE = "An application counts an event each time that it arrives (deduplicate=F
 
 
 def main(given: Sequence[str]) -> int:
-    """Run the command: 0. Return 1 after an error, which is printed in one line."""
+    """Run the command: 0. Return 1 after an error, which is printed in one line, and 130 after Ctrl-C."""
     options = arguments(given)
     try:
         settings = read(ApiSettings)
@@ -48,6 +48,9 @@ def main(given: Sequence[str]) -> int:
     except StateloopError as error:
         print(f"stateloop redrive: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("stateloop redrive: stopped; the next one begins with the first dead letter again", file=sys.stderr)
+        return 130
     return 0
 
 

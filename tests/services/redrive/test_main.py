@@ -149,6 +149,18 @@ def test_wrong_arguments_are_refused(wrong: list[str]) -> None:
         main(wrong)
 
 
+def test_ctrl_c_ends_a_redrive_with_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("STATELOOP_APPLICATION", "tests.services.enrichment.fleet:app")
+    monkeypatch.setattr("services.redrive.__main__._redrive", interrupted)
+    assert main(["back"]) == 130
+    assert capsys.readouterr().err.startswith("stateloop redrive: stopped;")
+
+
 async def test_a_failed_request_is_repeated_when_the_api_is_repaired(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
