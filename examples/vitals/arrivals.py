@@ -24,10 +24,10 @@ class Arrival:
 
 
 @dataclass(frozen=True)
-class Fate:
-    """The number of arrivals of a second's chunk, and their delay in seconds."""
+class Transmission:
+    """The number of arrivals of a chunk, and their delay in seconds."""
 
-    copies: int
+    count: int
     delay: int
 
 
@@ -41,12 +41,12 @@ def is_measured(channel: Channel, patient: int) -> bool:
     return channel is not ECG or patient % ECG_EVERY == 0
 
 
-def fate(seed: int, channel: Channel, patient: int, number: int) -> Fate:
-    """Return the fate of the chunk of this second, since 1970."""
+def transmission(seed: int, channel: Channel, patient: int, number: int) -> Transmission:
+    """Return the transmission of the chunk of this second, since 1970."""
     chance = random.Random(f"{seed}/{channel.name}/{patient}/{number}")  # noqa: S311  # it keeps no secret
     draw = chance.random()
-    copies = 0 if draw < LOST else 2 if draw < LOST + REPEATED else 1
-    return Fate(copies, chance.randint(1, LONGEST_DELAY) if chance.random() < LATE else 0)
+    count = 0 if draw < LOST else 2 if draw < LOST + REPEATED else 1
+    return Transmission(count, chance.randint(1, LONGEST_DELAY) if chance.random() < LATE else 0)
 
 
 def arrivals(seed: int, patients: int, number: int) -> Iterator[Arrival]:
@@ -55,8 +55,8 @@ def arrivals(seed: int, patients: int, number: int) -> Iterator[Arrival]:
         sent = number - delay
         measured = ((one, patient) for patient in range(patients) for one in CHANNELS if is_measured(one, patient))
         for channel, patient in measured:
-            what = fate(seed, channel, patient, sent)
-            if what.delay == delay and what.copies:
+            what = transmission(seed, channel, patient, sent)
+            if what.delay == delay and what.count:
                 time, samples = datetime.fromtimestamp(sent, UTC), second(channel, patient, sent)
                 value = encoded(time, f"M{patient:06}", channel, samples)
-                yield from [Arrival(name(patient), value)] * what.copies
+                yield from [Arrival(name(patient), value)] * what.count

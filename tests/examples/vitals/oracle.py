@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from examples.vitals.arrivals import LONGEST_DELAY, fate, is_measured, name
+from examples.vitals.arrivals import LONGEST_DELAY, is_measured, name, transmission
 from examples.vitals.chunk import CHANNELS, ECG, PULSE, Channel
 from examples.vitals.rates import heart_rate
 from examples.vitals.recordings import second
@@ -37,7 +37,7 @@ def expected(seed: int, patients: int, seconds: range) -> Expected:
         sent = [
             number
             for number in range(seconds.start - LONGEST_DELAY, seconds.stop)
-            if (what := fate(seed, channel, patient, number)).copies and number + what.delay in seconds
+            if (what := transmission(seed, channel, patient, number)).count and number + what.delay in seconds
         ]
         for start, numbers in _by_window(sent, BLOB_S).items():
             blob = found.blobs.setdefault((name(patient), _time(start)), {one.name: [] for one in CHANNELS})

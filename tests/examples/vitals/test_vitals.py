@@ -11,7 +11,7 @@ from contracts.records.fold import Fold
 from contracts.records.raw import RawDecoder
 from contracts.records.record import Record
 from examples.vitals.application import is_complete, suite
-from examples.vitals.arrivals import LATE, LOST, REPEATED, arrivals, fate
+from examples.vitals.arrivals import LATE, LOST, REPEATED, arrivals, transmission
 from examples.vitals.chunk import CHANNELS, PULSE
 from examples.vitals.rates import heart_rate
 from tests.examples.vitals.oracle import WindowKey, expected
@@ -60,14 +60,16 @@ def test_hours_have_the_seconds_with_data() -> None:
 
 
 def test_the_seed_decides_losses_repetitions_and_delays() -> None:
-    fates = [fate(SEED, PULSE, patient, number) for patient in range(50) for number in range(200)]
+    transmissions = [transmission(SEED, PULSE, patient, number) for patient in range(50) for number in range(200)]
     shares = [
-        sum(test(one) for one in fates) / len(fates)
-        for test in (lambda f: not f.copies, lambda f: f.copies == 2, lambda f: f.delay > 0)
+        sum(test(one) for one in transmissions) / len(transmissions)
+        for test in (lambda f: not f.count, lambda f: f.count == 2, lambda f: f.delay > 0)
     ]
     for share, wanted in zip(shares, (LOST, REPEATED, LATE), strict=True):
         assert 0.5 * wanted < share < 2 * wanted
-    assert fates == [fate(SEED, PULSE, patient, number) for patient in range(50) for number in range(200)]
+    assert transmissions == [
+        transmission(SEED, PULSE, patient, number) for patient in range(50) for number in range(200)
+    ]
 
 
 def test_a_pulse_has_a_heart_rate_and_a_flat_line_has_none() -> None:
