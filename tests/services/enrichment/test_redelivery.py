@@ -43,7 +43,7 @@ async def test_events_are_delivered_one_after_the_other_with_retries_and_the_hea
     receiver.assert_ordered()
 
 
-async def test_a_receiver_that_is_down_ends_a_delivery_and_a_refusal_is_not_retried() -> None:
+async def test_a_delivery_fails_when_the_receiver_stays_down_and_a_refusal_is_not_retried() -> None:
     """The breaker of a worker would wait until the receiver is back."""
     statuses = iter((503, 503, 410))
     async with Receiver(lambda: next(statuses)).serving() as receiver:

@@ -149,7 +149,7 @@ def test_wrong_arguments_are_refused(wrong: list[str]) -> None:
         main(wrong)
 
 
-def test_ctrl_c_ends_a_redrive_with_one_line(
+def test_ctrl_c_stops_a_redrive_with_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(*_: object) -> None:
