@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from services.query.console.components import works_for
 from services.query.console.models import UnmonitoredComponent
 
 if TYPE_CHECKING:
@@ -20,12 +21,12 @@ def unmonitored(application: Application, kinds: Collection[str]) -> tuple[Unmon
     Only the workers report on the APIs. Kafka and the query service itself are always monitored.
     """
     found = [] if "job" in kinds else [_missing("job", "The job is", "job")]
-    if application.called_apis and "enrichment" not in kinds:
+    if works_for("enrichment", application) and "enrichment" not in kinds:
         found.append(_missing("workers", "The enrichment workers are", "enrichment"))
         found += [
             _missing(f"api:{name}", f"The API {name} is", "enrichment") for name in sorted(set(application.called_apis))
         ]
-    if application.derived_names and "derive" not in kinds:
+    if works_for("derive", application) and "derive" not in kinds:
         found.append(_missing("derive", "The derive worker is", "derive"))
     return tuple(found)
 

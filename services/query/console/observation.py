@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.cluster import Role
+from services.query.console.components import works_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,8 +52,9 @@ class Observation:
     instances: tuple[str, ...] = ()
 
     def of_application(self, application: Application) -> Observation:
-        """Return what belongs to one application: its samples, and its states."""
-        parts = tuple(one._replace(samples=one.samples and one.samples.of(application.name)) for one in self.parts)
+        """Return what belongs to one application: the targets that work for it, its samples, and its states."""
+        mine = (one for one in self.parts if works_for(one.target.kind, application))
+        parts = tuple(one._replace(samples=one.samples and one.samples.of(application.name)) for one in mine)
         states = tuple(one for one in self.states if one.name in application.state_names)
         return replace(self, parts=parts, states=states)
 

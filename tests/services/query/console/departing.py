@@ -10,7 +10,7 @@ from examples.departures.application import departures
 from examples.flights.application import app as flights
 from services.query.cluster import Role
 from services.query.console.observation import StateObservation
-from tests.services.query.console.observations import at_work, job_of
+from tests.services.query.console.observations import at_work, away, job_of
 
 if TYPE_CHECKING:
     from services.query.console.observation import Observation
@@ -21,8 +21,11 @@ RATE = 10.0
 """The snapshots of departures in a second."""
 
 
-def two_at_work(at: float, *, until: float, starts: float = 1) -> Observation:
-    """Return both loops after so many seconds; with `starts=0`, the query of departures has not started."""
+def two_at_work(at: float, *, until: float, starts: float = 1, down: str = "") -> Observation:
+    """Return both loops after so many seconds; with `starts=0`, the query of departures has not started.
+
+    The processes of the kind `down` do not answer.
+    """
     flying = at_work(at, until=until)
     assert flying.end_offsets is not None
     batch = {"committed_at": flying.clock.timestamp() - 2, "watermark": 1_357_000_000 + at}
@@ -32,9 +35,5 @@ def two_at_work(at: float, *, until: float, starts: float = 1) -> Observation:
     end_offsets = {topics.snapshots: {0: round(RATE * at)}, topics.feedback: {0: 0}, topics.dead_letters: {0: 1}}
     _, *others = flying.parts
     state = StateObservation("departures", topics.snapshots, {Role.OWNER: 2}, 0, 0)
-    return replace(
-        flying,
-        parts=(job_of(**own), *others),
-        end_offsets=flying.end_offsets | end_offsets,
-        states=(*flying.states, state),
-    )
+    parts = tuple(away(one.target) if one.target.kind == down else one for one in (job_of(**own), *others))
+    return replace(flying, parts=parts, end_offsets=flying.end_offsets | end_offsets, states=(*flying.states, state))

@@ -40,7 +40,7 @@ class UnreachableBroker(EndOffsets):
         return None
 
 
-def working(**overrides: float) -> Loops:
+def working(**overrides: Any) -> Loops:
     loops = Loops(SUITE, 2.0)
     for at in range(0, 60, 2):
         loops.record(two_at_work(at, until=60, **overrides))
@@ -71,6 +71,18 @@ def test_each_application_has_its_own_health() -> None:
     loops = working(starts=0)
     assert [(one.name, one.healthy) for one in loops.health()] == [("flights", True), ("departures", False)]
     assert [one.kind for one in response(loops, "departures").health.reasons] == ["job_starting"]
+
+
+@pytest.mark.parametrize(
+    ("down", "healthy"), [("enrichment", (False, True)), ("derive", (False, True)), ("job", (False, False))]
+)
+def test_an_application_is_unhealthy_without_the_processes_that_it_depends_on(
+    down: str, healthy: tuple[bool, bool]
+) -> None:
+    loops = working(down=down)
+    assert [(one.name, one.healthy) for one in loops.health()] == [*zip(KEYS, healthy, strict=True)]
+    kinds = {one.kind for name in KEYS for one in response(loops, name).health.reasons}
+    assert kinds == {"process_unreachable"}
 
 
 def test_the_health_before_the_first_observation_is_not_reported() -> None:
