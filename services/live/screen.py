@@ -25,6 +25,8 @@ MARKS = {
 }
 PENDING = ("·", "dim")
 RUNNING = ("runs", "runs again", "done")
+LAGS = (("job", "job"), ("worker", "workers"), ("query", "query"))
+"""The prefix of each lag in the history, and its component."""
 MAX_REASONS = 3
 MARGIN = 2
 FIELD_WIDTH = 10
@@ -75,23 +77,26 @@ def _applications(view: LiveView) -> list[Text]:
     return [found.append("  --application NAME shows another one")]
 
 
-def _cells(view: LiveView) -> list[tuple[str, str, str, str]]:
-    """Return the metrics, each as (name, value, field of the history, detail)."""
+def _cells(view: LiveView) -> list[list[str]]:
+    """Return the metrics of the loop's components, each as (name, value, field of the history, detail)."""
     last: Json = view.history[-1] if view.history else {}
-    topics = {
-        name: (_number(one["rate"], 1), f"{_number(one['end'])} records") for name, one in view.loop["topics"].items()
-    }
-    lags = ", ".join(f"{name} {_number(last.get(f'{name}_lag'))}" for name in ("job", "worker", "query"))
-    return [
-        ("events/s", topics["events"][0], "events", topics["events"][1]),
-        ("snapshots/s", topics["snapshots"][0], "snapshots", topics["snapshots"][1]),
-        ("calls/s", _number(last.get("calls"), 1), "calls", _sums(api["calls"] for api in view.loop["apis"])),
-        ("feedback/s", topics["feedback"][0], "feedback", _sums(node["rates"] for node in view.graph["nodes"])),
-        ("dead letters/s", topics["dead_letters"][0], "dead_letters", topics["dead_letters"][1]),
-        ("lag", _number(last.get("job_lag")), "job_lag", lags),
-        ("API call", "", "p95_ms", _latency(last.get("p50_ms"), last.get("p95_ms"))),
-        ("answer → state", "", "", _latency(*(view.latency_ms or (None, None)))),
-    ]
+    topics, components = view.loop["topics"], view.loop["components"]
+    rates = {name: _number(one["rate"], 1) for name, one in topics.items()}
+    counts = {name: f"{_number(one['end'])} records" for name, one in topics.items()}
+    lags = [f"{name} {_number(last.get(f'{name}_lag'))}" for name, component in LAGS if component in components]
+    calls = _sums(api["calls"] for api in view.loop["apis"])
+    results = _sums(node["rates"] for node in view.graph["nodes"])
+    cells = (
+        ("events", "events/s", rates["events"], "events", counts["events"]),
+        ("snapshots", "snapshots/s", rates["snapshots"], "snapshots", counts["snapshots"]),
+        ("workers", "calls/s", _number(last.get("calls"), 1), "calls", calls),
+        ("feedback", "feedback/s", rates.get("feedback", ""), "feedback", results),
+        ("dead_letters", "dead letters/s", rates["dead_letters"], "dead_letters", counts["dead_letters"]),
+        ("job", "lag", _number(last.get("job_lag")), "job_lag", ", ".join(lags)),
+        ("apis", "API call", "", "p95_ms", _latency(last.get("p50_ms"), last.get("p95_ms"))),
+        ("feedback", "answer → state", "", "", _latency(*(view.latency_ms or (None, None)))),
+    )
+    return [cell for component, *cell in cells if component in components]
 
 
 def _metrics(view: LiveView, width: int) -> Table:

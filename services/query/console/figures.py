@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypedDict
 
 from contracts.metrics import job, worker
+from services.query.console.components import components
 from services.query.console.models import (
     ApiFailure,
     ApiStatus,
@@ -46,6 +47,7 @@ def figures(application: Application, before: Observation, now: Observation, awa
     kinds = {one.target.kind for one in now.parts}
     return LoopMetrics(
         application=application.name,
+        components=components(application),
         at=now.clock,
         kafka=now.end_offsets is not None,
         topics=_topics(application, growth, now),
@@ -77,9 +79,8 @@ def _parts(observation: Observation, kind: str) -> Iterator[ScrapeResult]:
 
 def topics_of(application: Application) -> dict[str, str]:
     """The topics of an application's loop, by purpose."""
-    return {
-        name: str(getattr(application.topics, name)) for name in ("events", "feedback", "snapshots", "dead_letters")
-    }
+    purposes = ("events", "feedback", "snapshots", "dead_letters")
+    return {name: str(getattr(application.topics, name)) for name in purposes if name in components(application)}
 
 
 def _topics(application: Application, growth: Increase, now: Observation) -> dict[str, TopicStatus]:

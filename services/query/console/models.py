@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from services.query.console.components import Component
+
 BreakerState = Literal["closed", "half-open", "open"]
 Kind = Literal[
     "kafka_unreachable",
@@ -147,15 +149,17 @@ class LoopMetrics(ConsoleModel):
     """The metrics of the loop at one time."""
 
     application: str
+    components: tuple[Component, ...]
+    """Those that this application has: `feedback` with enrichments only, `workers` and `apis` also with webhooks."""
     at: datetime
     kafka: bool
     """Whether the broker answers."""
     topics: dict[str, TopicStatus]
-    """By purpose: events, feedback, snapshots, dead_letters."""
+    """By purpose: events, feedback, snapshots, dead_letters; those of the components."""
     job: tuple[JobStatus, ...]
     workers: tuple[WorkerStatus, ...]
     others: dict[str, tuple[ProcessStatus, ...]]
-    """The other scrape targets, by kind."""
+    """The other scrape targets of the components, by kind."""
     unmonitored: tuple[UnmonitoredComponent, ...]
     """Components without a scrape target: their health is unknown."""
     apis: tuple[ApiStatus, ...]

@@ -18,6 +18,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def loop(**changed: Any) -> dict[str, Any]:
     topic = {"rate": 17.25, "end": 1000}
     topics = dict.fromkeys(("events", "feedback", "snapshots", "dead_letters"), topic)
+    components = ["events", "job", "snapshots", "query", "dead_letters", "workers", "apis", "feedback"]
     point = {"events": 17.25, "calls": 12.5, "job_lag": 3, "worker_lag": None, "p50_ms": 5.0, "p95_ms": 33.3}
     history = [{**point, "at": at} for at in range(1, 100)]
     apis = [{"calls": {"result": 10.0, "retryable": 2.0}}, {"calls": {"result": 0.5, "absence": 0.0}}]
@@ -26,6 +27,7 @@ def loop(**changed: Any) -> dict[str, Any]:
     return {
         "application": "flights",
         "applications": applications,
+        "components": components,
         "topics": topics,
         "history": history,
         "apis": apis,
@@ -93,6 +95,22 @@ def test_the_applications_of_a_suite_are_drawn_with_the_option_that_selects_one(
     text = "\n".join(drawn(a_view(applications=both), 120, 50))
     assert "applications  flights  departures ✗  --application NAME shows another one" in text
     assert "applications" not in "\n".join(drawn(a_view(), 120, 50))
+
+
+def test_without_enrichments_neither_calls_nor_feedback_are_drawn() -> None:
+    view, topic = LiveView(), {"rate": 17.25, "end": 1000}
+    topics = dict.fromkeys(("events", "snapshots", "dead_letters"), topic)
+    components = [*topics, "job", "query"]
+    view.update_loop(loop(components=components, topics=topics, apis=[]), {"nodes": []})
+    view.update_key(answer(1), NOW)
+    assert line(view) == (
+        "health ● healthy   events/s 17.2 1,000 records   snapshots/s 17.2 1,000 records   "
+        "dead letters/s 17.2 1,000 records   lag 3 job 3, query ?"
+    )
+    text = "\n".join(drawn(view, 120, 50))
+    assert "1,000 records" in text
+    for part in ("calls", "feedback", "API", "answer", "worker"):
+        assert part not in text
 
 
 def test_reasons_are_drawn_with_their_actions() -> None:

@@ -24,6 +24,17 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 TABS = "nav[aria-label=Applications]"
 JOB = "document.querySelector('[data-node=job]').textContent"
 FOCUSED = "document.activeElement.textContent"
+DRAWN = "[...document.querySelectorAll('svg.loop g.node')].map((one) => one.dataset.node)"
+OVERLAPPING = """
+(() => {
+  const boxes = [...document.querySelectorAll("svg.loop .box")].map((one) => one.getBBox());
+  const { width, height } = document.querySelector("svg.loop").viewBox.baseVal;
+  const apart = (a, b) => a.x + a.width <= b.x || a.y + a.height <= b.y;
+  const isOutside = (a) => a.x < 0 || a.y < 0 || a.x + a.width > width || a.y + a.height > height;
+  const isHit = (a, place) => boxes.slice(place + 1).some((b) => !apart(a, b) && !apart(b, a));
+  return boxes.filter((a, place) => isOutside(a) || isHit(a, place)).length;
+})()
+"""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -71,6 +82,35 @@ async def test_the_other_views_stay_with_the_application(suite: Visit) -> None:
     await suite.page.get_by_role("link", name="States").click()
     await suite.page.locator(".state").first.wait_for()
     assert not await suite.page.locator(TABS).is_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_the_loop_is_drawn_of_what_the_application_has(browser: Browser, width: int) -> None:
+    stream = {"devices", "events", "job", "snapshots", "query", "dead_letters"}
+    async with Stage(suite=SUITE).serving() as stage, visiting(browser, stage, width=width) as visit:
+        for at in range(0, 60, 2):
+            stage.observe(two_at_work(at, until=60, down="enrichment"))
+        await visit.go("#/loop/departures")
+        await visit.page.locator(".u-wrap").nth(1).wait_for()
+        assert "Healthy" in await visit.text(".health-report")
+        assert await visit.page.locator(f"{TABS} a").all_inner_texts() == ["flights !", "departures"]
+        assert {*await visit.page.evaluate(DRAWN)} == stream
+        assert await visit.page.locator("svg.loop .edge").count() == 5
+        assert await visit.page.evaluate(OVERLAPPING) == 0
+        assert await visit.page.locator(".chart h3").all_inner_texts() == [
+            "Throughput, per second",
+            "Lag, in records",
+        ]
+        legend = await visit.page.locator(".u-label").all_inner_texts()
+        assert {one.lower() for one in legend} - {"value", "time"} == {"events", "snapshots", "job", "query"}
+        assert await visit.page.locator(".processes tbody tr").count() == 1
+        await visit.page.get_by_role("link", name="flights").click()
+        await visit.until("document.querySelector('.health-report').innerText.includes('2 problems')")
+        assert {*await visit.page.evaluate(DRAWN)} == stream | {"workers", "feedback", "apis"}
+        assert await visit.page.locator("svg.loop .edge").count() == 10
+        assert await visit.page.locator("[data-node=workers]").get_attribute("data-status") == "unreachable"
+        assert await visit.page.locator(".chart").count() == 3
+        visit.check()
 
 
 async def test_one_application_has_no_tabs(visit: Visit) -> None:

@@ -19,7 +19,6 @@ export function apiList(number, at) {
     svg("rect", { class: "box", x: at.x, y: at.y, width: at.width, height: at.height, rx: 12 }),
     svg("text", { class: "title", x: at.x + 14, y: at.y + 24 }, "External APIs"),
     rows.map((one) => one.node),
-    number ? null : svg("text", { class: "line", x: at.x + 14, y: at.y + 56 }, "no APIs"),
   );
   return {
     node,

@@ -2,24 +2,20 @@
 
 import { count, duration, rate } from "../format.js";
 
-/** By node: {figure, unit, lines}. */
-export function nodeFigures(now) {
-  const topics = now.topics;
-  const topic = (name) => ({
-    figure: rate(topics[name].rate),
-    unit: "/s",
-    lines: [topics[name].end === null ? "unknown" : `${count(topics[name].end)} records`],
-  });
-  return {
-    devices: { figure: rate(topics.events.rate), unit: "/s", lines: [] },
-    events: topic("events"),
-    feedback: topic("feedback"),
-    snapshots: topic("snapshots"),
-    dead_letters: { figure: count(topics.dead_letters.end), unit: "", lines: [] },
-    job: job(now),
-    workers: workers(now),
-    query: query(now),
-  };
+/** The metrics of a node, by its name: {figure, unit, lines}. */
+export const nodeFigures = {
+  devices: ({ topics }) => ({ figure: rate(topics.events.rate), unit: "/s", lines: [] }),
+  events: ({ topics }) => topic(topics.events),
+  feedback: ({ topics }) => topic(topics.feedback),
+  snapshots: ({ topics }) => topic(topics.snapshots),
+  dead_letters: ({ topics }) => ({ figure: count(topics.dead_letters.end), unit: "", lines: [] }),
+  job,
+  workers,
+  query,
+};
+
+function topic({ rate: records, end }) {
+  return { figure: rate(records), unit: "/s", lines: [end === null ? "unknown" : `${count(end)} records`] };
 }
 
 function job(now) {

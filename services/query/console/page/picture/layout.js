@@ -4,10 +4,33 @@
 export const ROW = 46;
 export const MOST_APIS = 6;
 
-/** The boxes of the nodes, the edges between them, and labels: {width, height, nodes, edges, labels}. `apis` is their number. */
-export function layout(isWide, apis) {
-  const list = Math.max(1, Math.min(apis, MOST_APIS)) * ROW + 38;
-  return isWide ? wide(list) : tall(list);
+const MARGIN = 12;
+/** The two nodes of each edge. */
+const ENDS = {
+  devices: ["devices", "events"],
+  events: ["events", "job"],
+  job: ["job", "snapshots"],
+  query: ["snapshots", "query"],
+  dead_letters: ["job", "dead_letters"],
+  snapshots: ["snapshots", "workers"],
+  calls: ["workers", "apis"],
+  answers: ["apis", "workers"],
+  results: ["workers", "feedback"],
+  feedback: ["feedback", "job"],
+};
+/** The distance of two opposite edges of a narrow screen from the middle of their boxes. */
+const ASIDE = { calls: -20, answers: 20 };
+
+/** The boxes of these components, the edges between them, and labels: {width, height, nodes, edges, labels}. `apis` is the number of APIs. */
+export function layout(isWide, components, apis) {
+  const list = Math.min(apis, MOST_APIS) * ROW + 38;
+  const has = (name) => components.includes(name);
+  const all = isWide ? wide(list) : tall(list, has);
+  const nodes = only(all.nodes, has);
+  const edges = only(all.edges, (name) => ENDS[name].every(has));
+  const labels = all.labels.filter((one) => one.edge in edges);
+  const height = Math.max(...Object.values(nodes).map((one) => one.y + one.height)) + MARGIN;
+  return { width: all.width, height, nodes, edges, labels };
 }
 
 function wide(list) {
@@ -34,35 +57,39 @@ function wide(list) {
     results: "M648,336 H330",
     feedback: "M257,294 V196 Q257,146 307,146 H392",
   };
-  const labels = [{ x: 489, y: 324, text: "results, merged into the same state" }];
-  return { width: 1196, height: Math.max(418, nodes.apis.y + list + 12), nodes, edges, labels };
+  const labels = [{ edge: "results", x: 489, y: 324, text: "results, merged into the same state" }];
+  return { width: 1196, nodes, edges, labels };
 }
 
-function tall(list) {
+/** The boxes of snapshots and query extend to the left edge if the component that stands there is missing. */
+function tall(list, has) {
+  const snapshots = has("feedback") ? 123 : 6;
+  const query = has("workers") ? 181 : 6;
   const nodes = {
     devices: box(110, 6, 136, 58),
     events: box(110, 94, 136, 84),
     job: box(6, 210, 340, 132),
     feedback: box(6, 380, 106, 84),
-    snapshots: box(123, 380, 106, 84),
+    snapshots: box(snapshots, 380, 229 - snapshots, 84),
     dead_letters: box(240, 380, 106, 62),
     workers: box(6, 504, 165, 136),
-    query: box(181, 504, 165, 136),
+    query: box(query, 504, 346 - query, 136),
     apis: box(6, 680, 340, list),
   };
-  const edges = {
-    devices: "M178,64 V94",
-    events: "M178,178 V210",
-    job: "M176,342 V380",
-    dead_letters: "M293,342 V380",
-    feedback: "M59,380 V342",
-    results: "M59,504 V464",
-    snapshots: "M150,464 V504",
-    query: "M205,464 V504",
-    calls: "M70,640 V680",
-    answers: "M110,680 V640",
-  };
-  return { width: 360, height: nodes.apis.y + list + 8, nodes, edges, labels: [] };
+  const edge = ([name, [from, to]]) => [name, vertical(nodes[from], nodes[to], ASIDE[name])];
+  return { width: 360, nodes, edges: Object.fromEntries(Object.entries(ENDS).map(edge)), labels: [] };
+}
+
+/** The edge between two boxes, one above the other, in the middle of the width that they share. */
+function vertical(from, to, aside = 0) {
+  const left = Math.max(from.x, to.x);
+  const right = Math.min(from.x + from.width, to.x + to.width);
+  const [begin, end] = from.y < to.y ? [from.y + from.height, to.y] : [from.y, to.y + to.height];
+  return `M${(left + right) / 2 + aside},${begin} V${end}`;
+}
+
+function only(table, condition) {
+  return Object.fromEntries(Object.entries(table).filter(([name]) => condition(name)));
 }
 
 function box(x, y, width, height) {

@@ -28,9 +28,9 @@ export function picture(onChoose) {
   const draw = () => {
     const isWide = innerWidth > NARROW_PX;
     const apis = last.apis.length;
-    const shape = `${isWide} ${apis}`;
+    const shape = `${isWide} ${last.components} ${apis}`;
     if (drawn?.shape === shape) return;
-    drawn = { shape, ...parts(layout(isWide, apis), apis, node) };
+    drawn = { shape, ...parts(layout(isWide, last.components, apis), apis, node) };
   };
   const show = (now) => {
     last = now ?? last;
@@ -53,37 +53,40 @@ function parts(at, apis, node) {
   node.setAttribute("viewBox", `0 0 ${at.width} ${at.height}`);
   const edges = Object.fromEntries(Object.entries(at.edges).map(([name, d]) => [name, edge(name, d)]));
   const cards = Object.fromEntries(
-    Object.entries(NODES).map(([name, [title, kind, lines]]) => {
-      const short = at.nodes[name].width < 200 && name === "workers" ? "Workers" : title;
-      return [name, card(name, short, kind, at.nodes[name], lines)];
-    }),
+    Object.entries(NODES)
+      .filter(([name]) => name in at.nodes)
+      .map(([name, [title, kind, lines]]) => {
+        const short = at.nodes[name].width < 200 && name === "workers" ? "Workers" : title;
+        return [name, card(name, short, kind, at.nodes[name], lines)];
+      }),
   );
-  const list = apiList(apis, at.nodes.apis);
+  const lists = at.nodes.apis ? [apiList(apis, at.nodes.apis)] : [];
   node.replaceChildren(
     tips(),
     svg("g", { class: "edges" }, Object.values(edges).map((one) => one.node)),
     ...at.labels.map(({ x, y, text }) => svg("text", { class: "words", x, y, "text-anchor": "middle" }, text)),
     ...Object.values(cards).map((one) => one.node),
-    list.node,
+    ...lists.map((one) => one.node),
   );
-  return { edges, cards, list };
+  return { edges, cards, lists };
 }
 
-function update({ edges, cards, list }, now) {
+function update({ edges, cards, lists }, now) {
   const reasonFor = (name) => now.health.reasons.find((reason) => reason.component === name);
   const processes = { job: now.job, workers: now.workers };
-  for (const [name, metrics] of Object.entries(nodeFigures(now))) {
+  for (const [name, one] of Object.entries(cards)) {
     const isAway = processes[name]?.length && processes[name].every((part) => !part.up);
     const reason = reasonFor(name);
     const status = isAway ? "unreachable" : reason ? "unhealthy" : "healthy";
-    cards[name].show({ ...metrics, status, message: reason?.message });
+    one.show({ ...nodeFigures[name](now), status, message: reason?.message });
   }
-  list.show(now.apis, reasonFor);
-  for (const [name, number] of Object.entries(rates(now))) edges[name].show(now.kafka ? number : null);
+  lists.forEach((one) => one.show(now.apis, reasonFor));
+  const flows = rates(now);
+  for (const [name, one] of Object.entries(edges)) one.show(now.kafka ? flows[name] : null);
 }
 
 function rates(now) {
-  const topic = (name) => now.topics[name].rate;
+  const topic = (name) => now.topics[name]?.rate;
   const calls = now.apis.flatMap((api) => Object.values(api.calls)).reduce((sum, one) => sum + one, 0);
   return {
     devices: topic("events"),

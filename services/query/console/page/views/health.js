@@ -5,7 +5,7 @@ import { Kept, arrange } from "../arrange.js";
 import { clock } from "../format.js";
 import { el, setText } from "../node.js";
 
-const WELL = "Every scrape target answers, no lag grows, and no API is down.";
+const WELL = "Every process of the loop answers, no lag grows, and no API is down.";
 const UNMONITORED = "Every monitored component answers, and no lag grows. The health of these components is unknown:";
 const AGAIN = "The page retries automatically.";
 const DENIED = "The other views show what the token may read.";

@@ -1,29 +1,13 @@
 // The overview: the health report, the loop diagram, the metrics history, and the processes.
 
 import { address } from "../applications.js";
-import { chart } from "../chart.js";
-import { count, duration, rate } from "../format.js";
 import { loop } from "../loop.js";
 import { el } from "../node.js";
 import { picture } from "../picture/picture.js";
 import { processes } from "./processes.js";
 import { healthPanel } from "./health.js";
+import { historyCharts } from "./historycharts.js";
 
-const RATES = [
-  ["events", "events", "--blue"],
-  ["snapshots", "snapshots", "--accent"],
-  ["calls", "calls", "--amber"],
-  ["feedback", "feedback", "--teal"],
-];
-const LAGS = [
-  ["job", "job_lag", "--accent"],
-  ["workers", "worker_lag", "--amber"],
-  ["query", "query_lag", "--teal"],
-];
-const LATENCIES = [
-  ["p50", "p50_ms", "--teal"],
-  ["p95", "p95_ms", "--red"],
-];
 const VIEWS = { dead_letters: "dead_letters", query: "states", workers: "enrichments", apis: "enrichments" };
 
 /** The view: {node, title, close()}. */
@@ -33,11 +17,7 @@ export function overview() {
     const view = VIEWS[name.startsWith("api:") ? "apis" : name];
     if (view) location.hash = address(view);
   });
-  const charts = [
-    chart("Records and calls per second", RATES, rate),
-    chart("Lag, in records", LAGS, count),
-    chart("Latency of calls", LATENCIES, duration),
-  ];
+  const charts = historyCharts();
   const listed = processes();
   const node = el(
     "div",
@@ -45,7 +25,7 @@ export function overview() {
     el("h1", { class: "hidden" }, "The loop"),
     health.node,
     el("section", { class: "panel picture" }, drawn.node),
-    el("div", { class: "charts" }, charts.map((one) => one.node)),
+    charts.node,
     listed.node,
   );
   const show = () => {
@@ -55,7 +35,7 @@ export function overview() {
   };
   const draw = () => {
     drawn.show(loop.latest);
-    charts.forEach((one) => one.show(loop.history));
+    charts.show(loop.latest, loop.history);
     listed.show(loop.latest);
   };
   const away = () => {
@@ -70,7 +50,7 @@ export function overview() {
   const close = () => {
     loop.removeEventListener("loop", show);
     loop.removeEventListener("away", away);
-    [drawn, ...charts].forEach((one) => one.close());
+    [drawn, charts].forEach((one) => one.close());
   };
   return { node, title: "Loop", close };
 }
