@@ -1,6 +1,6 @@
 # Two images: `services`, Python alone, and `spark`, the same with Java, Spark and the Kafka connector. What seldom
-# changes comes first and the code last, so that a change of code rebuilds two small layers. The classic builder, which
-# builds every stage before its target, will do: hence the order of the stages.
+# changes comes first and the code last, so that a change of code rebuilds the last small layers. The classic builder,
+# which builds every stage before its target, will do: hence the order of the stages.
 ARG DEBIAN_TAG=bookworm-slim
 
 FROM debian:${DEBIAN_TAG} AS python
