@@ -32,6 +32,14 @@ FLAGS = (
 )
 WITHIN_MS = 60_000
 POLL_S = 0.02
+OUTSIDE = """
+[...document.querySelectorAll("svg g:is(.node, .field, .enrichment)")].flatMap((group) => {
+  const room = group.querySelector("rect").getBoundingClientRect();
+  const texts = [...group.querySelectorAll("text")].filter((one) => !one.closest(".badge"));
+  return texts.filter((one) => one.getBoundingClientRect().right > room.right + 0.5).map((one) => one.textContent);
+})
+"""
+"""The texts in the picture and in the graph that go beyond their box."""
 
 
 def chromium() -> str:

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from services.query.lookup.authentication import ANONYMOUS
-from tests.services.query.console.browser import visiting
+from tests.services.query.console.browser import OUTSIDE, visiting
 from tests.services.query.console.departing import SUITE, two_at_work
 from tests.services.query.console.observations import at_work
 from tests.services.query.console.stage import Stage
@@ -109,6 +109,7 @@ async def test_the_loop_is_drawn_of_what_the_application_has(browser: Browser, w
         assert {*await visit.page.evaluate(DRAWN)} == stream | {"workers", "feedback", "apis"}
         assert await visit.page.locator("svg.loop .edge").count() == 10
         assert await visit.page.locator("[data-node=workers]").get_attribute("data-status") == "unreachable"
+        assert await visit.page.evaluate(OUTSIDE) == []
         assert await visit.page.locator(".chart").count() == 3
         visit.check()
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 import pytest_asyncio
 
-from tests.services.query.console.browser import visiting
+from tests.services.query.console.browser import OUTSIDE, visiting
 from tests.services.query.console.crowd import APIS, LONG, NAMES, SUITE, WORKERS, crowd
 from tests.services.query.console.flights import flight
 from tests.services.query.console.stage import Stage
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 VIEWS = ("", "#/states/flights", "#/enrichments", "#/dead_letters", f"#/device/flights/{quote(LONG, safe='')}")
 REASONS = tuple(f"reason_number_{number}_of_another_application_with_a_long_name" for number in range(20))
-OUTSIDE = """
-[...document.querySelectorAll("svg g:is(.node, .field, .enrichment)")].flatMap((group) => {
-  const room = group.querySelector("rect").getBoundingClientRect();
-  const texts = [...group.querySelectorAll("text")].filter((one) => !one.closest(".badge"));
-  return texts.filter((one) => one.getBoundingClientRect().right > room.right + 0.5).map((one) => one.textContent);
-})
-"""
 OVERLAPPING = """
 [...document.querySelectorAll("svg :is(.api, .enrichment)")].filter((group) => {
   const [name, rate] = [".name", ".rate"].map((one) => group.querySelector(one).getBoundingClientRect());

@@ -5,13 +5,14 @@ import { setText, svg } from "../node.js";
 
 const PAD = 14;
 
-/** A node that can be updated: {node, show({figure, unit, lines, status, message})}. `kind` is part, topic or people. */
+/** A node that can be updated: {node, show({figure, unit, lines, status, message})}. `kind` is part, topic or people. A figure without a unit is a word. */
 export function card(name, title, kind, at, lines) {
   const isSmall = at.width < 125;
   const pad = isSmall ? 10 : PAD;
   const figure = svg("tspan", { class: "figure" });
   const unit = svg("tspan", { class: "unit", dx: 4 });
   const top = kind === "part" ? 25 : 23;
+  const headline = svg("text", { x: at.x + pad, y: at.y + top + 27 }, figure, unit);
   const rows = Array.from({ length: lines }, (_, number) =>
     svg("text", { class: "line", x: at.x + pad, y: at.y + top + 48 + 18 * number }),
   );
@@ -22,7 +23,7 @@ export function card(name, title, kind, at, lines) {
     tooltip,
     svg("rect", { class: "box", x: at.x, y: at.y, width: at.width, height: at.height, rx: kind === "topic" ? at.height / 3 : 12 }),
     svg("text", { class: "title", x: at.x + pad, y: at.y + top }, title),
-    svg("text", { x: at.x + pad, y: at.y + top + 27 }, figure, unit),
+    headline,
     rows,
     badge(at),
   );
@@ -31,6 +32,7 @@ export function card(name, title, kind, at, lines) {
     show(now) {
       setText(figure, now.figure ?? "");
       setText(unit, now.unit ?? "");
+      headline.classList.toggle("word", now.unit === undefined);
       rows.forEach((row, number) => fit(row, now.lines?.[number] ?? "", at.width - pad - 6));
       node.dataset.status = now.status;
       const words = [title, [now.figure, now.unit].filter(Boolean).join(" "), ...(now.lines ?? []), now.message].filter(Boolean);
