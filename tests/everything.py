@@ -114,6 +114,16 @@ class Everything(State, lifetime=timedelta(hours=1)):
     score: Annotated[Score | None, Enriched()]
 
 
+class Little(State, lifetime=timedelta(hours=1)):
+    """A state for tests of what no reducer matters to: a batch of it takes a fraction of the CPU."""
+
+    events: Annotated[int, Count()]
+    name: Annotated[str | None, Latest()]
+    fastest: Annotated[float | None, Max(of="speed")]
+    owner: Annotated[Owner | None, Enriched()]
+    score: Annotated[Score | None, Enriched()]
+
+
 KEPT_FOR = Everything.lifetime + Everything.grace
 
 

@@ -42,7 +42,7 @@ class Launched:
             "STATELOOP_REPLAY_FROM": day.isoformat(),
             "STATELOOP_REPLAY_DAYS": "1",
             "STATELOOP_REPLAY_SPEED": str(speed),
-            "STATELOOP_BATCH": "PT5S",
+            "STATELOOP_BATCH": "PT15S",
             "STATELOOP_CATCH_UP": str(catch_up),
         }
         self._process: subprocess.Popen[bytes] | None = None

@@ -46,6 +46,7 @@ class Loop:
             "WINDOWS_PREFIX": prefix,
             "STATELOOP_APPLICATION": application,
             "STATELOOP_KAFKA": broker.bootstrap,
+            "STATELOOP_BATCH": "PT15S",  # the end of each batch takes seconds of CPU
         }
         self.run("services.topics", partitions=str(partitions))
         self.connect()

@@ -1,4 +1,4 @@
-"""One Spark session for the tests of the job's expressions; topics and a running job for those of the query."""
+"""One Spark session for the job's expressions and for jobs that are not killed; topics and a running job."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_app.session import CONF
+from spark_app.session import CONF, LOCAL_FILES
 from tests import everything
+from tests.spark_app.hosted import HostedJob
 from tests.spark_app.pair import pair
-from tests.spark_app.running import Job, Topics
+from tests.spark_app.running import CHECKOUT, Topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,12 +22,19 @@ if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
 
 
+SLOTS = 8
+"""What the query of two topics with two partitions takes."""
+TWO_TASKS = dict.fromkeys(("spark.default.parallelism", "spark.sql.shuffle.partitions"), 2)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Give a session with the job's settings."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.Builder().master("local[2]").config(map=CONF)
-    session = builder.config("spark.sql.shuffle.partitions", 2).config("spark.driver.host", "127.0.0.1").getOrCreate()
+    jars = ":".join(str(jar) for jar in sorted((CHECKOUT / ".stateloop/jars/spark").glob("*.jar")))
+    builder = SparkSession.Builder().master(f"local[{SLOTS}]").config(map=CONF | LOCAL_FILES | TWO_TASKS)
+    builder = builder.config("spark.driver.extraClassPath", jars).config("spark.driver.memory", "1g")
+    session = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
@@ -47,11 +55,17 @@ def pair_topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.
 
 
 @pytest.fixture
-def job(topics: Topics, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Job]:
-    """The running job of the application that the test names."""
-    name = getattr(request, "param", "app")
-    environment = {"EVERYTHING_PREFIX": topics.names.prefix, "STATELOOP_HTTP_PORT": "0"}
-    running = Job(topics.kafka, tmp_path, f"tests.everything:{name}", environment)
+def job(spark: SparkSession, topics: Topics, tmp_path: Path) -> Iterator[HostedJob]:
+    """The running job of the application with every reducer."""
+    running = HostedJob(spark, topics.kafka, tmp_path, everything.application())
+    yield running.start()
+    running.stop()
+
+
+@pytest.fixture
+def little_job(spark: SparkSession, topics: Topics, tmp_path: Path) -> Iterator[HostedJob]:
+    """The running job of the application with few reducers."""
+    running = HostedJob(spark, topics.kafka, tmp_path, everything.application(everything.Little))
     yield running.start()
     running.stop()
 

@@ -1,4 +1,4 @@
-"""An application of two fields; PAIR_ORDER is the order in which its state declares them."""
+"""An application of two fields."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ def pair(order: str) -> Application:
     )
 
 
-app = pair(os.environ.get("PAIR_ORDER", "ab"))
+app = pair("ab")

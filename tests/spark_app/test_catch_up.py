@@ -16,10 +16,13 @@ from tests import everything
 from tests.everything import NOW, event_record
 from tests.same import assert_same
 from tests.spark_app.folding import folded
+from tests.spark_app.hosted import HostedJob
 from tests.spark_app.running import PARTITIONS, Job, Topics, until
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from tests.services.broker.embedded import EmbeddedBroker
 
@@ -36,6 +39,11 @@ def topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.Monke
     return Topics(broker.bootstrap, everything.application())
 
 
+def hosted(spark: SparkSession, topics: Topics, folder: Path, *, catches_up: bool = True) -> HostedJob:
+    environment = {"STATELOOP_CATCH_UP": str(catches_up)}
+    return HostedJob(spark, topics.kafka, folder, everything.application(), environment)
+
+
 def job(topics: Topics, folder: Path, **settings: str) -> Job:
     environment = {"EVERYTHING_PREFIX": topics.names.prefix, "STATELOOP_CATCH_UP": "true"} | settings
     return Job(topics.kafka, folder, "tests.everything:app", environment)
@@ -46,11 +54,11 @@ def published(topics: Topics, least: int) -> list[Snapshot]:
 
 
 def test_a_new_checkpoint_publishes_each_window_once_and_whole_and_then_goes_live(
-    topics: Topics, tmp_path: Path
+    spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
     events, answers = everything.random_stream(1, devices=40, events=600, answers=100)
     fold, _ = folded(topics, events, answers)
-    running = job(topics, tmp_path).start()
+    running = hosted(spark, topics, tmp_path).start()
     try:
         found = published(topics, len(fold.windows))
         until(lambda: running.lines("batch"), "the batch that caught up")
@@ -73,11 +81,11 @@ def test_a_new_checkpoint_publishes_each_window_once_and_whole_and_then_goes_liv
 
 @pytest.mark.parametrize("catches_up", [True, False])
 def test_after_an_outage_no_partition_loses_what_another_has_outrun(
-    topics: Topics, tmp_path: Path, *, catches_up: bool
+    spark: SparkSession, topics: Topics, tmp_path: Path, *, catches_up: bool
 ) -> None:
     """Without the catch-up the quick partition moves the watermark on, and the slow one loses its windows."""
     start = NOW - OUTAGE
-    running = job(topics, tmp_path, STATELOOP_CATCH_UP=str(catches_up)).start()
+    running = hosted(spark, topics, tmp_path, catches_up=catches_up).start()
     try:
         topics.send(topics.names.events, [_event("before", 0, start)])
         published(topics, 1)

@@ -12,10 +12,13 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from contracts.records.record import Record
 from contracts.wire import DeadLetter, decode_snapshot
 from tests import everything
-from tests.spark_app.running import PATIENCE_S, Job, Topics
+from tests.spark_app.hosted import HostedJob
+from tests.spark_app.running import PATIENCE_S, Topics
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 AHEAD = everything.KEPT_FOR + timedelta(minutes=2)
@@ -36,9 +39,11 @@ def event(device: str, number: int, time: datetime, stamp: datetime) -> Record:
     return Record("", 0, 0, stamp, device.encode(), orjson.dumps(value))
 
 
-def test_a_brokers_clock_that_is_ahead_expires_no_window(now_topics: Topics, tmp_path: Path) -> None:
+def test_a_brokers_clock_that_is_ahead_expires_no_window(
+    spark: SparkSession, now_topics: Topics, tmp_path: Path
+) -> None:
     topics = now_topics
-    job = Job(topics.kafka, tmp_path, "tests.everything:app", {"EVERYTHING_PREFIX": topics.names.prefix}).start()
+    job = HostedJob(spark, topics.kafka, tmp_path, everything.application(everything.Little)).start()
     try:
         now = datetime.now(UTC)
         topics.send(topics.names.events, [event("honest", 1, now, now)])

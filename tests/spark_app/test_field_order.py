@@ -9,20 +9,25 @@ import pytest
 
 from contracts.wire import decode_snapshot
 from tests.everything import NOW, event_record
-from tests.spark_app.running import Job
+from tests.spark_app.hosted import HostedJob
+from tests.spark_app.pair import pair
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from tests.spark_app.running import Topics
 
 
 @pytest.mark.spark
-def test_fields_declared_in_another_order_keep_their_values(pair_topics: Topics, tmp_path: Path) -> None:
+def test_fields_declared_in_another_order_keep_their_values(
+    spark: SparkSession, pair_topics: Topics, tmp_path: Path
+) -> None:
     first: dict[str, Any] = {"device_id": "d", "event_id": "1", "first_seen": NOW, "ts": NOW, "a": 1.0, "b": 2.0}
 
     def state_after(order: str, event: dict[str, Any], snapshots: int) -> bytes:
-        job = Job(pair_topics.kafka, tmp_path, "tests.spark_app.pair:app", {"PAIR_ORDER": order}).start()
+        job = HostedJob(spark, pair_topics.kafka, tmp_path, pair(order)).start()
         pair_topics.send(pair_topics.names.events, [event_record(event)])
         newest = pair_topics.read(pair_topics.names.snapshots, snapshots)[-1]
         job.batches(2)

@@ -12,11 +12,12 @@ from contracts.records.decode import Decoder
 from contracts.records.fold import Fold, present
 from contracts.records.record import Reason, RecordError
 from contracts.wire import decode_snapshot
-from tests.everything import EPOCH, NOW, event_record, random_stream
-from tests.filtered import app
+from tests.everything import EPOCH, NOW, application, event_record, random_stream
+from tests.filtered import Passing, app
 from tests.same import assert_same
 from tests.spark_app.frames import run
-from tests.spark_app.running import Job, Topics, everything, until
+from tests.spark_app.hosted import HostedJob
+from tests.spark_app.running import Topics, everything, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,11 +71,12 @@ def reason(record: Record) -> Reason | None:
     return None
 
 
-def test_a_real_time_query_counts_the_events_that_do_not_pass(topics: Topics, tmp_path: Path) -> None:
+def test_a_real_time_query_counts_the_events_that_do_not_pass(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
     events, _ = random_stream(8, devices=20, events=300, answers=0)
     fold, new, filtered = folded(events)
-    environment = {"EVERYTHING_PREFIX": topics.names.prefix, "STATELOOP_HTTP_PORT": "0"}
-    job = Job(topics.kafka, tmp_path, "tests.filtered:app", environment).start()
+    job = HostedJob(spark, topics.kafka, tmp_path, application(Passing)).start()
     try:
         topics.send(topics.names.events, events)
         published = topics.read(topics.names.snapshots, new)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from contracts.records.record import Record
-    from tests.spark_app.running import Job, Topics
+    from tests.spark_app.hosted import HostedJob
+    from tests.spark_app.running import Topics
 
 LARGEST_PLAIN = 1_048_400
 """In bytes: the largest key that a broker takes uncompressed, with a small record."""
@@ -34,12 +35,12 @@ KEYS = {
 """The key of a record, and that of its dead letter."""
 
 
-def test_a_record_with_any_key_is_one_dead_letter_and_stops_nobody(topics: Topics, job: Job) -> None:
+def test_a_record_with_any_key_is_one_dead_letter_and_stops_nobody(topics: Topics, little_job: HostedJob) -> None:
     topics.send(topics.names.events, [good("first")])
     topics.read(topics.names.snapshots, 1)
     send(topics, KEYS)
     letters = topics.read(topics.names.dead_letters, len(KEYS))
-    job.batches(3)
+    little_job.batches(3)
     topics.send(topics.names.events, [good("last")])
     topics.read(topics.names.snapshots, 2)
     assert len(topics.read(topics.names.dead_letters, len(KEYS))) == len(KEYS)
@@ -47,8 +48,8 @@ def test_a_record_with_any_key_is_one_dead_letter_and_stops_nobody(topics: Topic
     origins = [DeadLetter.model_validate_json(letter.value() or b"") for letter in letters]
     assert len({(one.topic, one.partition, one.offset) for one in origins}) == len(KEYS)
     assert {one.reason for one in origins} == {"wrong_key"}
-    assert not job.lines("failed")
-    assert len(job.lines("started")) == 1
+    assert not little_job.lines("failed")
+    assert len(little_job.lines("started")) == 1
 
 
 def good(device: str) -> Record:

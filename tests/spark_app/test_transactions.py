@@ -12,7 +12,8 @@ from tests.everything import NOW, event_record
 from tests.spark_app.running import PATIENCE_S, until
 
 if TYPE_CHECKING:
-    from tests.spark_app.running import Job, Topics
+    from tests.spark_app.hosted import HostedJob
+    from tests.spark_app.running import Topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -52,7 +53,9 @@ def versions(topics: Topics, least: int) -> dict[str, int]:
     return found
 
 
-def test_aborted_events_are_not_merged_and_a_marker_at_the_end_stops_nothing(topics: Topics, job: Job) -> None:
+def test_aborted_events_are_not_merged_and_a_marker_at_the_end_stops_nothing(
+    topics: Topics, little_job: HostedJob
+) -> None:
     kept, dropped = Transactions(topics, "kept"), Transactions(topics, "dropped")
     kept.begin()
     dropped.begin()
@@ -64,21 +67,21 @@ def test_aborted_events_are_not_merged_and_a_marker_at_the_end_stops_nothing(top
     dropped.abort()
     kept.commit()
     assert versions(topics, 3) == {"kept": 3}
-    job.batches(2)
+    little_job.batches(2)
     dropped.begin()
     dropped.send("dropped", 200, 0)
     dropped.abort()  # now partition 0 ends with an aborted record and its marker
-    job.batches(2)
-    assert job.stop() == 0
-    job.start()
-    until(lambda: len(job.lines("started")) == 2, "a second start")
-    job.batches(2)
+    little_job.batches(2)
+    assert little_job.stop() == 0
+    little_job.start()
+    until(lambda: len(little_job.lines("started")) == 2, "a second start")
+    little_job.batches(2)
     kept.begin()
     kept.send("kept", 4, 0)
     kept.send("other", 1, 1)
     kept.commit()
     assert versions(topics, 5) == {"kept": 4, "other": 1}
-    job.batches(2)
+    little_job.batches(2)
     assert len(topics.read(topics.names.snapshots, 5)) == 5
-    assert not job.lines("failed")
-    assert not job.ended()
+    assert not little_job.lines("failed")
+    assert not little_job.ended()

@@ -52,8 +52,7 @@ def test_a_suite_has_a_worker_for_each_application(broker: EmbeddedBroker, topic
         assert [one["device_id"] for one in charters.derived(1)] == ["flight-2"]
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(DEADLINE_S) == 0
-    (deleted,) = charters.admin.delete_topics([f"{topics_prefix}charters.jets"]).values()
-    deleted.result(DEADLINE_S)
+    charters.delete()
     with topics.worker(STATELOOP_APPLICATION="tests.services.derive.prefixed:suite") as worker:
         assert worker.wait(DEADLINE_S) == 1, "an error of one stops all, and the process is restarted"
     assert f"{topics_prefix}charters.jets" in topics.log()
@@ -62,8 +61,7 @@ def test_a_suite_has_a_worker_for_each_application(broker: EmbeddedBroker, topic
 @pytest.mark.kafka
 def test_missing_topic_is_reported(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> None:
     topics = Topics(broker.bootstrap, topics_prefix, tmp_path)
-    (deleted,) = topics.admin.delete_topics([f"{topics_prefix}aircraft"]).values()
-    deleted.result(DEADLINE_S)
+    topics.delete()
     with topics.worker() as worker:
         assert worker.wait(DEADLINE_S) == 1
     assert "stateloop topics" in topics.log()

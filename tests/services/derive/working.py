@@ -41,6 +41,13 @@ class Topics:
         for future in made.values():
             future.result(DEADLINE_S)
 
+    def delete(self) -> None:
+        """Delete the topic of derived records, and wait until the broker lists it no more."""
+        topic = f"{self.prefix}{self.name}"
+        (deleted,) = self.admin.delete_topics([topic]).values()
+        deleted.result(DEADLINE_S)
+        wait_until(lambda: topic not in self.admin.list_topics(timeout=DEADLINE_S).topics, f"no {topic}", DEADLINE_S)
+
     def publish(self, *snapshots: Snapshot) -> None:
         """Have these in the topic of snapshots."""
         producer = create_producer({"bootstrap.servers": self.bootstrap}, "test")
