@@ -125,7 +125,7 @@ class AlertLoop:
         except AssertionError as error:
             found = self._published.crossings
             opened, closed = Counter(self.oracle.opened), Counter(self.oracle.closed)
-            error.add_note(f"sent {self._sent}, published {self._published.versions}, {self._published.ends}")
+            error.add_note(f"sent {self._sent}, published {self._published.versions}, {self._published.end_offsets}")
             error.add_note(f"missing: {opened - found.opened} {closed - found.closed}")
             error.add_note(f"too many: {found.opened - opened} {found.closed - closed}")
             for number in range(WORKERS):
@@ -154,7 +154,7 @@ class Published:
         (alerts,) = app.alerts
         self.crossings = crossings
         self.versions: Counter[str] = Counter()
-        self.ends: dict[int, int] = {}
+        self.end_offsets: dict[int, int] = {}
         """By partition of the snapshots, the offset after the last one of a new version."""
         self._snapshots, alerts_topic = f"{loop.prefix}snapshots", f"{loop.prefix}{alerts.name}"
         self._first: dict[tuple[str, int], bytes | None] = {}
@@ -177,8 +177,8 @@ class Published:
 
     def are_committed(self) -> bool:
         """Whether the workers have committed all new snapshots."""
-        places = [TopicPartition(self._snapshots, number) for number in self.ends]
-        return all(one.offset >= self.ends[one.partition] for one in self._consumer.committed(places, 30))
+        partitions = [TopicPartition(self._snapshots, number) for number in self.end_offsets]
+        return all(one.offset >= self.end_offsets[one.partition] for one in self._consumer.committed(partitions, 30))
 
     def _take(self, message: Message) -> None:
         if message.topic() != self._snapshots:
@@ -192,4 +192,4 @@ class Published:
         if version > self.versions[station]:
             assert version == self.versions[station] + 1, f"{station} has no version {version - 1}"
             self.versions[station] = version
-            self.ends[message.partition() or 0] = (message.offset() or 0) + 1
+            self.end_offsets[message.partition() or 0] = (message.offset() or 0) + 1

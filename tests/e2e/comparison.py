@@ -38,6 +38,6 @@ class Comparison:
     def first_differences(self) -> str:
         """What is wrong with the first flights that are."""
         latest = {snapshot.device_id: snapshot for snapshot in self.reader.latest.values()}
-        shown = sorted(self.open)[:5]
-        told = [f"{d}: {differences(self.oracle[d], latest[d]) if d in latest else 'no snapshot'}" for d in shown]
-        return f"{len(self.open)} flights differ: {'; '.join(told)}"
+        first = sorted(self.open)[:5]
+        differing = [f"{d}: {differences(self.oracle[d], latest[d]) if d in latest else 'no snapshot'}" for d in first]
+        return f"{len(self.open)} flights differ: {'; '.join(differing)}"

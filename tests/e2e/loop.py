@@ -95,11 +95,11 @@ class Loop:
     def lag(self, module: str, topic: str) -> int:
         """How many records of a topic a service has not finished."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group(module)})
-        places = [TopicPartition(f"{self.prefix}{topic}", number) for number in range(self.partitions)]
-        ends = [consumer.get_watermark_offsets(place, PATIENCE_S)[1] for place in places]
-        done = [max(0, place.offset) for place in consumer.committed(places, PATIENCE_S)]
+        partitions = [TopicPartition(f"{self.prefix}{topic}", number) for number in range(self.partitions)]
+        end_offsets = [consumer.get_watermark_offsets(one, PATIENCE_S)[1] for one in partitions]
+        done = [max(0, one.offset) for one in consumer.committed(partitions, PATIENCE_S)]
         consumer.close()
-        return sum(ends) - sum(done)
+        return sum(end_offsets) - sum(done)
 
     def compact(self, topic: str) -> None:
         """Have the broker compact a topic as soon as it can."""

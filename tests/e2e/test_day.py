@@ -58,8 +58,8 @@ class Watched:
             last = self.launched.job("batch") + 2  # the first to end may have begun before
             until(lambda: self.agrees() and self.launched.job("batch") >= last, "one more batch", PATIENCE_S)
         except AssertionError as error:
-            told = self.comparison.first_differences()
-            raise AssertionError(f"{error}: {told}\n{self.launched.tail()}") from error
+            different = self.comparison.first_differences()
+            raise AssertionError(f"{error}: {different}\n{self.launched.tail()}") from error
 
     def require_order(self) -> None:
         """Each version was published, each after the one below it."""
@@ -79,18 +79,18 @@ def test_every_flight_of_a_day(tmp_path: Path, oracle: dict[str, dict[str, Any]]
         watched.await_agreement()
         watched.require_order()
         assert launched.restarts() == 0
-        with Polling(launched.http, app.name, AIRCRAFT) as asking:
-            require_answers(asking, reader, oracle)
+        with Polling(launched.http, app.name, AIRCRAFT) as polling:
+            require_answers(polling, reader, oracle)
         answers = sum(one["status"] != "skipped" for what in oracle.values() for one in what["enrichments"].values())
         ledger = launched.calls()
         reader.close()
-    asked = ledger["calls"] + launched.shared()
-    assert 0 <= asked - answers <= launched.retried(), "only a call that had no answer in time is repeated"
+    calls = ledger["calls"] + launched.shared()
+    assert 0 <= calls - answers <= launched.retried(), "only a call that had no answer in time is repeated"
     assert reader.seen == sum(snapshot.version for snapshot in reader.latest.values()), "nothing is published twice"
 
 
 def test_every_flight_of_a_day_with_kill_9_of_every_part(tmp_path: Path, oracle: dict[str, dict[str, Any]]) -> None:
-    with Launched(tmp_path, DAY, SPEED) as launched, Polling(launched.http, app.name, AIRCRAFT) as asking:
+    with Launched(tmp_path, DAY, SPEED) as launched, Polling(launched.http, app.name, AIRCRAFT) as polling:
         reader = Reader(launched.kafka, app.topics.snapshots)
         watched = Watched(launched, Comparison(reader, oracle))
         killed: dict[str, int] = {}
@@ -102,26 +102,26 @@ def test_every_flight_of_a_day_with_kill_9_of_every_part(tmp_path: Path, oracle:
         assert launched.launcher() == launched.pid, "the launcher that brought all of it back is the first one"
         assert not {part for part, pid in killed.items() if launched.runs(part) == pid}
         assert launched.restarts() >= 1
-        require_answers(asking, reader, oracle)
+        require_answers(polling, reader, oracle)
         reader.close()
-    assert not asking.back, "no reader sees a key go back, whatever the job publishes again"
+    assert not polling.back, "no reader sees a key go back, whatever the job publishes again"
 
 
-def require_answers(asking: Polling, reader: Reader, oracle: dict[str, dict[str, Any]]) -> None:
+def require_answers(polling: Polling, reader: Reader, oracle: dict[str, dict[str, Any]]) -> None:
     """The query service has every flight as it was published last, and of each aircraft the last flight."""
     last = {snapshot.device_id: snapshot for snapshot in reader.latest.values()}
     versions = {device: snapshot.version for device, snapshot in last.items()}
-    until(lambda: asking.is_all(app.name, versions), "the query service has every flight", PATIENCE_S)
-    for device, item in asking.all(app.name).items():
+    until(lambda: polling.is_all(app.name, versions), "the query service has every flight", PATIENCE_S)
+    for device, item in polling.all(app.name).items():
         assert Snapshot.model_validate(item["value"]) == last[device]
     flights: dict[str, Snapshot] = {}
     for snapshot in sorted(last.values(), key=lambda one: one.first_seen):
         if tailnum := oracle[snapshot.device_id]["state"].get("tailnum"):
             flights[tailnum] = snapshot
     versions = {tailnum: snapshot.version for tailnum, snapshot in flights.items()}
-    until(lambda: asking.is_all(AIRCRAFT, versions), "the query service has every aircraft", PATIENCE_S)
-    told = {tailnum: item["value"]["value"]["flight"] for tailnum, item in asking.all(AIRCRAFT).items()}
-    assert told == {tailnum: snapshot.device_id for tailnum, snapshot in flights.items()}
+    until(lambda: polling.is_all(AIRCRAFT, versions), "the query service has every aircraft", PATIENCE_S)
+    last_flights = {tailnum: item["value"]["value"]["flight"] for tailnum, item in polling.all(AIRCRAFT).items()}
+    assert last_flights == {tailnum: snapshot.device_id for tailnum, snapshot in flights.items()}
 
 
 def _reached(watched: Watched, count: int) -> Callable[[], bool]:

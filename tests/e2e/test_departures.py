@@ -75,8 +75,8 @@ class Month:
             for window in expected.keys() | reader.latest.keys():
                 if window not in expected or window not in reader.latest:
                     found.append(f"{name} {window}: {'missing' if window in expected else 'not in the tables'}")
-                elif told := differences(expected[window], reader.latest[window]):
-                    found.append(f"{name} {window}: {told}")
+                elif differing := differences(expected[window], reader.latest[window]):
+                    found.append(f"{name} {window}: {differing}")
         return found
 
     def await_agreement(self, job: Job) -> None:

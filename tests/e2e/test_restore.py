@@ -67,8 +67,10 @@ class Machine:
 
     def shows_all(self) -> bool:
         """Whether the query service has the state of each window's newest snapshot."""
-        shown = {window: ask(self.port, f"machines/{window[0]}") for window in self.fleet.events}
-        return all(one and one["value"]["state"] == self.fleet.state(each, "after") for each, one in shown.items())
+        served_states = {window: ask(self.port, f"machines/{window[0]}") for window in self.fleet.events}
+        return all(
+            one and one["value"]["state"] == self.fleet.state(each, "after") for each, one in served_states.items()
+        )
 
     def command(self, *arguments: str, url: str | None = None) -> subprocess.Popen[str]:
         """Start a command of the operator."""
@@ -168,8 +170,8 @@ def check_planted(fleet: Fleet, machine: Machine, fake: Fake) -> None:
     with fleet.job("after", machine.name) as job:
         until(lambda: fleet.is_complete("after", job), "the version that was planted before")
         job.batches(2)
-    shown = newest | {wrong: planted, older: newest[older].model_copy(update={"version": 1})}
-    fake.put(*(served(snapshot) for key, snapshot in shown.items() if key != missing))
+    served_states = newest | {wrong: planted, older: newest[older].model_copy(update={"version": 1})}
+    fake.put(*(served(snapshot) for key, snapshot in served_states.items() if key != missing))
     output = machine.done("verify", "--patience", "0", url=fake.url, code=DIFFERENT)
     rows = [re.split(r"\s{2,}", line.strip()) for line in output.splitlines() if line.startswith("m")]
     found = {(columns[0], columns[-1]) for columns in rows if len(columns) > 1}
@@ -193,10 +195,10 @@ def lose_events(fleet: Fleet) -> None:
     """Delete the records of the events, as a retention that is too short does."""
     topic = f"{fleet.prefix}events"
     consumer = Consumer({"bootstrap.servers": fleet.bootstrap, "group.id": "ends"})
-    ends = {
+    end_offsets = {
         number: consumer.get_watermark_offsets(TopicPartition(topic, number), 30)[1] for number in range(PARTITIONS)
     }
     consumer.close()
     admin = AdminClient({"bootstrap.servers": fleet.bootstrap})
-    for future in admin.delete_records([TopicPartition(topic, *one) for one in ends.items()]).values():
+    for future in admin.delete_records([TopicPartition(topic, *one) for one in end_offsets.items()]).values():
         future.result(30)

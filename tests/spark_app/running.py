@@ -152,8 +152,10 @@ def everything(kafka: str, topic: str) -> list[Message]:
     """All records that a topic holds now."""
     settings = {"group.id": "reader", "enable.auto.commit": False, "enable.partition.eof": True}
     consumer = Consumer({"bootstrap.servers": kafka, **settings})
-    places = [TopicPartition(topic, one, 0) for one in consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions]
-    consumer.assign([TopicPartition(one.topic, one.partition, OFFSET_BEGINNING) for one in places])
+    partitions = [
+        TopicPartition(topic, one, 0) for one in consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions
+    ]
+    consumer.assign([TopicPartition(one.topic, one.partition, OFFSET_BEGINNING) for one in partitions])
     messages: list[Message] = []
     ended: set[int | None] = set()
 
@@ -166,7 +168,7 @@ def everything(kafka: str, topic: str) -> list[Message]:
             ended.add(message.partition())
         elif error.fatal() or not (error.retriable() or error.name() in PASSING):
             raise KafkaException(error)
-        return len(ended) == len(places)
+        return len(ended) == len(partitions)
 
     until(read, f"the end of {topic}", pause_s=0)
     consumer.close()
@@ -206,10 +208,10 @@ class Topics:
         """Delete the records that a topic holds now."""
         settings = {"bootstrap.servers": self.kafka, "group.id": "reader"}
         consumer, admin = Consumer(settings), AdminClient({"bootstrap.servers": self.kafka})
-        places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
-        ends = [consumer.get_watermark_offsets(place, PATIENCE_S)[1] for place in places]
+        partitions = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+        end_offsets = [consumer.get_watermark_offsets(partition, PATIENCE_S)[1] for partition in partitions]
         consumer.close()
-        until_ends = [TopicPartition(topic, *place) for place in enumerate(ends)]
+        until_ends = [TopicPartition(topic, *partition) for partition in enumerate(end_offsets)]
         for deleted in admin.delete_records(until_ends).values():
             deleted.result(PATIENCE_S)
 

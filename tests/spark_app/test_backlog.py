@@ -19,9 +19,11 @@ def offsets(found: dict[int, int]) -> dict[tuple[str, int], Any]:
     return {("events", number): SimpleNamespace(offset=offset) for number, offset in found.items()}
 
 
-def backlog(positions: dict[int, int], ends: dict[int, int], first_recent: dict[int, int], *, first: bool) -> Backlog:
+def backlog(
+    positions: dict[int, int], end_offsets: dict[int, int], first_recent: dict[int, int], *, first: bool
+) -> Backlog:
     at: Positions = {("events", number): offset for number, offset in positions.items()}
-    return compared(at, offsets(ends), offsets(first_recent), is_first=first)
+    return compared(at, offsets(end_offsets), offsets(first_recent), is_first=first)
 
 
 def test_positions_are_read_from_sparks_offset_log() -> None:
@@ -56,7 +58,7 @@ def test_a_backlog_is_long_when_an_old_record_is_unread(
 
 
 @given(st.dictionaries(st.integers(0, 3), st.integers(0, 9), min_size=1))
-def test_a_new_checkpoint_catches_up_with_any_record(ends: dict[int, int]) -> None:
-    recent = dict.fromkeys(ends, 0)
-    found = backlog(dict.fromkeys(ends, 0), ends, recent, first=True)
-    assert found.must_be_caught_up() is found.must_be_caught_up(may_stay_long=True) is (sum(ends.values()) > 0)
+def test_a_new_checkpoint_catches_up_with_any_record(end_offsets: dict[int, int]) -> None:
+    recent = dict.fromkeys(end_offsets, 0)
+    found = backlog(dict.fromkeys(end_offsets, 0), end_offsets, recent, first=True)
+    assert found.must_be_caught_up() is found.must_be_caught_up(may_stay_long=True) is (sum(end_offsets.values()) > 0)

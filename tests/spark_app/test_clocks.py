@@ -63,9 +63,11 @@ def test_a_brokers_clock_that_is_ahead_expires_no_window(
             ("right", 1),
             ("right", 2),
         ]
-        told = {one.reason: one for one in (DeadLetter.model_validate_json(one.value() or b"") for one in letters)}
-        assert set(told) == {"malformed", "incredible_time"}
-        assert "(the job's clock)" in (told["incredible_time"].detail or "")
+        dead_letters = {
+            one.reason: one for one in (DeadLetter.model_validate_json(one.value() or b"") for one in letters)
+        }
+        assert set(dead_letters) == {"malformed", "incredible_time"}
+        assert "(the job's clock)" in (dead_letters["incredible_time"].detail or "")
         assert sum(batch["late"] for batch in job.batches(1)) == 0
     finally:
         job.stop()

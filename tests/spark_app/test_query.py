@@ -167,7 +167,7 @@ def test_a_clock_two_hours_ahead_expires_no_window(
         topics.send(topics.names.events, [event_record(honest), event_record(wrong)])
         read, count = (topics.names.dead_letters, 1) if survives else (topics.names.snapshots, 2)
         topics.read(read, count)
-        # The end of the batch before may not have been told yet, and a batch's late ones are those by the last but one.
+        # The end of the batch before may not be reported yet, and a batch's late ones are those by the last but one.
         job.batches(3)
         topics.send(topics.names.events, [event_record(honest | {"event_id": "2"})])
         if survives:
