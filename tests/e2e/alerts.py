@@ -176,7 +176,7 @@ class Published:
             message = self._consumer.poll(0)
 
     def are_committed(self) -> bool:
-        """Whether the workers have committed all new snapshots."""
+        """Return whether the workers have committed all new snapshots."""
         partitions = [TopicPartition(self._snapshots, number) for number in self.end_offsets]
         return all(one.offset >= self.end_offsets[one.partition] for one in self._consumer.committed(partitions, 30))
 

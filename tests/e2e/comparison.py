@@ -36,7 +36,7 @@ class Comparison:
         assert not self.reader.published.skips(), "in these windows a version came too early"
 
     def first_differences(self) -> str:
-        """What is wrong with the first flights that are."""
+        """Describe the differences of the first flights that differ."""
         latest = {snapshot.device_id: snapshot for snapshot in self.reader.latest.values()}
         first = sorted(self.open)[:5]
         differing = [f"{d}: {differences(self.oracle[d], latest[d]) if d in latest else 'no snapshot'}" for d in first]

@@ -35,7 +35,7 @@ for snapshot in follow(*sys.argv[1:3], topic=sys.argv[3]):
 
 
 def application(release: Release) -> str:
-    """Where the application is."""
+    """Return the path of the application."""
     return f"tests.e2e.upgrade:app_{release}"
 
 
@@ -78,7 +78,7 @@ class Fleet(Loop):
         return {one.window: one for one in sorted(self.snapshots(), key=lambda one: one.order)}
 
     def is_complete(self, release: Release, job: Job, windows: Iterable[Window] | None = None) -> bool:
-        """Whether all windows, or these, show all events and an answer for each enrichment; the job must run."""
+        """Return whether all windows, or these, show all events and an answer for each enrichment; the job must run."""
         assert not job.ended(), job.log.read_text(encoding="utf-8")[-3000:]
         newest, epoch = self.newest(), job.epoch()
         return all(
@@ -99,7 +99,7 @@ class Fleet(Loop):
         return plate | ({"events": self.events[window], "seen": seen} if release == "after" else {})
 
     def has_no_lag(self) -> bool:
-        """Whether the worker has finished all snapshots."""
+        """Return whether the worker has finished all snapshots."""
         return self.lag("services.enrichment", "snapshots") == 0
 
     def compacted_windows(self) -> dict[Window, Snapshot]:

@@ -68,7 +68,7 @@ class Launched:
         return self._process.pid
 
     def alive(self) -> bool:
-        """Whether the launcher has not given up."""
+        """Return whether the launcher has not given up."""
         return self._process is not None and self._process.poll() is None
 
     def runs(self, part: str) -> int:
@@ -86,12 +86,12 @@ class Launched:
         return pid
 
     def job(self, what: str) -> int:
-        """How often the job, in all its processes, has reported this: started, batch, failed."""
+        """Return how often the job, in all its processes, has reported this: started, batch, failed."""
         log = self.folder / "logs" / "job.log"
         return log.read_text(encoding="utf-8", errors="replace").count(f'{{"job": "{what}"') if log.exists() else 0
 
     def restarts(self) -> int:
-        """How often the job's query was started again, in a new process or in the same."""
+        """Return how often the job's query was started again, in a new process or in the same."""
         return self.job("started") - 1 + self.job("failed")
 
     def calls(self) -> dict[str, Any]:
@@ -101,11 +101,11 @@ class Launched:
         return ledger
 
     def retried(self) -> int:
-        """How many calls the workers had to repeat, by the last figures of each; all of them after the end."""
+        """Return how many calls the workers had to repeat, by the last figures of each; all of them after the end."""
         return self._counted("calls", "retryable")
 
     def shared(self) -> int:
-        """How many answers took no call of their own, for a worker had one to the same question."""
+        """Return how many answers took no call of their own, for a worker had one to the same question."""
         return self._counted("cache", "hit", "shared")
 
     def _counted(self, figure: str, *labels: str) -> int:

@@ -93,7 +93,7 @@ class Loop:
         return [one for one in found if one.key() != PAD and one.value() is not None]
 
     def lag(self, module: str, topic: str) -> int:
-        """How many records of a topic a service has not finished."""
+        """Return how many records of a topic a service has not finished."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group(module)})
         partitions = [TopicPartition(f"{self.prefix}{topic}", number) for number in range(self.partitions)]
         end_offsets = [consumer.get_watermark_offsets(one, PATIENCE_S)[1] for one in partitions]

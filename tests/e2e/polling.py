@@ -44,7 +44,7 @@ class Polling:
         return {item["key"]: item for page in self._pages(state) for item in page}
 
     def is_all(self, state: str, versions: dict[str, int]) -> bool:
-        """Whether it has these keys at these versions, and no others."""
+        """Return whether it has these keys at these versions, and no others."""
         try:
             return {key: item["version"] for key, item in self.all(state).items()} == versions
         except (OSError, HTTPException):

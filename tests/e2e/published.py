@@ -1,4 +1,4 @@
-"""What was published of each window, version by version in the order of the topic, and what it must never look like."""
+"""The published versions of each window in the order of the topic, and the faults that they may have."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ class Published:
         }
 
     def rewinds(self) -> int:
-        """How often the versions of one window went back, at the most: they do so only when the job begins again."""
+        """Return the largest number of rewinds of a window: its versions go back only when the job begins again."""
         falls = (sum(now <= before for before, now in pairwise(found)) for found in self.versions.values())
         return max(falls, default=0)

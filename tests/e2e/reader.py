@@ -22,12 +22,12 @@ class Reader:
         self._consumer = Consumer({"bootstrap.servers": kafka, "group.id": "reader", "log_level": 0})
         self._consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
         self.latest: dict[tuple[str, datetime], Snapshot] = {}
-        """What the rule leaves: a version that was passed is dropped."""
+        """The newest snapshot of each window: one of a version that is not greater is dropped."""
         self.published = Published()
         self.seen = 0
 
     def read(self) -> int:
-        """Take what is there; gives how many snapshots were seen so far."""
+        """Read the new snapshots; return how many were read so far."""
         try:
             messages = self._consumer.consume(5_000, 0.2)
         except KafkaException:

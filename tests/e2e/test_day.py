@@ -44,7 +44,7 @@ class Watched:
         self.launched, self.comparison = launched, comparison
 
     def agrees(self) -> bool:
-        """Whether every flight is now as it should be; the loop must be alive."""
+        """Return whether every flight is now as it should be; the loop must be alive."""
         assert self.launched.alive(), self.launched.tail()
         return self.comparison.agrees()
 
@@ -125,7 +125,7 @@ def require_answers(polling: Polling, reader: Reader, oracle: dict[str, dict[str
 
 
 def _reached(watched: Watched, count: int) -> Callable[[], bool]:
-    """Whether so many snapshots are published. A job that catches up publishes fewer, and then every flight agrees."""
+    """Return whether so many snapshots are published, or all flights agree: a job that catches up publishes fewer."""
 
     def reached() -> bool:
         return watched.agrees() or watched.comparison.reader.seen >= count

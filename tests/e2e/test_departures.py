@@ -60,14 +60,14 @@ class Month:
         assert self._producer.flush(PATIENCE_S) == 0
 
     def reached(self, time: datetime) -> bool:
-        """Whether both queries have published a window with a record of this time, or a later one."""
+        """Return whether both queries have published a window with a record of this time, or a later one."""
         for reader in self.readers.values():
             reader.read()
         newest = [max((one.as_of for one in reader.latest.values()), default=None) for reader in self.readers.values()]
         return all(as_of is not None and as_of >= time for as_of in newest)
 
     def wrong(self) -> list[str]:
-        """What differs from the tables now."""
+        """Return the present differences from the tables."""
         found = []
         for name, reader in self.readers.items():
             reader.read()

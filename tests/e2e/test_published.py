@@ -22,7 +22,7 @@ WINDOW = ("N1", datetime(2013, 1, 1, tzinfo=UTC))
         ([1, 2, 3, 1, 3], True, False, 1),
     ],
 )
-def test_what_is_wrong_is_found(versions: list[int], complete: bool, in_order: bool, rewinds: int) -> None:  # noqa: FBT001
+def test_gaps_disorder_and_rewinds_are_found(versions: list[int], complete: bool, in_order: bool, rewinds: int) -> None:  # noqa: FBT001
     published = Published()
     published.add(("N2", WINDOW[1]), 1)
     for version in versions:

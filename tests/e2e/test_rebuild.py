@@ -1,4 +1,4 @@
-"""`stateloop rebuild` beside a running job, killed at several points, and back again."""
+"""`stateloop rebuild` during a running job: it is killed at several points, and rolled back."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Machine:
             yield job
 
     def shows_all(self) -> bool:
-        """Whether the query service has the state of each window's newest snapshot."""
+        """Return whether the query service has the state of each window's newest snapshot."""
         served_states = {window: ask(self.port, f"machines/{window[0]}") for window in self.fleet.events}
         return all(
             one and one["value"]["state"] == self.fleet.state(each, "after") for each, one in served_states.items()
@@ -129,7 +129,7 @@ def restore(fleet: Fleet, registry: Registry, fake: Fake) -> None:
             until(lambda: fleet.is_complete("after", job), "the restored states")
             until(fleet.has_no_lag, "no lag")
             check_moving(fleet, second, window)
-            until(lambda: fleet.is_complete("after", job), "the states at last")
+            until(lambda: fleet.is_complete("after", job), "the final states")
         assert job.epoch() > old
         assert registry.raw == calls, "no call is repeated"
         assert max(Counter(calls).values()) == 1

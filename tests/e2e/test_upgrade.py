@@ -154,6 +154,6 @@ def services(fleet: Fleet, registry: Registry, release: Release) -> Iterator[str
 
 
 def is_served(fleet: Fleet, port: str, release: Release) -> bool:
-    """Whether the query service shows the state of every device."""
+    """Return whether the query service shows the state of every device."""
     served = {window: ask(port, f"machines/{window[0]}") for window in fleet.events}
     return all(one and one["value"]["state"] == fleet.state(window, release) for window, one in served.items())

@@ -55,11 +55,11 @@ class Ward:
         until(lambda: all(self._is_published(name, _time(seconds)) for name in self.readers), f"states of {seconds}")
 
     def are_written(self, seconds: range) -> bool:
-        """Whether both stores have blobs of these seconds."""
+        """Return whether both stores have blobs of these seconds."""
         return all(any(start >= _time(seconds) for _, start in sink.snapshots("blobs")) for sink in self.sinks)
 
     def is_complete(self, known: Expected) -> bool:
-        """Whether the topics have all samples, and the rates of all complete blobs."""
+        """Return whether the topics have all samples, and the rates of all complete blobs."""
         blobs, hours = self.latest("blobs"), self.latest("hours")
         return (
             {key: {one.name: blob.state[one.name] for one in CHANNELS} for key, blob in blobs.items()} == known.blobs
@@ -68,7 +68,7 @@ class Ward:
         )
 
     def is_in(self, sink: Sink) -> bool:
-        """Whether a store has the newest snapshot of each window, and nothing else."""
+        """Return whether a store has the newest snapshot of each window, and nothing else."""
         return all(sink.snapshots(name) == self.latest(name) for name in self.readers)
 
     def latest(self, name: str) -> dict[WindowKey, Snapshot]:
@@ -94,7 +94,7 @@ def answer(blob: Snapshot) -> Answered | None:
 
 
 def answers(known: Expected) -> dict[WindowKey, Answered]:
-    """What the API must have answered for each complete blob."""
+    """Return the expected answer of the API for each complete blob."""
     return {key: ("absence", None) if bpm is None else ("result", bpm) for key, bpm in known.rates().items()}
 
 

@@ -95,6 +95,6 @@ def readers(loop: Loop, registry: str) -> None:
 
 
 def fed(loop: Loop, first_seen: datetime) -> bool:
-    """Whether there is an answer for the window."""
+    """Return whether there is an answer for the window."""
     answers = [Feedback.model_validate_json(one.value() or b"") for one in loop.records("feedback")]
     return any(one.first_seen == first_seen and one.status == "result" for one in answers)

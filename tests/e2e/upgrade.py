@@ -13,7 +13,7 @@ from tests.e2e.windows import Owner, Seen, owner
 
 
 class Street(BaseModel):
-    """Where an owner lives."""
+    """The address of an owner."""
 
     street: str
 
@@ -44,7 +44,7 @@ class Renamed(State, lifetime=timedelta(hours=2)):
 
 @enrichment(api="registry")
 async def street(api: Api, owner: Owner) -> Street:
-    """Where the owner lives."""
+    """Request the address of the owner."""
     return await api.get("/streets", Street, name=owner.name)
 
 

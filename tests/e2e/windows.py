@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Seen(Event):
-    """What a machine sends."""
+    """An event of a machine."""
 
     plate: str | None = None
 

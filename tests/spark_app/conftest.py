@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 SLOTS = 8
-"""What the query of two topics with two partitions takes."""
+"""The tasks of a query of two topics with two partitions."""
 TWO_TASKS = dict.fromkeys(("spark.default.parallelism", "spark.sql.shuffle.partitions"), 2)
 
 

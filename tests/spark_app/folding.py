@@ -1,4 +1,4 @@
-"""What the fold makes of the records that a test sends to the job."""
+"""The fold of the records that a test sends to the job."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ SCHEMA = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, 
 def run(
     spark: SparkSession, application: Application, events: Iterable[Record], feedback: Iterable[Record] = ()
 ) -> list[tuple[str, bytes | None, bytes]]:
-    """What the job publishes at last for these records: topic, key and value, one for each window and each letter."""
+    """Return the final outputs of the job for these records: topic, key and value of each window and dead letter."""
     tables = [spark.createDataFrame([row(record) for record in records], SCHEMA) for records in (events, feedback)]
     answers = tables[1] if application.enrichments else None
     published = snapshots(tables[0], answers, application, EPOCH, ONE)

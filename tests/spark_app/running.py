@@ -89,7 +89,7 @@ class Job:
         return int(json.loads(newest.read_text(encoding="utf-8"))["epoch"])
 
     def lines(self, what: str) -> list[dict[str, Any]]:
-        """What the job has reported of one kind."""
+        """Return the lines of one kind in the job's report."""
         if not self.log.exists():
             return []
         text = self.log.read_text(encoding="utf-8", errors="replace")
@@ -111,7 +111,7 @@ class Job:
         return {(one.name.removeprefix("stateloop_job_"), *one.labels.values()): one.value for one in samples}
 
     def ask(self, path: str) -> str:
-        """What the job answers by HTTP."""
+        """Return the response of the job's HTTP endpoint."""
         connection = HTTPConnection("127.0.0.1", self.lines("started")[-1]["http_port"], timeout=PATIENCE_S)
         connection.request("GET", path)
         try:
@@ -120,7 +120,7 @@ class Job:
             connection.close()
 
     def ended(self) -> bool:
-        """Whether the driver is gone."""
+        """Return whether the driver has ended."""
         return self._process is None or self._process.poll() is not None
 
     def wait(self) -> int:

@@ -1,4 +1,4 @@
-"""How far the job is behind its topics, and whether it must catch up before it goes live."""
+"""The backlog of the job, and the decision to catch up before it goes live."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -97,7 +97,7 @@ def live(origin: str, now: datetime) -> list[Record]:
 
 
 def folded(records: Iterable[tuple[bytes, datetime]]) -> dict[Window, Snapshot]:
-    """What must be published of these events."""
+    """Return the snapshot of each window of these events."""
     decoder, fold = Decoder(application()), Fold(application())
     for value, ts in records:
         for delta in decoder.event(Record("events", 0, 0, ts, None, value)):

@@ -80,7 +80,7 @@ def test_a_new_checkpoint_publishes_each_window_once_and_whole_and_then_goes_liv
 
 
 @pytest.mark.parametrize("catches_up", [True, False])
-def test_after_an_outage_no_partition_loses_what_another_has_outrun(
+def test_after_an_outage_a_slow_partition_loses_no_window(
     spark: SparkSession, topics: Topics, tmp_path: Path, *, catches_up: bool
 ) -> None:
     """Without the catch-up the quick partition moves the watermark on, and the slow one loses its windows."""

@@ -119,7 +119,7 @@ def test_a_checkpoint_that_an_operator_edited_is_read(spark: SparkSession, tmp_p
 
 @pytest.mark.spark
 @pytest.mark.parametrize("left", ["offsets", "state", "sources"])
-def test_what_a_deleted_checkpoint_left_is_refused(spark: SparkSession, tmp_path: Path, left: str) -> None:
+def test_the_remains_of_a_deleted_checkpoint_are_refused(spark: SparkSession, tmp_path: Path, left: str) -> None:
     (tmp_path / left).mkdir()
     folder = CheckpointFolder(spark, str(tmp_path))
     with pytest.raises(PartialCheckpointError, match=rf"no stateloop\.json, and has {left}, .*delete the folder"):

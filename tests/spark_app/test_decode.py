@@ -81,7 +81,7 @@ def test_the_same_values_on_both_sides(
 
 
 def judged(spark: SparkSession, values: list[bytes | None], shape: type[BaseModel], app: Application) -> list[Any]:
-    """What the job makes of each value: its fields, times as microseconds, or its reason and detail."""
+    """Return the result of each value in the job: its fields, times as microseconds, or its reason and detail."""
     rows = [(b"k", value, "events", 0, offset, NOW) for offset, value in enumerate(values)]
     frame = decoded(spark.createDataFrame(rows, SCHEMA), shape, app)
     collected = fields(frame, shape).orderBy("offset").collect()
@@ -113,7 +113,7 @@ def _is_time(annotation: Any) -> bool:
     return without_none(annotation)[0] is datetime
 
 
-def test_a_dead_letter_says_where_it_came_from(spark: SparkSession) -> None:
+def test_a_dead_letter_has_the_position_of_its_record(spark: SparkSession) -> None:
     record = Record("events", 3, 77, NOW, b"\xffkey", b"<html>" + b"x" * 5_000)
     ((topic, key, value),) = run(spark, application(), [record])
     letter = DeadLetter.model_validate_json(value)

@@ -134,7 +134,7 @@ def test_counters_grow_from_batch_to_batch(figures: QueryMetrics, job: JobMetric
     assert (found["batches_total",], found["records_total", "events"], found["late_total",]) == (2, 2250, 14)
 
 
-def test_what_spark_does_not_know_is_not_counted(figures: QueryMetrics, job: JobMetrics) -> None:
+def test_a_figure_that_spark_does_not_know_is_not_counted(figures: QueryMetrics, job: JobMetrics) -> None:
     unknown = source("events", 5, 9, 9) | {"latestOffset": None}
     sink = {"description": "kafka", "numOutputRows": -1}
     first = operator("dedupe", 3, late=0)

@@ -42,6 +42,6 @@ def test_a_login_is_worded_as_java_does() -> None:
         {"sasl.password": "x"},
     ],
 )
-def test_what_has_no_counterpart_is_refused(options: dict[str, str]) -> None:
+def test_an_option_without_a_counterpart_is_refused(options: dict[str, str]) -> None:
     with pytest.raises(UnsupportedOptionError, match="STATELOOP_KAFKA_OPTIONS"):
         connector(BROKER | options)

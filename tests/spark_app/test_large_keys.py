@@ -35,7 +35,7 @@ KEYS = {
 """The key of a record, and that of its dead letter."""
 
 
-def test_a_record_with_any_key_is_one_dead_letter_and_stops_nobody(topics: Topics, little_job: HostedJob) -> None:
+def test_a_record_with_any_key_is_one_dead_letter_and_the_job_goes_on(topics: Topics, little_job: HostedJob) -> None:
     topics.send(topics.names.events, [good("first")])
     topics.read(topics.names.snapshots, 1)
     send(topics, KEYS)

@@ -26,7 +26,7 @@ def test_a_free_checkpoint_is_taken_at_once_and_given_back() -> None:
     assert world.now == 0
 
 
-def test_a_second_job_is_refused_with_who_owns_the_checkpoint() -> None:
+def test_a_second_job_is_refused_with_the_name_of_the_owner() -> None:
     world = World()
     lease = world.acquire(job("a"))
     world.meanwhile = lease.renew
@@ -35,7 +35,7 @@ def test_a_second_job_is_refused_with_who_owns_the_checkpoint() -> None:
     assert world.now <= RENEW_S
 
 
-def test_a_lease_that_nobody_renews_is_taken_over_when_it_has_run_out() -> None:
+def test_a_lease_without_renewals_is_taken_over_after_its_end() -> None:
     world = World()
     lost = world.acquire(job("a"))
     world.acquire(job("b", place="elsewhere"))
@@ -57,7 +57,7 @@ def test_an_owner_calls_its_lease_overdue_before_another_job_takes_it(before: fl
     assert lease.is_overdue()
 
 
-def test_on_the_machine_of_a_dead_owner_nobody_waits() -> None:
+def test_the_lease_of_a_dead_owner_on_this_machine_is_taken_over_at_once() -> None:
     world = World()
     world.acquire(job("a", pid=2**22 + 1))
     world.acquire(job("b"))

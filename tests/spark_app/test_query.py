@@ -111,7 +111,7 @@ def test_rubbish_of_another_time_expires_no_window_in_a_replay(topics: Topics, l
     assert [snapshot.version for snapshot in found["old", NOW]] == [1, 2]
 
 
-def test_a_state_too_large_to_be_published_is_a_dead_letter_and_stops_nobody(topics: Topics, job: HostedJob) -> None:
+def test_a_state_too_large_to_be_published_is_a_dead_letter_and_the_job_goes_on(topics: Topics, job: HostedJob) -> None:
     large = {"device_id": "large", "first_seen": NOW, "ts": NOW}
     small = {"device_id": "small", "event_id": "1", "first_seen": NOW, "ts": NOW}
     grown = [event_record(large | {"event_id": letter, "name": letter * 150_000}) for letter in "abc"]

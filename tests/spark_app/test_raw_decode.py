@@ -1,4 +1,4 @@
-"""What a task of the decoder writes, without Spark and a broker; and what it does when the broker refuses."""
+"""The outputs of a decoder's task, without Spark and a broker, and its errors when the broker refuses them."""
 
 from __future__ import annotations
 

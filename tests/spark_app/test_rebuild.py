@@ -1,4 +1,4 @@
-"""What a rebuild plans, on real topics."""
+"""The plan of a rebuild, on real topics."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_plan_counts_the_records_that_a_live_window_can_have(rebuild: Rebuild,
     assert rebuild.plan(milliseconds(later)).records == 0
 
 
-def test_a_plan_names_what_the_topics_do_not_hold_any_more(rebuild: Rebuild, now_topics: Topics) -> None:
+def test_a_plan_names_the_deleted_records(rebuild: Rebuild, now_topics: Topics) -> None:
     now = datetime.now(UTC)
     now_topics.send(now_topics.names.events, map(event_record, events(20, now)))
     admin = AdminClient({"bootstrap.servers": now_topics.kafka})

@@ -175,7 +175,7 @@ def test_the_kit_fails_a_wrong_reducer(spark: SparkSession, reducer: Reducer, me
         check_reducer(spark, reducer, int | None, st.integers(-3, 3))
 
 
-def test_a_sketch_is_compared_as_the_caller_says(spark: SparkSession) -> None:
+def test_a_sketch_is_compared_by_the_function_of_the_caller(spark: SparkSession) -> None:
     def alike(one: list[Any], other: list[Any]) -> bool:
         return len(one) == len(other)
 

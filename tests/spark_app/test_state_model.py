@@ -162,7 +162,7 @@ def test_another_order_of_the_same_aggregates_is_another_model() -> None:
     assert difference.startswith("this release merges its state by ['version: count(1)', ")
 
 
-def test_what_does_not_change_the_state_is_no_difference() -> None:
+def test_a_change_outside_the_state_is_no_difference() -> None:
     assert one(Latest(of="speed")).differences(one(Latest())) == []
     assert one(Latest(of="speed")).digest() == one(Latest()).digest()
     assert state_model(everything.application(largest_record=100_000)).differences(state_model(app)) == []
@@ -183,7 +183,7 @@ def test_the_model_of_an_enrichment_is_part_of_its_field() -> None:
     assert difference.startswith("the type of the field owner changes from STRUCT<")
 
 
-def test_a_processor_its_version_and_what_is_stored_with_it_are_part_of_the_model() -> None:
+def test_a_processor_its_version_and_its_variables_are_part_of_the_model() -> None:
     stored = state_model(processed.tallies)
     next_one = Processor(processed.Tally, version=2)
     (difference,) = state_model(application(processed.Tallies, emit=Emit.BATCH, processor=next_one)).differences(stored)

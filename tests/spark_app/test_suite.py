@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 DEVICES = 12
 EACH = 5
-"""How many events one device sends at once."""
+"""The number of events that one device sends at once."""
 
 
 class Loop:

@@ -167,7 +167,7 @@ def test_a_query_that_has_caught_up_is_followed_by_the_next_at_once() -> None:
         ),
     ],
 )
-def test_what_no_restart_mends_stops_the_driver(refusal: Exception, expected: type[Exception]) -> None:
+def test_an_error_that_no_restart_fixes_stops_the_driver(refusal: Exception, expected: type[Exception]) -> None:
     with pytest.raises(expected):
         run([Query(0, refuses=refusal)], give_up=timedelta(minutes=5), step=1)
 
@@ -186,13 +186,13 @@ def test_a_query_is_stopped_when_its_topics_are_taken_over() -> None:
     assert query.stopped
 
 
-def test_progress_forgives_what_failed_before() -> None:
+def test_progress_resets_the_count_of_failures() -> None:
     queries = [*(Query(1) for _ in range(9)), Query(0, fails=False)]
     reported = run(queries, give_up=timedelta(seconds=10), step=100)
     assert {line["failures"] for line in reported if line["job"] == "failed"} == {1}
 
 
-def test_failing_without_progress_stops_the_driver_and_says_why() -> None:
+def test_failing_without_progress_stops_the_driver_with_the_reason() -> None:
     with pytest.raises(QueryFailsError, match="failed 12 times without progress, last with: broken"):
         run([Query(0) for _ in range(20)], give_up=timedelta(seconds=10), step=1)
 

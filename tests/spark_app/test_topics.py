@@ -1,4 +1,4 @@
-"""What the job asks of the broker before it starts."""
+"""The checks of the topics before the job starts."""
 
 from __future__ import annotations
 

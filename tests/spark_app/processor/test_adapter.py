@@ -170,7 +170,7 @@ def test_a_first_record_on_which_the_processor_raises_stores_nothing() -> None:
         ({"clicks": 1}, "AttributeError"),
     ],
 )
-def test_what_is_no_state_is_a_dead_letter(row: Any, detail: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_is_no_state_is_a_dead_letter(row: Any, detail: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Tally, "_state", lambda _: row)
     window = tally()
     (dead_letter,) = window.send(click(1))

@@ -114,7 +114,7 @@ def counted(topics: Topics) -> int:
 
 
 def read(topics: Topics, topic: str) -> list[Any]:
-    """What a topic holds, without heartbeats."""
+    """Return the records of a topic, without heartbeats."""
     return [one for one in everything(topics.kafka, topic) if one.value() is not None]
 
 

@@ -85,7 +85,7 @@ async def test_the_other_views_stay_with_the_application(suite: Visit) -> None:
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-async def test_the_loop_is_drawn_of_what_the_application_has(browser: Browser, width: int) -> None:
+async def test_the_loop_has_the_components_of_the_application(browser: Browser, width: int) -> None:
     stream = {"devices", "events", "job", "snapshots", "query", "dead_letters"}
     async with Stage(suite=SUITE).serving() as stage, visiting(browser, stage, width=width) as visit:
         for at in range(0, 60, 2):
