@@ -94,7 +94,8 @@ class Lab:
         client = {"bootstrap.servers": self.broker.bootstrap}
         ingestion = CaughtUpIngestion(self.broker.bootstrap, self.topic)
         identity = InstanceIdentity(name, f"http://{name}", store or name, run)
-        timing = LeaseTiming(lease_s=2.0, silence_s=2.5)
+        # On a busy machine all threads of the test may wait for a second; test_leases covers a process that was paused.
+        timing = LeaseTiming(lease_s=2.0, silence_s=2.5, pause_s=DEADLINE_S)
         flights = NamedState("flights", self.topic, {}, PARTITIONS)
         dependencies = InstanceDependencies({"flights": flights}, ingestion, {"flights": MemoryWatermark()}, lambda: 0)
         instance = Instance(identity, timing, dependencies, 2)
