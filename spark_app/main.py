@@ -2,10 +2,13 @@
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from pyspark.sql import SparkSession
 
 from contracts.errors import StateloopError
-from contracts.model.suite import load_suite
+from contracts.model.suite import Suite, load_suite
 from contracts.settings import read
 from services.runtime.monitoring import serving
 from services.runtime.shutdown import stop_event
@@ -14,8 +17,11 @@ from spark_app.applications import run_all
 from spark_app.figures import JobMetrics
 from spark_app.raw_job import RawJob
 from spark_app.report import JobReport
-from spark_app.session import session, stop
+from spark_app.session import open_session
 from spark_app.settings import JobSettings
+
+OpenSession = Callable[[JobSettings, int], AbstractContextManager[SparkSession]]
+"""Opens a session with the settings and this number of slots."""
 
 
 def main() -> int:
@@ -23,14 +29,8 @@ def main() -> int:
     stopping = stop_event()
     report = JobReport()
     try:
-        settings, metrics = read(JobSettings), JobMetrics()
-        suite = load_suite(settings.application)
-        jobs: list[ApplicationJob | RawJob] = [
-            *(ApplicationJob(one, own, report, metrics) for one, own in settings.by_application(suite)),
-            *(RawJob(one, raw, settings, report, metrics) for one, raw in suite.raw_sources()),
-        ]
-        with serving(metrics, settings.http_host, settings.http_port) as port:
-            run(jobs, settings, report, port, stopping)
+        settings = read(JobSettings)
+        run(load_suite(settings.application), settings, report, stopping)
     except StateloopError as error:
         report.ended(str(error), "error")
         return 1
@@ -39,20 +39,23 @@ def main() -> int:
 
 
 def run(
-    jobs: Sequence[ApplicationJob | RawJob],
+    suite: Suite,
     settings: JobSettings,
     report: JobReport,
-    http_port: int | None,
     stopping: threading.Event,
+    open_session: OpenSession = open_session,
 ) -> None:
     """Run a query for each application and raw source, in one session. Raises StateloopError when all have given up."""
-    slots = sum(job.slots() for job in jobs)
-    spark = session(settings, slots)
-    try:
-        report.started(settings.model_dump(mode="json"), slots, http_port)
-        run_all(jobs, spark, stopping, retry_after=settings.give_up)
-    finally:
-        stop(spark, settings.class_archive)
+    metrics = JobMetrics()
+    jobs: list[ApplicationJob | RawJob] = [
+        *(ApplicationJob(one, own, report, metrics) for one, own in settings.by_application(suite)),
+        *(RawJob(one, raw, settings, report, metrics) for one, raw in suite.raw_sources()),
+    ]
+    with serving(metrics, settings.http_host, settings.http_port) as port:
+        slots = sum(job.slots() for job in jobs)
+        with open_session(settings, slots) as spark:
+            report.started(settings.model_dump(mode="json"), slots, port)
+            run_all(jobs, spark, stopping, retry_after=settings.give_up)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ def session(settings: JobSettings, slots: int) -> SparkSession:
             .config("spark.jars", ",".join(jars))
             .config("spark.driver.extraClassPath", ":".join(jars))
             .config("spark.driver.memory", settings.driver_memory)
-            .config("spark.driver.extraJavaOptions", java_options(settings.java_options, settings.class_archive))
+            .config("spark.driver.extraJavaOptions", java_options(settings.java_options, archive_of(settings)))
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
@@ -79,6 +80,16 @@ def session(settings: JobSettings, slots: int) -> SparkSession:
     spark.sparkContext.setLogLevel(settings.log_level)
     silence(spark)
     return spark
+
+
+@contextmanager
+def open_session(settings: JobSettings, slots: int) -> Iterator[SparkSession]:
+    """Yield the session, and stop Spark at the end."""
+    spark = session(settings, slots)
+    try:
+        yield spark
+    finally:
+        stop(spark, settings.class_archive)
 
 
 def silence(spark: SparkSession) -> None:
@@ -130,6 +141,17 @@ def batches_per_snapshot(batch: timedelta) -> int:
     More frequent snapshots than Spark's uploads have no use.
     """
     return max(1, round(MAINTENANCE / batch))
+
+
+def default_archive(jars: Path) -> Path:
+    """Return the path of the archive of classes that an installation makes."""
+    return jars / "classes.jsa"
+
+
+def archive_of(settings: JobSettings) -> Path | None:
+    """Return the archive of classes that the settings name, or that of the installation, if it has one."""
+    found = default_archive(settings.jars)
+    return settings.class_archive or (found if found.exists() else None)
 
 
 def java_options(options: str, archive: Path | None) -> str:

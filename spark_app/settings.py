@@ -31,7 +31,8 @@ class JobSettings(KafkaSettings):
     Spark generates long methods for a wide state, which Java would otherwise interpret for ever."""
     class_archive: Path | None = None
     """A file of the classes that the job loads, from which the first snapshot comes some three seconds sooner. Where
-    there is none, a job that is stopped in order writes it, and takes a quarter of a minute longer to end."""
+    there is none, a job that is stopped in order writes it, and takes a quarter of a minute longer to end. Unset, the
+    job uses `classes.jsa` in the folder of the jars, if `python -m spark_app.class_archive` has made it."""
     catch_up: bool = True
     """Read a long backlog, or any with a new checkpoint, in one micro-batch before going live: it publishes the newest
     snapshot of each window. Without it the job publishes one for each record, and may lose late ones."""

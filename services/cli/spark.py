@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from contracts.errors import DeclarationError
 from contracts.model.suite import load_suite
-from spark_app.session import session
+from spark_app.session import open_session
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -24,12 +24,9 @@ TASKS = 2
 @contextmanager
 def spark_session(settings: JobSettings) -> Iterator[SparkSession]:
     """Yield a session in this process, with the job's settings."""
-    spark = session(settings, TASKS)
-    spark.sparkContext.setLogLevel("ERROR")
-    try:
+    with open_session(settings, TASKS) as spark:
+        spark.sparkContext.setLogLevel("ERROR")
         yield spark
-    finally:
-        spark.stop()
 
 
 def add_application(parser: ArgumentParser) -> None:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_app.session import CONF, STATE_STORE, batches_per_snapshot, java_options, query_session
+from spark_app.session import (
+    CONF,
+    STATE_STORE,
+    archive_of,
+    batches_per_snapshot,
+    default_archive,
+    java_options,
+    query_session,
+)
+from spark_app.settings import JobSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +35,15 @@ def test_the_first_job_makes_the_archive_of_classes_and_the_next_one_uses_it(tmp
     assert f"-Xss4m -XX:ArchiveClassesAtExit={archive}" in java_options("-Xss4m", archive)
     archive.touch()
     assert f"-Xss4m -XX:SharedArchiveFile={archive}" in java_options("-Xss4m", archive)
+
+
+def test_a_job_uses_the_archive_that_its_settings_name_or_else_that_of_the_installation(tmp_path: Path) -> None:
+    settings = JobSettings(application="", jars=tmp_path)
+    assert archive_of(settings) is None
+    default_archive(tmp_path).touch()
+    assert archive_of(settings) == default_archive(tmp_path)
+    own = tmp_path / "own.jsa"
+    assert archive_of(settings.model_copy(update={"class_archive": own})) == own
 
 
 @pytest.mark.spark

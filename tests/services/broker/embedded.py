@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from services.broker.readiness import answers, wait_until
-from tests.spark_app.classes import COMPILE_FAST
+from tests.jvm import COMPILE_FAST
 
 CHECKOUT = Path(__file__).parents[3]
 READY_S = 300
@@ -65,6 +65,13 @@ class EmbeddedBroker:
         code = self._process.wait(STOP_S)
         self._process = None
         return code
+
+    def detach(self) -> int:
+        """Leave the broker running after this object; gives its process id."""
+        assert self._process is not None
+        pid, self._process.returncode = self._process.pid, 0  # Popen warns of a process that still runs
+        self._process = None
+        return pid
 
     def _exited(self) -> bool:
         return self._process is None or self._process.poll() is not None
