@@ -4,17 +4,14 @@ import math
 import warnings
 from collections.abc import Sequence
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it imports pkg_resources
-    import heartpy
-
 
 def heart_rate(samples: Sequence[int], rate: float) -> float | None:
     """The beats a minute; None where heartpy finds too few beats."""
-    import numpy as np  # noqa: PLC0415
-
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of arithmetic on a waveform without beats
+        warnings.simplefilter("ignore")  # of pkg_resources, and of arithmetic on a waveform without beats
+        import heartpy  # noqa: PLC0415  # it takes seconds
+        import numpy as np  # noqa: PLC0415
+
         try:
             _, measures = heartpy.process(np.array(samples, dtype=float), rate)
         except heartpy.exceptions.BadSignalWarning:

@@ -11,7 +11,6 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
-from kubeflow_spark_api.models import SparkV1beta2SparkApplication as SparkApplication
 
 from contracts.model.suite import load_suite
 from services.derive.settings import DeriveSettings
@@ -78,6 +77,10 @@ def test_the_schemas_refuse_a_field_that_is_misspelled() -> None:
 
 
 def test_sparks_operator_knows_every_field() -> None:
+    from kubeflow_spark_api.models import (  # noqa: PLC0415  # 700 models, which take seconds
+        SparkV1beta2SparkApplication as SparkApplication,
+    )
+
     written = MANIFESTS["job-cluster/SparkApplication"]
     read = SparkApplication.from_dict(written)
     assert read is not None

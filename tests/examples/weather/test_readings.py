@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from examples.flights import tables
 from examples.weather.readings import readings
+from tests.lazy import lazy
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy("pandas")
 
 
 def test_each_row_of_the_table_is_a_reading_in_the_order_of_time() -> None:

@@ -6,17 +6,20 @@ import random
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pytest
 
 from contracts.records.record import Record
 from contracts.wire import decode_snapshot
 from examples.weather.processor import RECENT, StationRecord, app
 from examples.weather.readings import readings
+from tests.lazy import lazy
 from tests.spark_app.frames import run
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import SparkSession
+else:
+    pd = lazy("pandas")
 
 pytestmark = pytest.mark.spark
 CHANGES = 200
