@@ -55,6 +55,11 @@ install: $(VENV)/.stamp ## Install all pinned Python packages into .venv, those 
 jars: $(INSTALLED) ## Download the jars of Kafka and of Spark's Kafka connector, as pinned in ivy.xml
 	@$(BIN)/python -m services.broker.jars
 
+# It holds for one JVM and the same jars, so it is made on the machine itself.
+.PHONY: classes
+classes: jars
+	@$(BIN)/python -m spark_app.class_archive
+
 .PHONY: up
 up: jars ## Run the whole loop here, with a live view; Ctrl-C stops it, and the next make up goes on (ARGS=--headless: no view)
 	@exec $(BIN)/stateloop up $(FRESH) $(ARGS)
@@ -93,17 +98,22 @@ format: install ## Format the code, and fix what can be fixed
 # ends before its tests do, as faulthandler_timeout makes it, ends the run. Compiled modules are kept even where the
 # environment forbids it: each process that a test starts would compile all of them again.
 PARALLEL = python -m pytest --dist loadfile --no-loadscope-reorder --max-worker-restart 0
-UNIT = $(PARALLEL) -n logical -m "not (kafka or spark or browser or e2e or slow or alone)"
+UNIT = $(PARALLEL) -n auto -m "not (kafka or spark or browser or e2e or slow or alone or full)"
 NO_TESTS = [ $$? -eq 5 ]
-test test-unit test-lowest: export PYTHONDONTWRITEBYTECODE =
+test test-all test-unit test-lowest: export PYTHONDONTWRITEBYTECODE =
 .PHONY: test
-test: install jars ## Run the tests in parallel; ARGS goes to pytest, as in: make test ARGS="-m 'not e2e'"
+test: install classes ## Run the tests in parallel; ARGS goes to pytest, as in: make test ARGS="-m 'not e2e'"
 ifneq ($(filter -m%,$(ARGS)),)
 	@$(BIN)/$(PARALLEL) -n auto $(ARGS)
 else
+	@$(BIN)/$(PARALLEL) -n auto -m "not (alone or full)" $(ARGS)
+	@$(BIN)/python -m pytest -m "alone and not full" $(ARGS) -n0 || $(NO_TESTS)
+endif
+
+.PHONY: test-all
+test-all: install classes ## Run all tests, also those that only a release needs: a year of data, every combination
 	@$(BIN)/$(PARALLEL) -n auto -m "not alone" $(ARGS)
 	@$(BIN)/python -m pytest -m alone $(ARGS) -n0 || $(NO_TESTS)
-endif
 
 .PHONY: test-unit
 test-unit: install ## Run the tests that take milliseconds: without a broker, Spark, or a browser

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from pyspark.sql import SparkSession
 
+from spark_app.session import CONF, LOCAL_FILES, default_archive, java_options
+from tests.jvm import start_fast
 from tests.services.broker.embedded import EmbeddedBroker, free_port_pair
 from tests.services.sink.servers import PostgresqlServer, RedisServer, folder_for_servers
-from tests.spark_app.classes import ARCHIVE, make_archive, start_fast
+from tests.shared_broker import begin as begin_run
+from tests.shared_broker import end as end_run
+from tests.shared_broker import shared_broker
+from tests.spark_app.running import CHECKOUT, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +30,7 @@ settings.register_profile("stateloop", deadline=None, suppress_health_check=[Hea
 settings.load_profile("stateloop")
 
 WORKERS_PER_CORE = 2
-"""Most tests with a broker or Spark wait for batches and sessions."""
+"""Most tests with a broker or Spark wait for batches and sessions. With more of them, idle batches take the CPU."""
 MEMORY_PER_WORKER = 3 << 30
 """A broker, a Spark driver and the processes of a test."""
 LONG = {"kafka", "spark", "browser", "e2e", "slow"}
@@ -32,12 +39,27 @@ MARKERS = {"broker": "kafka", "spark": "spark", "browser": "browser"}
 """Fixtures, and the marker that a test has which uses one: `make test-unit` leaves these markers out."""
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """How many tests run at once: with `-n logical` one for each core, else more, as far as the memory allows."""
-    if config.option.numprocesses == "logical":
-        return os.cpu_count() or 1
+def pytest_xdist_auto_num_workers() -> int:
+    """How many tests run at once, as far as the memory allows."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, min(WORKERS_PER_CORE * (os.cpu_count() or 1), memory // MEMORY_PER_WORKER))
+
+
+SLOTS = 48
+"""More than the tasks of the queries that run at once: a task in real-time mode keeps its slot."""
+TWO_TASKS = dict.fromkeys(("spark.default.parallelism", "spark.sql.shuffle.partitions"), 2)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin the run, in the process that starts the others."""
+    if not hasattr(config, "workerinput"):
+        begin_run()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End what the processes of the run share, when all of them have ended."""
+    if not hasattr(config, "workerinput"):
+        end_run()
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects by marker
@@ -55,13 +77,16 @@ def _order(item: pytest.Item) -> tuple[bool, int]:
     return "alone" in markers, -len(markers & LONG)
 
 
-@pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    """Give a real broker that runs; a test that kills it starts it again."""
-    embedded = EmbeddedBroker(tmp_path_factory.mktemp("broker"), free_port_pair())
-    embedded.start()
-    yield embedded
-    embedded.stop()
+@pytest.fixture(scope="module")
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    """Give a real broker: that of the run, or one of their own to the tests of a module that kills it."""
+    if not request.node.get_closest_marker("kills_broker"):
+        yield shared_broker()
+        return
+    own = EmbeddedBroker(tmp_path_factory.mktemp("broker"), free_port_pair())
+    own.start()
+    yield own
+    own.stop()
 
 
 @pytest.fixture(scope="session")
@@ -90,13 +115,34 @@ def postgresql_server() -> Iterator[PostgresqlServer]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def fast_spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Let Spark start fast; the first of several workers makes the archive for that, if there is none yet."""
-    if any(item.get_closest_marker("spark") for item in request.session.items):
-        start_fast()
-        if os.environ.get("PYTEST_XDIST_WORKER") == "gw0" and not ARCHIVE.exists():
-            broker: EmbeddedBroker = request.getfixturevalue("broker")
-            make_archive(broker.bootstrap, tmp_path_factory.mktemp("classes"))
+def fast_spark() -> None:
+    """Let the JVMs of Spark start fast."""
+    start_fast()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Give a session with the job's settings: for expressions, and for the jobs and commands that no test kills."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    jars = ":".join(str(jar) for jar in sorted((CHECKOUT / ".stateloop/jars/spark").glob("*.jar")))
+    builder = SparkSession.Builder().master(f"local[{SLOTS}]").config(map=CONF | LOCAL_FILES | TWO_TASKS)
+    options = java_options("", archive if (archive := default_archive(CHECKOUT / ".stateloop/jars")).exists() else None)
+    builder = builder.config("spark.driver.extraClassPath", jars).config("spark.driver.memory", "1g")
+    builder = builder.config("spark.driver.extraJavaOptions", options)
+    builder = builder.config("spark.executorEnv.PYTHONPATH", str(CHECKOUT))
+    session = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_jobs_left() -> Iterator[None]:
+    """End the jobs that a test has left running, as one that fails does."""
+    yield
+    while started:
+        if not (job := started.pop()).ended():
+            job.kill()
 
 
 @pytest.fixture

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from contracts.records.state_record import StateRecord
     from tests.services.broker.embedded import EmbeddedBroker
 
+pytestmark = pytest.mark.kills_broker
+
 CHECKOUT = Path(__file__).parents[3]
 PARTITIONS, MORE_PARTITIONS = 2, 5
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.services.broker.embedded import EmbeddedBroker
 
+pytestmark = pytest.mark.kills_broker
+
 PROMPTLY_S = 5
 SESSION_S = SESSION_MS / 1000
 UNREACHABLE = "127.0.0.1:1"

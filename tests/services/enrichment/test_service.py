@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
     from tests.services.enrichment.registry import Registry
 
+pytestmark = pytest.mark.kills_broker
+
 DEVICES = 200
 STEADY = (("owner", "result"), ("quote", "result"))
 both_protocols = pytest.mark.parametrize("group", list(GROUPS))

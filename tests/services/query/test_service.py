@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
     from tests.services.broker.embedded import EmbeddedBroker
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.kills_broker]
 CARS = [f"car/{number}" for number in range(500)]
 SECRET, PEERS = "a-secret-of-a-dashboard", "a-secret-of-instances"
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from services.query.store import StatePartition
     from tests.services.broker.embedded import EmbeddedBroker
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.kills_broker]
 PARTITIONS = 4
 ANSWERS = (Role.OWNER, Role.STANDBY)
 

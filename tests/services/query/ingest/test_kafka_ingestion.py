@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from services.query.store import Change, Update
     from tests.services.broker.embedded import EmbeddedBroker
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.kills_broker]
 
 
 async def test_records_reach_readers_and_watchers(topic: Topic, state: NamedState, tmp_path: Path) -> None:
