@@ -50,7 +50,7 @@ def three(prefix: str) -> Three:
             state=Total,
             topics=topics("newest"),
             emit=Emit.BATCH,
-            emit_interval=timedelta(seconds=2),
+            emit_interval=timedelta(seconds=10),
         ),
         bills=Application(
             name="bills",

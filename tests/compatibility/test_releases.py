@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tarfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,10 +26,13 @@ from spark_app.topics import identify
 from tests.compatibility.recorded import app
 from tests.compatibility.recorded import application as recorded_application
 from tests.same import assert_same
-from tests.spark_app.running import Job, everything, until
+from tests.spark_app.hosted import HostedJob
+from tests.spark_app.running import everything, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
 
     from contracts import Topics
     from tests.services.broker.embedded import EmbeddedBroker
@@ -122,7 +124,9 @@ def test_a_record_of_a_later_format_is_rejected(model: type[Feedback]) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_job_continues_a_checkpoint(release: str, broker: EmbeddedBroker, tmp_path: Path) -> None:
+def test_the_job_continues_a_checkpoint(
+    spark: SparkSession, release: str, broker: EmbeddedBroker, tmp_path: Path
+) -> None:
     """The topics have the records that the release read; the checkpoint gets their ids."""
     application = recorded_application(PREFIX)
     kafka, topics = broker.bootstrap, application.topics
@@ -138,8 +142,7 @@ def test_the_job_continues_a_checkpoint(release: str, broker: EmbeddedBroker, tm
     found = identify(JobSettings(application="", kafka=kafka), application)
     content["identity"]["topics"] = {one.name: one.facts() for one in found}
     file.write_text(json.dumps(content), encoding="utf-8")
-    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
-    job = Job(kafka, tmp_path, "recorded:app", {"RECORDED_PREFIX": PREFIX, "PYTHONPATH": path})
+    job = HostedJob(spark, kafka, tmp_path, application)
     state, later = newest(release), WINDOW + timedelta(hours=1)
     job.start()
     try:

@@ -22,7 +22,8 @@ from services.runtime.kafka_clients import create_producer
 from services.runtime.table_writer import TableWriter
 from tests.e2e.loop import PARTITIONS, Loop
 from tests.examples.weather.oracle import Crossings, Oracle, RuleChange
-from tests.spark_app.running import CHECKOUT, Job, until
+from tests.spark_app.hosted import HostedJob
+from tests.spark_app.running import CHECKOUT, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from confluent_kafka import Message
+    from pyspark.sql import SparkSession
 
     from tests.services.broker.embedded import EmbeddedBroker
 
@@ -56,10 +58,10 @@ every partition was evaluated by the changes before it.
 class AlertLoop:
     """The job, the workers, and the oracle. After `settle`, the alerts are as the oracle has them."""
 
-    def __init__(self, broker: EmbeddedBroker, prefix: str, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, broker: EmbeddedBroker, prefix: str, folder: Path) -> None:
         self.loop = Loop(broker, prefix, folder, APPLICATION)
         self.broker, self.oracle = broker, Oracle()
-        self.job = Job(self.loop.bootstrap, folder, APPLICATION, self.loop.environment)
+        self.job = HostedJob(spark, self.loop.bootstrap, folder, APPLICATION, self.loop.environment)
         self._client = {"bootstrap.servers": self.loop.bootstrap}
         self._writer = TableWriter(self._client)
         self._producer = create_producer(self._client, "test")

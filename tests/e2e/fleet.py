@@ -12,12 +12,15 @@ import orjson
 
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from tests.e2e.loop import PAD, PARTITIONS, Loop
-from tests.spark_app.running import CHECKOUT, Job
+from tests.spark_app.hosted import HostedJob
+from tests.spark_app.running import CHECKOUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from tests.services.broker.embedded import EmbeddedBroker
 
@@ -42,19 +45,27 @@ def application(release: Release) -> str:
 class Fleet(Loop):
     """The loop, what was sent to it, and whether its snapshots show all of that."""
 
-    def __init__(self, broker: EmbeddedBroker, prefix: str, folder: Path, partitions: int = PARTITIONS) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        broker: EmbeddedBroker,
+        prefix: str,
+        folder: Path,
+        partitions: int = PARTITIONS,
+    ) -> None:
         super().__init__(broker, prefix, folder, application("before"), partitions)
+        self.spark = spark
         self.events: Counter[Window] = Counter()
         self.plates: dict[Window, str] = {}
 
     @contextmanager
-    def job(self, release: Release, name: str | None = None, **settings: str) -> Iterator[Job]:
+    def job(self, release: Release, name: str | None = None, **settings: str) -> Iterator[HostedJob]:
         """Run a job, with a checkpoint of its own or that of this name."""
         folder = self.folder / (name or release)
         folder.mkdir(exist_ok=True)
         named = {f"STATELOOP_{name.upper()}": value for name, value in settings.items()}
         environment = self.environment | {"STATELOOP_CATCH_UP": "true"} | named
-        job = Job(self.bootstrap, folder, application(release), environment).start()
+        job = HostedJob(self.spark, self.bootstrap, folder, application(release), environment).start()
         try:
             yield job
         finally:
@@ -77,7 +88,7 @@ class Fleet(Loop):
         """Of these, the newest of each window."""
         return {one.window: one for one in sorted(self.snapshots(), key=lambda one: one.order)}
 
-    def is_complete(self, release: Release, job: Job, windows: Iterable[Window] | None = None) -> bool:
+    def is_complete(self, release: Release, job: HostedJob, windows: Iterable[Window] | None = None) -> bool:
         """Return whether all windows, or these, show all events and an answer for each enrichment; the job must run."""
         assert not job.ended(), job.log.read_text(encoding="utf-8")[-3000:]
         newest, epoch = self.newest(), job.epoch()

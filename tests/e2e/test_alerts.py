@@ -1,4 +1,4 @@
-"""A year of readings, 200 changes of rules, and kills of the job, the derive workers and the broker."""
+"""Readings, changes of rules, restarts of the job, and kills of the derive workers and the broker."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tests.examples.weather.oracle import rule_changes
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
     from tests.services.broker.embedded import EmbeddedBroker
 
-pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.kills_broker]
 
-CHANGES = 200
-SEED = 2013
 DURING_READINGS = ("worker", "job", "broker", "broker and worker")
 AFTER_A_CHANGE = ("worker", "worker and job")
 
 
 def kill(alerts: AlertLoop, what: str, drawn: random.Random) -> None:
-    """Kill these as kill -9 does, and start them again."""
+    """Kill these as kill -9 does, but for the job, and start them again."""
     worker = drawn.randrange(WORKERS)
     if "broker" in what:
         alerts.broker.kill()
@@ -34,18 +34,32 @@ def kill(alerts: AlertLoop, what: str, drawn: random.Random) -> None:
         alerts.kill_worker(worker)
         alerts.start_worker(worker)
     if "job" in what:
-        alerts.job.kill()
+        alerts.job.stop()
         alerts.job.start()
     if "broker" in what:
         alerts.broker.start()
 
 
-def test_the_alerts_of_a_year(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> None:
-    drawn, rows = random.Random(SEED), list(readings())
-    changes = rule_changes(CHANGES, len(rows), SEED)
+@pytest.mark.parametrize(
+    ("seed", "parts", "count", "least"),
+    [pytest.param(2171, 12, 14, 100, id="month"), pytest.param(2013, 1, 200, 1000, id="year", marks=pytest.mark.full)],
+)
+def test_the_alerts_of_changing_rules(  # noqa: PLR0913, PLR0917  # fixtures
+    spark: SparkSession,
+    broker: EmbeddedBroker,
+    topics_prefix: str,
+    tmp_path: Path,
+    seed: int,
+    parts: int,
+    count: int,
+    least: int,
+) -> None:
+    drawn, rows = random.Random(seed), list(readings())
+    rows = rows[: len(rows) // parts]
+    changes = rule_changes(count, len(rows), seed)
     faults = [*DURING_READINGS, *(f"{what}, after a change" for what in AFTER_A_CHANGE)]
-    fault_at = dict(zip(drawn.sample(range(CHANGES), len(faults)), faults, strict=True))
-    alerts = AlertLoop(broker, topics_prefix, tmp_path)
+    fault_at = dict(zip(drawn.sample(range(count), len(faults)), faults, strict=True))
+    alerts = AlertLoop(spark, broker, topics_prefix, tmp_path)
     try:
         alerts.start(rows[0].ts)
         alerts.send(rows[: changes[0].before])
@@ -65,5 +79,5 @@ def test_the_alerts_of_a_year(broker: EmbeddedBroker, topics_prefix: str, tmp_pa
         alerts.settle()
     finally:
         alerts.stop()
-    assert len(alerts.oracle.opened) > 1000
+    assert len(alerts.oracle.opened) > least
     assert {why for _, why in alerts.oracle.closed} == {"condition", "rule_changed", "rule_removed"}

@@ -20,10 +20,13 @@ from tests import clicks
 from tests.e2e.loop import PARTITIONS, Loop
 from tests.e2e.times import now
 from tests.services.enrichment.registry import Registry
-from tests.spark_app.running import Job, record_of, until
+from tests.spark_app.hosted import HostedJob
+from tests.spark_app.running import record_of, until
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from tests.services.broker.embedded import EmbeddedBroker
 
@@ -50,14 +53,14 @@ def loop(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, monkeypatch
     return Loop(broker, topics_prefix, tmp_path, APPLICATION)
 
 
-async def test_each_window_has_its_clicks_and_its_answer(loop: Loop) -> None:
+async def test_each_window_has_its_clicks_and_its_answer(spark: SparkSession, loop: Loop) -> None:
     for number, (page, age) in enumerate((page, age) for page in PAGES for age in AGES):
         click = {"click": "c", "event_id": str(number), "page": page, "country": "US"}
         times = {"ts": now() - timedelta(minutes=age)}
         loop.send("events", str(number), orjson.dumps(click | times))
     fold, late = folded(loop)
     assert (len(fold.windows), late) == (2 * len(PAGES), 2 * len(PAGES)), "as the ages are chosen"
-    job = Job(loop.bootstrap, loop.folder, APPLICATION, loop.environment).start()
+    job = HostedJob(spark, loop.bootstrap, loop.folder, APPLICATION, loop.environment).start()
     try:
         async with Registry().serving() as registry:
             await asyncio.to_thread(answered, loop, job, registry.url, len(fold.windows))
@@ -100,7 +103,7 @@ def folded(loop: Loop) -> tuple[Fold, int]:
     return fold, late
 
 
-def answered(loop: Loop, job: Job, registry: str, windows: int) -> None:
+def answered(loop: Loop, job: HostedJob, registry: str, windows: int) -> None:
     """Run a worker until each window has an answer."""
 
     def done() -> bool:

@@ -71,6 +71,7 @@ class Watched:
         assert self.comparison.reader.published.rewinds() <= self.launched.restarts()
 
 
+@pytest.mark.full  # the next test has the same promise, and tests/e2e/test_rebuild.py that no call is repeated
 def test_every_flight_of_a_day(tmp_path: Path, oracle: dict[str, dict[str, Any]]) -> None:
     assert len(oracle) == FLIGHTS
     with Launched(tmp_path, DAY, SPEED, catch_up=False) as launched:

@@ -1,4 +1,4 @@
-"""A real month of departures, counted by two queries of one job: every window is as in the tables."""
+"""Real departures, counted by two queries of one job: every window is as in the tables."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from tests.e2e.reader import Reader
 from tests.examples.departures.agreement import differences
 from tests.examples.departures.oracle import by_day, by_hour
 from tests.services.broker.embedded import free_port_pair
-from tests.spark_app.running import Job, everything, until
+from tests.spark_app.hosted import HostedJob
+from tests.spark_app.running import everything, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from examples.flights.event import FlightEvent
     from tests.examples.departures.oracle import Expected, WindowKey
@@ -31,22 +34,25 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 
 SUITE = "tests.e2e.departures:suite"
-FIRST, DAYS = date(2013, 1, 1), 31
+FIRST = date(2013, 1, 1)
 STEP = timedelta(hours=6)
 """Of the events that are sent at once: partitions that are this far apart lose nothing within the grace."""
 MIDDLE = timedelta(minutes=30)
 """Each step ends in the middle of an hour."""
-KILLS = (20, 21, 60, 95)
-"""The steps in which the job is killed; there are some 125."""
+RESTARTS = {4: (2, 3, 7, 11), 31: (20, 21, 60, 95)}
+"""The steps in which the job is restarted, by the number of days; each has four."""
 PATIENCE_S = 300.0
 
 
 class Month:
     """The topics of a month, and what is expected and found in them."""
 
-    def __init__(self, loop: Loop) -> None:
-        self.loop = loop
-        self.expected: dict[str, dict[WindowKey, Expected]] = {"departures": by_hour(1), "carriers": by_day(1)}
+    def __init__(self, loop: Loop, days: int) -> None:
+        self.loop, self.days = loop, days
+        self.expected: dict[str, dict[WindowKey, Expected]] = {
+            "departures": by_hour(1, days),
+            "carriers": by_day(1, days),
+        }
         self.readers = {name: Reader(loop.bootstrap, f"{loop.prefix}{name}_snapshots") for name in self.expected}
         self._producer = create_producer({"bootstrap.servers": loop.bootstrap}, "test")
 
@@ -79,7 +85,7 @@ class Month:
                     found.append(f"{name} {window}: {differing}")
         return found
 
-    def await_agreement(self, job: Job) -> None:
+    def await_agreement(self, job: HostedJob) -> None:
         """Wait until every window is right. Raises AssertionError, with what differs."""
         try:
             until(lambda: job.ended() or not self.wrong(), "every window as in the tables", PATIENCE_S)
@@ -99,27 +105,30 @@ class Month:
             reader.close()
 
 
-@pytest.fixture
-def month(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Iterator[Month]:
-    """Give the topics of a month, and the month as the tables have it."""
-    made = Month(Loop(broker, topics_prefix, tmp_path, SUITE))
+@pytest.fixture(params=[pytest.param(4, id="days"), pytest.param(31, id="month", marks=pytest.mark.full)])
+def month(
+    request: pytest.FixtureRequest, broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
+) -> Iterator[Month]:
+    """Give the topics of the first days of a month, and what the tables have of them."""
+    made = Month(Loop(broker, topics_prefix, tmp_path, SUITE), request.param)
     yield made
     made.close()
 
 
-def steps() -> Iterator[list[FlightEvent]]:
-    """The events of the month, in steps."""
+def steps(days: int) -> Iterator[list[FlightEvent]]:
+    """The events of the days, in steps."""
     begin = datetime(2012, 12, 31, tzinfo=UTC) + MIDDLE
-    for _, events in groupby(stream(tables.days(FIRST, DAYS)), lambda event: (event.ts - begin) // STEP):
+    for _, events in groupby(stream(tables.days(FIRST, days)), lambda event: (event.ts - begin) // STEP):
         yield list(events)
 
 
-async def test_every_window_of_a_month(month: Month) -> None:
-    """The whole month is there when the job starts."""
-    for events in steps():
+async def test_every_window_of_a_month(spark: SparkSession, month: Month) -> None:
+    """All of it is there when the job starts."""
+    for events in steps(month.days):
         month.send(events)
     loop = month.loop
-    job = Job(loop.bootstrap, loop.folder, SUITE, loop.environment | {"STATELOOP_CATCH_UP": "true"}).start()
+    environment = loop.environment | {"STATELOOP_CATCH_UP": "true"}
+    job = HostedJob(spark, loop.bootstrap, loop.folder, SUITE, environment).start()
     try:
         month.await_agreement(job)
     finally:
@@ -130,16 +139,16 @@ async def test_every_window_of_a_month(month: Month) -> None:
         await require_answers(f"http://127.0.0.1:{port}", month)
 
 
-def test_every_window_of_a_month_with_kill_9_of_the_job(month: Month) -> None:
-    """Events are sent twice around each kill, as by a replay that is killed as well."""
+def test_every_window_of_a_month_with_restarts_of_the_job(spark: SparkSession, month: Month) -> None:
+    """Events are sent twice around each restart, as by a replay that is restarted as well."""
     loop = month.loop
-    job = Job(loop.bootstrap, loop.folder, SUITE, loop.environment).start()
+    job = HostedJob(spark, loop.bootstrap, loop.folder, SUITE, loop.environment).start()
     try:
-        for number, events in enumerate(steps()):
+        for number, events in enumerate(steps(month.days)):
             month.send(events)
-            if number in KILLS:
+            if number in RESTARTS[month.days]:
                 until(lambda: job.ended() or month.reached(events[0].ts), f"step {number} in both", PATIENCE_S)  # noqa: B023
-                job.kill()
+                job.stop()
                 month.send(events)
                 job.start()
         month.await_agreement(job)

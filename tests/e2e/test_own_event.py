@@ -9,21 +9,22 @@ import pytest
 
 from services.client import Client, Found, NotArrivedError
 from services.runtime.kafka_clients import create_producer
-from tests.services.query.fleet import START
+from tests.services.query.fleet import START, application
 from tests.services.query.running import Fleet
-from tests.spark_app.running import PATIENCE_S, Job
+from tests.spark_app.hosted import HostedJob
+from tests.spark_app.running import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from confluent_kafka import Message
+    from pyspark.sql import SparkSession
 
     from tests.services.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 
 CAR = "car/1"
-APPLICATION = "tests.services.query.fleet:app"
 
 
 class Sender:
@@ -48,11 +49,11 @@ class Sender:
 
 
 async def test_a_producer_reads_the_state_that_has_merged_its_event(
-    broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
+    spark: SparkSession, broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
 ) -> None:
     fleet = Fleet(broker.bootstrap, topics_prefix, tmp_path)
     sender = Sender(broker.bootstrap, fleet.topics.events)
-    job = Job(broker.bootstrap, tmp_path, APPLICATION, {"FLEET_PREFIX": topics_prefix}).start()
+    job = HostedJob(spark, broker.bootstrap, tmp_path, application(topics_prefix)).start()
     try:
         with fleet.running(STATELOOP_MAX_WAIT=f"PT{PATIENCE_S:.0f}S"):
             async with Client(f"http://127.0.0.1:{fleet.port}") as states:

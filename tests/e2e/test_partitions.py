@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import signal
 import threading
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from http import HTTPStatus
@@ -23,7 +21,7 @@ from contracts.wire import Snapshot, decode_snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import parse_window_key
 from tests.e2e.fleet import Fleet, application
-from tests.e2e.test_rebuild import generations, output, rebuild
+from tests.e2e.test_rebuild import generations, kill, output, rebuild, rebuild_process
 from tests.services.broker.embedded import free_port_pair
 from tests.services.enrichment.registry import Registry
 from tests.spark_app.running import until as until_within
@@ -31,6 +29,8 @@ from tests.spark_app.running import until as until_within
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from tests.services.broker.embedded import EmbeddedBroker
 
@@ -43,9 +43,9 @@ until = partial(until_within, patience_s=300.0)
 
 
 @pytest.fixture
-def fleet(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Fleet:
+def fleet(spark: SparkSession, broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Fleet:
     """Give topics without a record."""
-    return Fleet(broker, topics_prefix, tmp_path, BEFORE)
+    return Fleet(spark, broker, topics_prefix, tmp_path, BEFORE)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def grow(fleet: Fleet, registry: Registry) -> None:
     now = datetime.now(UTC)
     older, newer = now - timedelta(minutes=20), now - timedelta(minutes=1)
     group = ("--group", fleet.group("services.enrichment"))
-    with queried(fleet) as reader:
+    with queried(fleet) as reader, ExitStack() as processes:
         with fleet.job("before", "shared", state_partitions="2") as job:
             with fleet.worker(registry.url):
                 for number, device in enumerate(DEVICES):
@@ -74,13 +74,14 @@ def grow(fleet: Fleet, registry: Registry) -> None:
                 until(lambda: fleet.is_complete("before", job), "states of the former application")
                 until(lambda: reader.found.keys() >= set(DEVICES), "the states in the query service")
                 calls = registry.raw.copy()
-                growing = rebuild(fleet, "after", "--partitions", str(AFTER), *group, state_partitions="2")
+                growing = processes.enter_context(
+                    rebuild_process(fleet, "after", "--partitions", str(AFTER), *group, state_partitions="2")
+                )
                 until(lambda: "waits until the workers" in output(fleet), "all is built, and a worker runs")
                 assert set(partitions(fleet).values()) == {BEFORE}
                 last_ms = max(one.timestamp()[1] for one in fleet.records("snapshots"))
             until(lambda: set(partitions(fleet).values()) == {AFTER}, "all topics have new partitions")
-            os.killpg(growing.pid, signal.SIGKILL)
-            growing.wait()
+            kill(growing)
             assert not generations(fleet, "../stateloop.active.*"), "the switch is not made"
             assert until(lambda: job.ended() and job.wait(), "the end of the former job") == 1
         fleet.event(DEVICES[0], newer)  # by a producer that knows the former partitions only
@@ -88,7 +89,7 @@ def grow(fleet: Fleet, registry: Registry) -> None:
         after = fleet.worker(registry.url, application=application("after"))
         until(lambda: generations(fleet, "../stateloop.active.1"), "the switch")
         with fleet.job("after", "shared", state_partitions="2") as job, after:
-            assert continued.wait(300) == 0, output(fleet)
+            assert continued.wait() == 0, continued.output
             until(lambda: fleet.is_complete("after", job), "rebuilt states, of quiet windows too")
             fleet.connect()
             fleet.events[DEVICES[0], newer] -= 1
@@ -103,7 +104,9 @@ def grow(fleet: Fleet, registry: Registry) -> None:
     assert reader.faults == []
     assert registry.raw == calls, "no call is repeated"
     assert max(Counter(registry.raw).values()) == 1
-    (waited,) = re.findall(r"in epoch (\d+) is there, ([\d.]+) s after the last one of the former job", output(fleet))
+    (waited,) = re.findall(
+        r"in epoch (\d+) is there, ([\d.]+) s after the last one of the former job", continued.output
+    )
     first_ms = min(ms for epoch, ms in epochs(fleet) if epoch >= int(waited[0]))
     assert float(waited[1]) >= (first_ms - last_ms) / 1000 - 0.1, "a copy is no snapshot of the former job"
     for record in fleet.records("snapshots"):

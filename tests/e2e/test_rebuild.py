@@ -1,4 +1,4 @@
-"""`stateloop rebuild` during a running job: it is killed at several points, and rolled back."""
+"""`stateloop rebuild` during a running job: it crashes at several points, is killed at one, and is rolled back."""
 
 from __future__ import annotations
 
@@ -9,21 +9,26 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 
 from tests.e2e.fleet import Fleet, application, following
 from tests.e2e.times import newer, older
 from tests.services.enrichment.registry import Registry
+from tests.spark_app.hosted import CRASHED, Crash, HostedCommand
 from tests.spark_app.running import CHECKOUT
 from tests.spark_app.running import until as until_within
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from tests.e2e.fleet import Release
     from tests.services.broker.embedded import EmbeddedBroker
@@ -32,13 +37,21 @@ pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 
 AFTER = application("after")
 DEVICES = [f"m{number}" for number in range(10)]
+PLANNED = "services.cli.rebuild.build"
+"""It runs when the plan is reported."""
+IDENTIFIED = "spark_app.rebuild.build"
+"""It runs when the generation has an identity and a lease."""
+COMMITTED = "spark_app.rebuild.Rebuild._unread"
+"""It runs when the batches of a pass are committed."""
+REQUESTED = "spark_app.rebuild.activate"
+"""It runs when the generation is complete and has to be published again, and is not yet active."""
 until = partial(until_within, patience_s=300.0)
 
 
 @pytest.fixture
-def fleet(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Fleet:
+def fleet(spark: SparkSession, broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Fleet:
     """Give topics without a record."""
-    return Fleet(broker, topics_prefix, tmp_path)
+    return Fleet(spark, broker, topics_prefix, tmp_path)
 
 
 @pytest.fixture
@@ -48,19 +61,24 @@ async def registry() -> AsyncIterator[Registry]:
         yield running
 
 
-def test_a_rebuild_that_is_killed_continues(fleet: Fleet) -> None:
+def test_a_rebuild_that_crashes_continues(fleet: Fleet) -> None:
     """A field is added while devices send. The former job runs until the new generation is active."""
     with fleet.job("before", "shared") as job:
         for device in DEVICES:
             fleet.event(device, older())
         until((job.checkpoint / "stateloop.json").exists, "a checkpoint")
         until(lambda: fleet.is_complete("before", job), "states of the former application")
-        for point in (planned, begun, read, committed):
-            kill_at(fleet, "after", point)
+        for point in (PLANNED, IDENTIFIED):
+            crash_at(fleet, "after", point)
             fleet.event(DEVICES[0], newer())
+        kill_at(fleet, "after", read)
+        crash_at(fleet, "after", COMMITTED)
+        fleet.event(DEVICES[0], newer())
         assert not job.ended(), "the job runs until the new generation is active"
-        kill_at(fleet, "after", requested)
-        assert rebuild(fleet, "after").wait(300) == 0, output(fleet)
+        crash_at(fleet, "after", REQUESTED)
+        last = rebuild(fleet, "after")
+        assert last.wait() == 0, last.output
+        assert "This continues generation-" in last.output
         assert until(lambda: job.ended() and job.wait(), "the end of the former job") == 1
         assert "stateloop rebuild" in job.lines("ended")[-1]["why"]
     with fleet.job("after", "shared") as job:
@@ -84,7 +102,8 @@ def rebuild_and_roll_back(fleet: Fleet, registry: Registry) -> None:
             until((job.checkpoint / "stateloop.json").exists, "a checkpoint")
             until(lambda: fleet.is_complete("after", job), "states of the former application")
             calls = registry.raw.copy()
-            assert rebuild(fleet, "renamed", state_partitions="8").wait(300) == 0, output(fleet)
+            renaming = rebuild(fleet, "renamed", state_partitions="8")
+            assert renaming.wait() == 0, renaming.output
             until(job.ended, "the end of the former job")
             fleet.event(DEVICES[1], newer())
         renamed = fleet.worker(registry.url, application=application("renamed"))
@@ -93,7 +112,8 @@ def rebuild_and_roll_back(fleet: Fleet, registry: Registry) -> None:
             fleet.event(DEVICES[2], newer())
             until(lambda: fleet.is_complete("renamed", job), "an event after the rebuild")
             until(fleet.has_no_lag, "no lag")
-        assert rebuild(fleet, "after", "--rollback", state_partitions="4").wait(300) == 0, output(fleet)
+        rollback = rebuild(fleet, "after", "--rollback", state_partitions="4")
+        assert rollback.wait() == 0, rollback.output
         fleet.event(DEVICES[3], newer())
         with fleet.job("after", "shared", state_partitions="4") as job, fleet.worker(registry.url, application=AFTER):
             until(lambda: fleet.is_complete("after", job), "the states of the former application again")
@@ -107,61 +127,70 @@ def rebuild_and_roll_back(fleet: Fleet, registry: Registry) -> None:
         assert all(now > then for found in places().values() for then, now in pairwise(found))
 
 
-def rebuild(fleet: Fleet, release: Release, *arguments: str, **settings: str) -> subprocess.Popen[bytes]:
-    """Start `stateloop rebuild` with an application, in a process group of its own."""
+def settings_of(fleet: Fleet, release: Release, **settings: str) -> dict[str, str]:
+    """The environment of a command with an application."""
     environment = fleet.environment | {
         "STATELOOP_APPLICATION": application(release),
         "STATELOOP_CHECKPOINT": str(fleet.folder / "shared" / "checkpoint"),
         "STATELOOP_DRIVER_MEMORY": "1g",
     }
-    environment |= {f"STATELOOP_{name.upper()}": value for name, value in settings.items()}
+    return environment | {f"STATELOOP_{name.upper()}": value for name, value in settings.items()}
+
+
+def rebuild(fleet: Fleet, release: Release, *arguments: str, **settings: str) -> HostedCommand:
+    """Start `stateloop rebuild` with an application."""
+    return HostedCommand(fleet.spark, settings_of(fleet, release, **settings), "rebuild", *arguments)
+
+
+@contextmanager
+def rebuild_process(
+    fleet: Fleet, release: Release, *arguments: str, **settings: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run it as a process, in a process group of its own, which is killed at the end."""
     command = [sys.executable, "-m", "services.cli", "rebuild", *arguments]
+    environment = os.environ | settings_of(fleet, release, **settings)
     with (fleet.folder / "rebuild.log").open("ab") as log:
-        return subprocess.Popen(
-            command, cwd=CHECKOUT, env=os.environ | environment, stdout=log, stderr=log, start_new_session=True
+        running = subprocess.Popen(
+            command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log, start_new_session=True
         )
+    try:
+        yield running
+    finally:
+        kill(running)
+
+
+def kill(running: subprocess.Popen[bytes]) -> None:
+    """Kill a process with its JVM; it may be dead already."""
+    if running.poll() is None:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait(60)
 
 
 def output(fleet: Fleet) -> str:
-    """The end of what the rebuilds have printed."""
+    """The end of what the processes have printed."""
     return (fleet.folder / "rebuild.log").read_text(encoding="utf-8", errors="replace")[-3000:]
 
 
 def kill_at(fleet: Fleet, release: Release, point: Callable[[Fleet], bool]) -> None:
     """Run a rebuild until it has reached this point, and kill it with its JVM."""
-    running = rebuild(fleet, release)
-    end = time.monotonic() + 300
-    while not point(fleet):
-        assert running.poll() is None, output(fleet)
-        assert time.monotonic() < end, f"not {point.__name__}: {output(fleet)}"
-        time.sleep(0.005)
-    os.killpg(running.pid, signal.SIGKILL)
-    running.wait(60)
+    with rebuild_process(fleet, release) as running:
+        end = time.monotonic() + 300
+        while not point(fleet):
+            assert running.poll() is None, output(fleet)
+            assert time.monotonic() < end, f"not {point.__name__}: {output(fleet)}"
+            time.sleep(0.005)
 
 
-def planned(fleet: Fleet) -> bool:
-    """The rebuild has reported its plan."""
-    return "adds the field events" in output(fleet)
-
-
-def begun(fleet: Fleet) -> bool:
-    """The generation has an identity."""
-    return any(generations(fleet, "stateloop.json"))
+def crash_at(fleet: Fleet, release: Release, function: str) -> None:
+    """Run a rebuild in the shared Spark, and end it where it calls this function."""
+    with patch(function, side_effect=Crash):
+        running = rebuild(fleet, release)
+        assert running.wait() == CRASHED, running.output
 
 
 def read(fleet: Fleet) -> bool:
     """A batch is planned."""
     return any(generations(fleet, "offsets/0"))
-
-
-def committed(fleet: Fleet) -> bool:
-    """A batch is committed."""
-    return any(generations(fleet, "commits/0"))
-
-
-def requested(fleet: Fleet) -> bool:
-    """The generation is complete, and not yet active."""
-    return any(generations(fleet, "stateloop.republish"))
 
 
 def generations(fleet: Fleet, name: str) -> list[Path]:

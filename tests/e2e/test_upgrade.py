@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
     from tests.e2e.fleet import Place, Release
     from tests.services.broker.embedded import EmbeddedBroker
-    from tests.spark_app.running import Job
+    from tests.spark_app.hosted import HostedJob
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 
@@ -35,9 +37,9 @@ until = partial(until_within, patience_s=300.0)
 
 
 @pytest.fixture
-def fleet(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Fleet:
+def fleet(spark: SparkSession, broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Fleet:
     """Give topics without a record."""
-    return Fleet(broker, topics_prefix, tmp_path)
+    return Fleet(spark, broker, topics_prefix, tmp_path)
 
 
 @pytest.fixture
@@ -50,17 +52,17 @@ async def registry() -> AsyncIterator[Registry]:
 
 async def test_a_documented_consumer_never_goes_back(fleet: Fleet, registry: Registry) -> None:
     open_gate = partial(asyncio.get_running_loop().call_soon_threadsafe, registry.gate.set)
-    await asyncio.to_thread(crash_and_rebuild, fleet, registry, open_gate)
+    await asyncio.to_thread(restart_and_rebuild, fleet, registry, open_gate)
 
 
-def crash_and_rebuild(fleet: Fleet, registry: Registry, open_gate: Callable[[], object]) -> None:
-    """Two windows of each device with late answers for the older one, a crash, compaction, and a rebuild."""
+def restart_and_rebuild(fleet: Fleet, registry: Registry, open_gate: Callable[[], object]) -> None:
+    """Two windows of each device with late answers for the older one, a restart, compaction, and a rebuild."""
     with following(fleet, "first") as first:
         with fleet.job("before") as job, fleet.worker(registry.url):
             send_windows(fleet, registry, job)
             open_gate()
             until(lambda: fleet.is_complete("before", job), "late answers for the older windows")
-            until(lambda: publishes_again_after_a_crash(fleet, job), "a crash in the midst of a batch")
+            until(lambda: publishes_again_after_a_restart(fleet, job), "a restart in the midst of a batch")
             before = fleet.compacted_windows()
             job.stop()
             until(fleet.has_no_lag, "no lag")
@@ -78,7 +80,7 @@ def crash_and_rebuild(fleet: Fleet, registry: Registry, open_gate: Callable[[], 
         until(lambda: last(second()) == newest, "the newest snapshots of a consumer that begins after the compaction")
 
 
-def send_windows(fleet: Fleet, registry: Registry, job: Job) -> None:
+def send_windows(fleet: Fleet, registry: Registry, job: HostedJob) -> None:
     """Send events of two windows of each device; the newer is published before the calls for the older are answered."""
     for number, device in enumerate(DEVICES):
         fleet.event(device, older(), f"P{number}")
@@ -94,14 +96,14 @@ def last(places: dict[str, list[Place]]) -> dict[str, Place]:
     return {device: found[-1] for device, found in places.items()}
 
 
-def publishes_again_after_a_crash(fleet: Fleet, job: Job) -> bool:
-    """Kill the job as soon as it has published, and start it again; whether it had not committed what it published."""
-    for crashes in (True, False):
+def publishes_again_after_a_restart(fleet: Fleet, job: HostedJob) -> bool:
+    """Stop the job as soon as it has published, and start it again; whether it had not committed what it published."""
+    for restarts in (True, False):
         for device in DEVICES:
             fleet.event(device, newer())
         until(lambda: fleet.is_complete("before", job), "snapshots of the events")
-        if crashes:
-            job.kill()
+        if restarts:
+            job.stop()
             job.start()
     return max(Counter((one.window, one.order) for one in fleet.snapshots()).values()) > 1
 

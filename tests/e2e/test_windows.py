@@ -16,11 +16,14 @@ from tests.e2e.loop import PARTITIONS, Loop, ask
 from tests.e2e.times import newer, now, older
 from tests.services.broker.embedded import free_port_pair
 from tests.services.enrichment.registry import Registry
-from tests.spark_app.running import Job, until
+from tests.spark_app.hosted import HostedJob
+from tests.spark_app.running import until
 
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from tests.services.broker.embedded import EmbeddedBroker
 
@@ -59,8 +62,8 @@ def late_answer() -> bytes:
     ).encode()
 
 
-async def test_nothing_of_the_newer_window_is_lost(loop: Loop) -> None:
-    job = Job(loop.bootstrap, loop.folder, "tests.e2e.windows:app", loop.environment).start()
+async def test_nothing_of_the_newer_window_is_lost(spark: SparkSession, loop: Loop) -> None:
+    job = HostedJob(spark, loop.bootstrap, loop.folder, "tests.e2e.windows:app", loop.environment).start()
     try:
         for window, plate in ((older(), OLD_PLATE), (newer(), NEW_PLATE)):
             loop.send("events", DEVICE, event(window, plate))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyspark
 
+from tests.jvm import COMPILE_FAST
 from tests.services.broker.embedded import free_port_pair
 from tests.spark_app.running import until
 
@@ -51,6 +52,7 @@ class Cluster:
             *(str(HOME / "bin" / "spark-submit"), "--master", self.master),
             *("--jars", ",".join(jars), "--conf", f"spark.executor.extraClassPath={':'.join(jars)}"),
             *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"),
+            *("--conf", f"spark.executor.extraJavaOptions={COMPILE_FAST}"),
             *("--driver-class-path", ":".join(jars), "--executor-memory", "1g", "--driver-memory", "1g"),
             str(CHECKOUT / "spark_app" / "main.py"),
         ]
@@ -58,7 +60,11 @@ class Cluster:
     def _run(self, name: str, main: str, *arguments: str) -> None:
         command = [str(HOME / "bin" / "spark-class"), main, *arguments]
         with (self._folder / f"{name}.log").open("wb") as log:
-            environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(HOME)}
+            environment = os.environ | {
+                "SPARK_LOCAL_IP": "127.0.0.1",
+                "SPARK_HOME": str(HOME),
+                "SPARK_DAEMON_JAVA_OPTS": COMPILE_FAST,
+            }
             self._processes.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
 
     def _log(self, name: str) -> str:

@@ -46,6 +46,10 @@ def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_
     raise AssertionError(f"not within {patience_s:.0f} s: {what}")
 
 
+started: list[Job] = []
+"""The jobs of the present test: a fixture ends those that a failure leaves behind."""
+
+
 class Job:
     """`stateloop job` with a checkpoint of its own.
 
@@ -77,6 +81,7 @@ class Job:
 
     def start(self) -> Job:
         """Start the driver, without waiting."""
+        started.append(self)
         with self.log.open("ab") as log:
             environment = os.environ | self.environment
             self._process = subprocess.Popen(self._command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)

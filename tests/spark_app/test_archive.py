@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -30,6 +31,7 @@ from spark_app.session import java_pid
 from spark_app.settings import JobSettings
 from tests import everything
 from tests.spark_app import running
+from tests.spark_app.hosted import done
 from tests.spark_app.running import Job, Topics, until
 
 if TYPE_CHECKING:
@@ -107,7 +109,7 @@ def rows(files: Iterable[Path]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: (row["partition"], row["offset"]))
 
 
-def test_each_snapshot_is_archived_once_after_a_kill(topics: Topics, tmp_path: Path) -> None:
+def test_each_snapshot_is_archived_once_after_a_kill(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     folder = tmp_path / "archive" / "everything"
     publish(topics, snapshots(1, 1500))
     command = (sys.executable, "-m", "services.cli", "archive", str(folder.parent), "--batch", str(BATCH))
@@ -120,7 +122,7 @@ def test_each_snapshot_is_archived_once_after_a_kill(topics: Topics, tmp_path: P
     publish(topics, snapshots(2, 100))
     tombstone, foreign = (Record(topics.names.snapshots, 0, 0, everything.NOW, b"d1", one) for one in (None, FOREIGN))
     topics.send(topics.names.snapshots, [tombstone, foreign])
-    assert run.start().wait() == 0, run.log.read_text(encoding="utf-8")[-3000:]
+    printed = done(spark, run.environment, *command[3:])
 
     records = [
         one for one in running.everything(topics.kafka, topics.names.snapshots) if b'"version"' in (one.value() or b"")
@@ -131,7 +133,7 @@ def test_each_snapshot_is_archived_once_after_a_kill(topics: Topics, tmp_path: P
     everywhere = {(row["partition"], row["offset"]): row for row in rows(folder.glob("date=*/*.parquet"))}
     assert [*everywhere.values()] == known, "for readers that know no log, once copies of a record are removed"
     assert {path.parent.name for path in logged(folder)} == {f"date={everything.NOW:%Y-%m-%d}"}
-    assert "1 records are no snapshots of this application" in run.log.read_text(encoding="utf-8")
+    assert "1 records are no snapshots of this application" in printed
 
     schema = pq.read_schema(logged(folder)[0])
     kinds = {name: schema.field(name).type for name in ("key", "window_start", "version")}
@@ -155,17 +157,17 @@ def test_an_archive_of_another_topic_or_in_use_is_left_alone(
         archive(spark, everything.application(), settings, str(tmp_path))
 
 
-def test_deleted_snapshots_stop_a_run_that_does_not_skip_them(topics: Topics, tmp_path: Path) -> None:
-    command = (sys.executable, "-m", "services.cli", "archive", str(tmp_path / "archive"))
-    run = Job(topics.kafka, tmp_path, "tests.everything:app", {}, command)
-    skipping = Job(topics.kafka, tmp_path, "tests.everything:app", {}, (*command, "--skip-deleted"))
+def test_deleted_snapshots_stop_a_run_that_does_not_skip_them(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    job = Job(topics.kafka, tmp_path, "tests.everything:app", {})
+    run = partial(done, spark, job.environment, "archive", str(tmp_path / "archive"))
     archived, deleted, left = (snapshots(seed, 20) for seed in range(3))
     publish(topics, archived)
-    assert run.start().wait() == 0
+    run()
     publish(topics, deleted)
     topics.delete_all(topics.names.snapshots)
     publish(topics, left)
-    assert run.start().wait() == 1
-    assert "with --skip-deleted" in run.log.read_text(encoding="utf-8").splitlines()[-1]
-    assert skipping.start().wait() == 0, skipping.log.read_text(encoding="utf-8")[-3000:]
+    assert "with --skip-deleted" in run(code=1).splitlines()[-1]
+    run("--skip-deleted")
     assert len(rows(logged(tmp_path / "archive" / "everything"))) == len(archived) + len(left)

@@ -27,7 +27,8 @@ from spark_app.settings import JobSettings
 from spark_app.topic_times import RETENTION, STAMP, TopicTimes
 from tests.same import assert_same
 from tests.spark_app.departing import application
-from tests.spark_app.running import CHECKOUT, Job, Topics, everything, until
+from tests.spark_app.hosted import HostedJob, done
+from tests.spark_app.running import CHECKOUT, Topics, everything, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
-DAYS = 31
+DAYS = 8
 BAD = [b"{", b'{"kind": "departed"}']
 
 
@@ -54,12 +55,14 @@ def topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.Monke
 
 
 @pytest.fixture
-def job(topics: Topics, tmp_path: Path) -> Job:
+def job(spark: SparkSession, topics: Topics, tmp_path: Path) -> HostedJob:
     """Give the job, not yet started."""
-    return Job(topics.kafka, tmp_path, "tests.spark_app.departing:app", {"DEPARTING_PREFIX": topics.names.prefix})
+    return HostedJob(
+        spark, topics.kafka, tmp_path, "tests.spark_app.departing:app", {"DEPARTING_PREFIX": topics.names.prefix}
+    )
 
 
-def bootstrap(job: Job, folder: Path) -> subprocess.Popen[str]:
+def bootstrap(job: HostedJob, folder: Path) -> subprocess.Popen[str]:
     """Start the command with the files of a folder, in a process group of its own."""
     command = [sys.executable, "-m", "services.cli", "bootstrap", str(folder)]
     return subprocess.Popen(
@@ -112,7 +115,7 @@ def newest(topics: Topics) -> dict[Window, Snapshot]:
 
 
 def test_a_job_continues_from_the_state_of_a_history(
-    spark: SparkSession, topics: Topics, job: Job, tmp_path: Path
+    spark: SparkSession, topics: Topics, job: HostedJob, tmp_path: Path
 ) -> None:
     history = write(spark, tmp_path / "history")
     times = TopicTimes(JobSettings(application="", kafka=topics.kafka), topics.names.events)
@@ -128,8 +131,7 @@ def test_a_job_continues_from_the_state_of_a_history(
     now = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=1)
     meanwhile, after = live("LGA", now), live("JFK", now)
     topics.send(topics.names.events, meanwhile)
-    output, _ = (again := bootstrap(job, tmp_path / "history")).communicate(timeout=600)
-    assert again.returncode == 0, output
+    done(spark, job.environment, "bootstrap", str(tmp_path / "history"))
     assert times.current() == settings
     stored = [one for one in everything(topics.kafka, topics.names.events) if one.key() != HEARTBEAT_KEY]
     assert len(stored) == len(history) + 50 + len(meanwhile), "no row is written twice"

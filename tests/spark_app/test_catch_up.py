@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from contracts import Application
     from tests.services.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 OUTAGE = timedelta(hours=6)
-SLOW, QUICK = 150_000, 500
+SLOW, QUICK = 50_000, 500
 """Events of the two partitions: real-time mode reads one in a moment, and the other in many batches."""
 
 
@@ -39,9 +40,16 @@ def topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.Monke
     return Topics(broker.bootstrap, everything.application())
 
 
-def hosted(spark: SparkSession, topics: Topics, folder: Path, *, catches_up: bool = True) -> HostedJob:
+def hosted(
+    spark: SparkSession,
+    topics: Topics,
+    folder: Path,
+    application: Application | None = None,
+    *,
+    catches_up: bool = True,
+) -> HostedJob:
     environment = {"STATELOOP_CATCH_UP": str(catches_up)}
-    return HostedJob(spark, topics.kafka, folder, everything.application(), environment)
+    return HostedJob(spark, topics.kafka, folder, application or everything.application(), environment)
 
 
 def job(topics: Topics, folder: Path, **settings: str) -> Job:
@@ -85,7 +93,7 @@ def test_after_an_outage_a_slow_partition_loses_no_window(
 ) -> None:
     """Without the catch-up the quick partition moves the watermark on, and the slow one loses its windows."""
     start = NOW - OUTAGE
-    running = hosted(spark, topics, tmp_path, catches_up=catches_up).start()
+    running = hosted(spark, topics, tmp_path, everything.application(everything.Little), catches_up=catches_up).start()
     try:
         topics.send(topics.names.events, [_event("before", 0, start)])
         published(topics, 1)
@@ -125,14 +133,14 @@ def _event(device: str, number: int, time: datetime) -> Record:
     return Record("", 0, 0, time, device.encode(), orjson.dumps(event))
 
 
-def test_a_job_that_is_killed_in_its_first_batch_goes_on(topics: Topics, tmp_path: Path) -> None:
+def test_a_job_that_is_killed_in_its_first_batch_goes_on(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     events, answers = everything.random_stream(1, devices=10, events=100, answers=10)
     fold, new = folded(topics, events, answers)
-    running = job(topics, tmp_path, STATELOOP_CATCH_UP="false", STATELOOP_BATCH="PT1H").start()
+    killed = job(topics, tmp_path, STATELOOP_CATCH_UP="false", STATELOOP_BATCH="PT1H").start()
     published(topics, new)
-    assert not running.lines("batch")
-    running.kill()
-    running = job(topics, tmp_path).start()
+    assert not killed.lines("batch")
+    killed.kill()
+    running = hosted(spark, topics, tmp_path).start()
     try:
         until(lambda: running.lines("batch") or running.lines("failed"), "a commit")
         assert not running.lines("failed")

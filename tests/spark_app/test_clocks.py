@@ -13,7 +13,7 @@ from contracts.records.record import Record
 from contracts.wire import DeadLetter, decode_snapshot
 from tests import everything
 from tests.spark_app.hosted import HostedJob
-from tests.spark_app.running import PATIENCE_S, Topics
+from tests.spark_app.running import PATIENCE_S, Topics, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +32,12 @@ def stamped_by_the_producer(topics: Topics) -> None:
     admin = AdminClient({"bootstrap.servers": topics.kafka})
     for future in admin.incremental_alter_configs([resource]).values():
         future.result(PATIENCE_S)
+
+    def is_in_force() -> bool:
+        found = admin.describe_configs([resource])[resource].result(PATIENCE_S)
+        return all(found[name].value == value for name, value in wanted.items())
+
+    until(is_in_force, "the broker has the settings of the topic")
 
 
 def event(device: str, number: int, time: datetime, stamp: datetime) -> Record:

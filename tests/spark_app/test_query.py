@@ -126,22 +126,26 @@ def test_a_state_too_large_to_be_published_is_a_dead_letter_and_the_job_goes_on(
     assert not job.lines("failed")
 
 
-def test_a_checkpoint_of_other_topics_is_refused_by_the_job(topics: Topics, tmp_path: Path) -> None:
+def test_a_checkpoint_of_other_topics_is_refused_by_the_job(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
     (tmp_path / "checkpoint").mkdir()
     other = identity(everything.app, [], 9)
     file = CheckpointFile(format=1, epoch=1, identity=other)
     (tmp_path / "checkpoint" / "stateloop.json").write_text(file.model_dump_json(), encoding="utf-8")
-    job = Job(topics.kafka, tmp_path, "tests.everything:app", {"EVERYTHING_PREFIX": topics.names.prefix}).start()
+    job = HostedJob(spark, topics.kafka, tmp_path, everything.application()).start()
     assert job.wait() == 1
     (ended,) = job.lines("ended")
     assert "belongs to another job: its state has 9 partitions, this job 2; it read topic" in ended["why"]
     assert "run `stateloop rebuild`" in ended["why"]
 
 
-def test_a_checkpoint_of_a_newer_release_is_refused_by_the_job(topics: Topics, tmp_path: Path) -> None:
+def test_a_checkpoint_of_a_newer_release_is_refused_by_the_job(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "stateloop.json").write_bytes(orjson.dumps({"format": 2, "field": "new"}))
-    job = Job(topics.kafka, tmp_path, "tests.everything:app", {"EVERYTHING_PREFIX": topics.names.prefix}).start()
+    job = HostedJob(spark, topics.kafka, tmp_path, everything.application()).start()
     assert job.wait() == 1
     (ended,) = job.lines("ended")
     assert "it has format 2, this release reads format 1. Start the release that wrote it" in ended["why"]

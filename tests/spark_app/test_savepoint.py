@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,9 +22,11 @@ from tests import everything
 from tests.everything import NOW
 from tests.same import assert_same
 from tests.spark_app.folding import stored
-from tests.spark_app.running import CHECKOUT, Job, Topics, until
+from tests.spark_app.hosted import HostedJob, done
+from tests.spark_app.running import Topics, until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -36,19 +35,9 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def quiet_job(topics: Topics, tmp_path: Path) -> Job:
+def quiet_job(spark: SparkSession, topics: Topics, tmp_path: Path) -> HostedJob:
     """Give the job of the application, not yet started."""
-    return Job(topics.kafka, tmp_path, "tests.everything:app", {"EVERYTHING_PREFIX": topics.names.prefix})
-
-
-def stateloop(job: Job, *arguments: str) -> str:
-    """Run a command in the job's environment; return what it prints."""
-    command = [sys.executable, "-m", "services.cli", *arguments]
-    done = subprocess.run(
-        command, cwd=CHECKOUT, env=os.environ | job.environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
+    return HostedJob(spark, topics.kafka, tmp_path, "tests.everything:app", {"EVERYTHING_PREFIX": topics.names.prefix})
 
 
 def newest(topics: Topics) -> dict[tuple[str, datetime], Snapshot]:
@@ -57,21 +46,24 @@ def newest(topics: Topics) -> dict[tuple[str, datetime], Snapshot]:
     return {one.window: one for one in sorted(found, key=lambda one: one.order)}
 
 
-def test_a_restored_job_publishes_each_window_under_a_new_epoch(topics: Topics, quiet_job: Job, tmp_path: Path) -> None:
+def test_a_restored_job_publishes_each_window_under_a_new_epoch(
+    spark: SparkSession, topics: Topics, quiet_job: HostedJob, tmp_path: Path
+) -> None:
     events, answers = everything.random_stream(1, devices=40, events=600, answers=100)
     early, late = events[:400], events[400:]
     job = quiet_job.start()
     topics.send(topics.names.events, early)
     topics.send(topics.names.feedback, answers)
     until(lambda: sum(line["records"] for line in job.lines("batch")) >= len(early) + len(answers), "a first commit")
-    made = stateloop(job, "savepoint", "create", str(tmp_path / "savepoints")).split()[0]
+    stateloop = partial(done, spark, job.environment)
+    made = stateloop("savepoint", "create", str(tmp_path / "savepoints")).split()[0]
     topics.send(topics.names.events, late)
     job.batches(2)
     job.stop()
     first = job.epoch()
     shutil.rmtree(job.checkpoint)
-    assert stateloop(job, "savepoint", "list", str(tmp_path / "savepoints")).startswith(made)
-    stateloop(job, "savepoint", "restore", made)
+    assert stateloop("savepoint", "list", str(tmp_path / "savepoints")).startswith(made)
+    stateloop("savepoint", "restore", made)
     job.start()
     try:
         until(lambda: job.lines("republishing") and job.lines("batch")[-1]["batch"] > 0, "a republication")
@@ -85,12 +77,12 @@ def test_a_restored_job_publishes_each_window_under_a_new_epoch(topics: Topics, 
     for window, merged in fold.windows.items():
         wanted = present(everything.app, window, merged, job.epoch())
         assert_same(found[window].model_dump(mode="json"), wanted.model_dump(mode="json"))
-    check_export(job, tmp_path / "export", found)
+    check_export(stateloop, tmp_path / "export", found)
 
 
-def check_export(job: Job, folder: Path, snapshots: dict[tuple[str, datetime], Snapshot]) -> None:
+def check_export(stateloop: Callable[..., str], folder: Path, snapshots: dict[tuple[str, datetime], Snapshot]) -> None:
     """Compare the state in the checkpoint with what was published of it."""
-    stateloop(job, "state", "export", str(folder), "--format", "json")
+    stateloop("state", "export", str(folder), "--format", "json")
     rows = [orjson.loads(line) for file in folder.glob("*/*.json") for line in file.read_bytes().splitlines()]
     exported = {(row["key"], datetime.fromisoformat(row["window_start"])): row for row in rows}
     assert exported.keys() == snapshots.keys()
@@ -98,7 +90,8 @@ def check_export(job: Job, folder: Path, snapshots: dict[tuple[str, datetime], S
         found = exported[window]
         assert (found["version"], found["state"].keys()) == (snapshot.version, snapshot.state.keys())
     (device, start), one = next(iter(snapshots.items()))
-    found = [orjson.loads(line) for line in stateloop(job, "state", "get", device).splitlines()]
+    lines = stateloop("state", "get", device).splitlines()
+    found = [orjson.loads(line) for line in lines if line.startswith("{")]
     assert [row["version"] for row in found if datetime.fromisoformat(row["window_start"]) == start] == [one.version]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 from confluent_kafka.admin import AdminClient
+from prometheus_client.parser import text_string_to_metric_families
 
 from contracts import Suite
 from contracts.records.record import HEARTBEAT_KEY
@@ -17,7 +18,8 @@ from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from services.runtime.kafka_clients import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
-from tests.spark_app.running import Job, everything, until
+from tests.spark_app.hosted import HostedJob
+from tests.spark_app.running import everything, until
 from tests.suites import three
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from confluent_kafka import Message
+    from pyspark.sql import SparkSession
 
     from contracts import Application
     from tests.services.broker.embedded import EmbeddedBroker
@@ -39,15 +42,15 @@ EACH = 5
 class Loop:
     """The job of the suite, its topics, and what was sent."""
 
-    def __init__(self, kafka: str, folder: Path, prefix: str) -> None:
+    def __init__(self, spark: SparkSession, kafka: str, folder: Path, prefix: str) -> None:
         self.kafka = kafka
         self.folder = folder
         self.suite = three(prefix)
         settings = TopicsSettings(application="", kafka=kafka, replication=1)
         make(AdminClient({"bootstrap.servers": kafka}), Suite(*self.suite).catalogue(), settings)
         self._producer = create_producer({"bootstrap.servers": kafka}, "test")
-        environment = {"SUITE_PREFIX": prefix, "STATELOOP_HTTP_PORT": "0", "STATELOOP_GIVE_UP": "PT1S"}
-        self.job = Job(kafka, folder, "tests.suites:suite", environment)
+        environment = {"STATELOOP_BATCH": "PT10S", "STATELOOP_GIVE_UP": "PT1S"}
+        self.job = HostedJob(spark, kafka, folder, Suite(*self.suite), environment)
         self.trips: Counter[tuple[str, datetime]] = Counter()
         self.cents: Counter[tuple[str, datetime]] = Counter()
         self._number = 0
@@ -77,6 +80,12 @@ class Loop:
         self._producer.produce(self.suite.totals.topics.events, key=b"rubbish", value=b"rubbish")
         assert self._producer.flush(60) == 0
 
+    def figure(self, *name: str) -> float:
+        """Return a figure of the job, which need not be ready."""
+        families = text_string_to_metric_families(self.job.ask("/metrics"))
+        samples = {(one.name, *one.labels.values()): one.value for family in families for one in family.samples}
+        return samples[f"stateloop_job_{name[0]}", *name[1:]]
+
     def published(self, application: Any) -> dict[tuple[str, datetime], list[Snapshot]]:
         """Return the snapshots of each window, as they came."""
         found = defaultdict(list)
@@ -95,15 +104,14 @@ class Loop:
 
 
 @pytest.fixture
-def loop(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Iterator[Loop]:
+def loop(spark: SparkSession, broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Iterator[Loop]:
     """Give the loop with a job that is not started."""
-    running = Loop(broker.bootstrap, tmp_path, topics_prefix)
+    running = Loop(spark, broker.bootstrap, tmp_path, topics_prefix)
     yield running
-    if not running.job.ended():
-        running.job.stop()
+    running.job.stop()
 
 
-def test_all_states_are_right_after_a_kill_and_windows_close_once(loop: Loop) -> None:
+def test_all_states_are_right_after_restarts_and_windows_close_once(loop: Loop) -> None:
     totals, newest, bills = loop.suite
     loop.start()
     now = datetime.now(UTC)
@@ -114,13 +122,13 @@ def test_all_states_are_right_after_a_kill_and_windows_close_once(loop: Loop) ->
     assert sum(map(len, loop.published(totals).values())) == sum(loop.trips.values()), "one for each event"
     published = loop.published(newest)
     assert max(map(len, published.values())) <= most, "at most one for each batch"
-    for number in range(DEVICES):  # while these are merged, it is killed
+    for number in range(DEVICES):  # while these are merged, it stops
         loop.send(f"d{number}", now)
         if number == DEVICES // 2:
-            loop.job.kill()
+            loop.job.stop()
     loop.start()
     until(lambda: loop.is_whole(totals) and loop.is_whole(newest), "all is published again")
-    loop.job.kill()  # while windows close, with no events that move the watermark
+    loop.job.stop()  # while windows close, with no events that move the watermark
     loop.job.start()
     until(lambda: loop.is_whole(bills), "all windows are closed by the clock")
     for window, them in loop.published(bills).items():
@@ -134,7 +142,7 @@ def _closed_late_enough(messages: list[Message], bills: Application) -> None:
         assert datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC) >= end, "a window never closes early"
 
 
-def test_a_dead_letter_does_not_wait_for_a_window_to_close(loop: Loop) -> None:
+def test_a_dead_letter_waits_for_no_window_and_an_application_that_gives_up_stops_no_other(loop: Loop) -> None:
     totals, _, bills = loop.suite
     loop.start()
     loop.send_rubbish()
@@ -144,21 +152,15 @@ def test_a_dead_letter_does_not_wait_for_a_window_to_close(loop: Loop) -> None:
     assert (letter.reason, letter.head, message.key()) == ("malformed", "rubbish", b"rubbish")
     written = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
     assert written < letter.timestamp + bills.kept_for + bills.skew
-    sent = [one for one in everything(loop.kafka, totals.topics.events) if one.key() != HEARTBEAT_KEY]
-    until(lambda: loop.is_whole(bills), "the window of the first events is closed")
-    counted = loop.job.figures()["records_total", "bills", totals.topics.events]
-    heartbeats = len(everything(loop.kafka, totals.topics.events)) - len(sent)
-    assert len(sent) <= counted <= len(sent) + heartbeats, "each is counted once"
-
-
-def test_an_application_that_gives_up_does_not_stop_the_others(loop: Loop) -> None:
-    totals, _, bills = loop.suite
-    loop.start()
     shutil.rmtree(loop.folder / "checkpoint" / "newest")
     gave_up, *_ = until(lambda: loop.job.lines("gave_up"), "one gives up")
     assert gave_up["application"] == "newest"
     until(lambda: "newest gave up: " in loop.job.ask("/readyz"), "readiness names it")
     assert loop.job.ask("/healthz") == '{"ok": true}'
     loop.send("d1", datetime.now(UTC))
-    until(lambda: loop.is_whole(totals) and loop.is_whole(bills), "the others go on")
+    until(lambda: loop.is_whole(totals) and loop.is_whole(bills), "the others go on, and the windows are closed")
     assert not loop.job.ended()
+    counted = loop.figure("records_total", "bills", totals.topics.events)
+    events = everything(loop.kafka, totals.topics.events)
+    sent = [one for one in events if one.key() != HEARTBEAT_KEY]
+    assert len(sent) <= counted <= len(events), "each is counted once"

@@ -19,9 +19,12 @@ from services.runtime.kafka_clients import create_producer
 from services.runtime.topic_owners import TopicOwner, TopicOwners, outputs
 from tests.deadline import DEADLINE_S
 from tests.services.runtime.rivals import rival
-from tests.spark_app.running import Job, everything
+from tests.spark_app.hosted import HostedJob
+from tests.spark_app.running import everything
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from tests.services.broker.embedded import EmbeddedBroker
 
 CHECKOUT = Path(__file__).parents[3]
@@ -216,15 +219,16 @@ def test_a_process_of_another_application_exits_with_one_line(rivals: Rivals, mo
 
 @pytest.mark.e2e
 @pytest.mark.kafka
-def test_a_second_application_on_the_same_topics_is_refused_and_publishes_nothing(rivals: Rivals) -> None:
+def test_a_second_application_on_the_same_topics_is_refused_and_publishes_nothing(
+    spark: SparkSession, rivals: Rivals
+) -> None:
     """As a user meets it: both have the default prefix, and events arrive."""
     assert rivals.run("services.topics", "first", STATELOOP_REPLICATION="1").returncode == 0
     assert rivals.run("services.topics", "second", STATELOOP_REPLICATION="1").returncode == 1
     producer = create_producer({"bootstrap.servers": rivals.kafka}, "test")
     producer.produce(f"{rivals.prefix}events", b"{}", "machine-1")
     assert producer.flush(DEADLINE_S) == 0
-    environment = {"RIVALS_NAME": "second", "RIVALS_PREFIX": rivals.prefix}
-    job = Job(rivals.kafka, rivals.folder, "tests.services.runtime.rivals:app", environment)
+    job = HostedJob(spark, rivals.kafka, rivals.folder, rival("second", rivals.prefix))
     assert job.start().wait() == 1
     (ended,) = job.lines("ended")
     assert "cannot write to topics of another application" in ended["why"]
@@ -235,7 +239,7 @@ def test_a_second_application_on_the_same_topics_is_refused_and_publishes_nothin
 
 @pytest.mark.spark
 @pytest.mark.kafka
-def test_a_job_claims_its_topics_and_exits_after_a_takeover(rivals: Rivals) -> None:
+def test_a_job_claims_its_topics_and_exits_after_a_takeover(spark: SparkSession, rivals: Rivals) -> None:
     """The topics were created by hand, so only the job claims them."""
     assert rivals.run("services.topics", "first", STATELOOP_REPLICATION="1").returncode == 0
     for topic in ROLES:
@@ -243,8 +247,7 @@ def test_a_job_claims_its_topics_and_exits_after_a_takeover(rivals: Rivals) -> N
     feedback = NewTopic(f"{rivals.prefix}feedback", 2, 1, config={"message.timestamp.type": "LogAppendTime"})
     rivals.admin.create_topics([feedback])[feedback.topic].result(DEADLINE_S)
     rivals.create("snapshots", "dead_letters", "sites")
-    environment = {"RIVALS_NAME": "first", "RIVALS_PREFIX": rivals.prefix}
-    job = Job(rivals.kafka, rivals.folder, "tests.services.runtime.rivals:app", environment)
+    job = HostedJob(spark, rivals.kafka, rivals.folder, rival("first", rivals.prefix))
     try:
         job.start().batches(1)
         with pytest.raises(ForeignTopicsError, match="snapshots of 'first'"):
@@ -253,6 +256,5 @@ def test_a_job_claims_its_topics_and_exits_after_a_takeover(rivals: Rivals) -> N
         assert job.wait() == 1
         assert "(snapshots of 'second')" in job.lines("ended")[-1]["why"]
     finally:
-        if not job.ended():
-            job.kill()
+        job.stop()
     assert json.dumps(job.lines("warning")) == "[]"
