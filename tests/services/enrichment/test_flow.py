@@ -23,7 +23,7 @@ APART = Application(
     topics=app.topics,
 )
 """As the fleet, but quotes come from an API of their own."""
-BEHIND = 300_000
+BEHIND = 30_000
 
 
 def done(device: str, version: int = 1) -> bytes:
@@ -38,7 +38,7 @@ def done(device: str, version: int = 1) -> bytes:
 
 
 @pytest.mark.slow
-async def test_hundreds_of_thousands_are_finished_behind_one_that_hangs() -> None:
+async def test_tens_of_thousands_are_finished_behind_one_that_hangs() -> None:
     log, gated = Log([snapshot(1, "slow", "d0").encode(), *[done("d1")] * BEHIND]), Gated().let()
     gated.blocked["slow"] = asyncio.Event()
     log.batch = 5000
