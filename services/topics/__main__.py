@@ -27,7 +27,10 @@ ONE_COPY = (
 
 
 def make(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSettings) -> list[str]:
-    """Create the missing topics, and return their names. Raises TopicConfigError, TopicsError."""
+    """Create the missing topics, and return their names when the broker lists them: the next process looks for them.
+
+    Raises TopicConfigError, TopicsError.
+    """
     there = _partitions(admin, settings)
     require(admin, [topic for topic in topics if topic.name in there], settings)
     missing = [topic for topic in topics if topic.name not in there]
@@ -36,6 +39,8 @@ def make(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSettings) 
     made = [topic for topic in missing if _made(topic.name, futures[topic.name], settings)]
     by_others = [topic for topic in missing if topic not in made]  # created meanwhile, or not visible to this user
     require(admin, by_others, settings)
+    if made:
+        _partitions(admin, settings, {topic.name for topic in made})
     return [topic.name for topic in made]
 
 

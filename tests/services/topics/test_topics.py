@@ -4,8 +4,10 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import KafkaError
@@ -56,6 +58,33 @@ def listed(admin: AdminClient, awaited: set[str]) -> dict[str, int]:
     """The broker's topics with their partitions, once these are among them."""
     wait_until(lambda: awaited <= admin.list_topics(timeout=10).topics.keys(), f"{awaited} listed", 30)
     return {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=10).topics.items()}
+
+
+class LateAdmin:
+    """A broker that lists a new topic only when it is asked for the third time."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.topics: dict[str, SimpleNamespace] = {}
+
+    def create_topics(self, new: list[NewTopic]) -> dict[str, Future[None]]:
+        self.times = 0
+        self.topics = {one.topic: SimpleNamespace(partitions=range(one.num_partitions)) for one in new}
+        created: Future[None] = Future()
+        created.set_result(None)
+        return dict.fromkeys(self.topics, created)
+
+    def list_topics(self, timeout: float) -> SimpleNamespace:  # noqa: ARG002  # as the client calls it
+        self.times += 1
+        return SimpleNamespace(topics=self.topics if self.times >= 3 else {})
+
+
+def test_the_broker_lists_the_topics_that_were_created() -> None:
+    late: Any = LateAdmin()
+    names = make(late, Topics().catalogue(Everything), settings())
+    assert names
+    assert late.list_topics(1).topics.keys() == set(names)
+    assert late.times == 4, "the third time, and this one"
 
 
 @pytest.fixture
