@@ -4,11 +4,11 @@ A JVM that maps it need not parse them again, and starts some seconds sooner. It
 with others the JVM ignores it.
 """
 
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 
+import pyspark
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -21,25 +21,25 @@ BATCHES = 3
 
 
 def main() -> int:
-    """Make the archive next to the jars, unless there is one that is newer than they are."""
+    """Make the archive next to the jars, unless there is one that is newer than all jars of Spark."""
     jars = JobSettings(application="").jars
     archive = default_archive(jars)
-    if archive.exists() and archive.stat().st_mtime >= newest(jars / "spark"):
+    if archive.exists() and archive.stat().st_mtime >= newest(jars / "spark", Path(pyspark.__file__).with_name("jars")):
         return 0
     print(f"Making the archive of Spark's classes, {archive} (half a minute)")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=jars) as folder:  # on one file system a move is atomic: a job may start now
         made = Path(folder) / archive.name
         settings = JobSettings(application="", jars=jars, class_archive=made)
         with open_session(settings, TASKS) as spark:
             spark.sparkContext.setLogLevel("OFF")
             run_query(query_session(spark, settings.batch, TASKS), folder)
-        shutil.move(made, archive)
+        made.replace(archive)
     return 0
 
 
-def newest(folder: Path) -> float:
+def newest(*folders: Path) -> float:
     """Return the time of the newest jar."""
-    return max(jar.stat().st_mtime for jar in folder.glob("*.jar"))
+    return max(jar.stat().st_mtime for folder in folders for jar in folder.glob("*.jar"))
 
 
 def run_query(spark: SparkSession, folder: str) -> None:

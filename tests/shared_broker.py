@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -48,15 +48,15 @@ class SharedBroker(EmbeddedBroker):
 
 def begin() -> None:
     """Create the folder of the run, in the process that starts all others."""
-    if FOLDER not in os.environ:
-        os.environ[FOLDER] = tempfile.mkdtemp(prefix="stateloop-tests-")
+    os.environ[FOLDER] = tempfile.mkdtemp(prefix="stateloop-tests-")
 
 
 def end() -> None:
     """Kill the broker of the run, and remove its folder; in the process that began it."""
     folder = Path(os.environ.pop(FOLDER))
     if (folder / STATE).exists():
-        os.kill(json.loads((folder / STATE).read_text(encoding="utf-8"))["pid"], signal.SIGKILL)
+        with suppress(ProcessLookupError):  # Ctrl-C has ended it
+            os.kill(json.loads((folder / STATE).read_text(encoding="utf-8"))["pid"], signal.SIGKILL)
     shutil.rmtree(folder)
 
 

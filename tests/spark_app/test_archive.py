@@ -112,7 +112,8 @@ def rows(files: Iterable[Path]) -> list[dict[str, Any]]:
 def test_each_snapshot_is_archived_once_after_a_kill(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     folder = tmp_path / "archive" / "everything"
     publish(topics, snapshots(1, 1500))
-    command = (sys.executable, "-m", "services.cli", "archive", str(folder.parent), "--batch", str(BATCH))
+    arguments = ("archive", str(folder.parent), "--batch", str(BATCH))
+    command = (sys.executable, "-m", "services.cli", *arguments)
     run = Job(topics.kafka, tmp_path, "tests.everything:app", {}, command).start()
     try:
         until(lambda: run.ended() or (folder / "_spark_metadata" / "1").exists(), f"some batches, see {run.log}")
@@ -122,7 +123,7 @@ def test_each_snapshot_is_archived_once_after_a_kill(spark: SparkSession, topics
     publish(topics, snapshots(2, 100))
     tombstone, foreign = (Record(topics.names.snapshots, 0, 0, everything.NOW, b"d1", one) for one in (None, FOREIGN))
     topics.send(topics.names.snapshots, [tombstone, foreign])
-    printed = done(spark, run.environment, *command[3:])
+    printed = done(spark, run.environment, *arguments)
 
     records = [
         one for one in running.everything(topics.kafka, topics.names.snapshots) if b'"version"' in (one.value() or b"")

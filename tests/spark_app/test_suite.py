@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 from confluent_kafka.admin import AdminClient
-from prometheus_client.parser import text_string_to_metric_families
 
 from contracts import Suite
 from contracts.records.record import HEARTBEAT_KEY
@@ -79,12 +78,6 @@ class Loop:
         """Send a record that no application can decode."""
         self._producer.produce(self.suite.totals.topics.events, key=b"rubbish", value=b"rubbish")
         assert self._producer.flush(60) == 0
-
-    def figure(self, *name: str) -> float:
-        """Return a figure of the job, which need not be ready."""
-        families = text_string_to_metric_families(self.job.ask("/metrics"))
-        samples = {(one.name, *one.labels.values()): one.value for family in families for one in family.samples}
-        return samples[f"stateloop_job_{name[0]}", *name[1:]]
 
     def published(self, application: Any) -> dict[tuple[str, datetime], list[Snapshot]]:
         """Return the snapshots of each window, as they came."""
@@ -160,7 +153,7 @@ def test_a_dead_letter_waits_for_no_window_and_an_application_that_gives_up_stop
     loop.send("d1", datetime.now(UTC))
     until(lambda: loop.is_whole(totals) and loop.is_whole(bills), "the others go on, and the windows are closed")
     assert not loop.job.ended()
-    counted = loop.figure("records_total", "bills", totals.topics.events)
+    counted = loop.job.metrics()["records_total", "bills", totals.topics.events]
     events = everything(loop.kafka, totals.topics.events)
     sent = [one for one in events if one.key() != HEARTBEAT_KEY]
     assert len(sent) <= counted <= len(events), "each is counted once"
