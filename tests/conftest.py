@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-from pyspark.sql import SparkSession
 
-from spark_app.session import CONF, LOCAL_FILES, default_archive, java_options
 from tests.jvm import start_fast
 from tests.services.broker.embedded import EmbeddedBroker, free_port_pair
 from tests.services.sink.servers import PostgresqlServer, RedisServer, folder_for_servers
-from tests.shared_broker import begin as begin_run
-from tests.shared_broker import end as end_run
+from tests.shared import begin as begin_run
+from tests.shared import end as end_run
 from tests.shared_broker import shared_broker
-from tests.spark_app.running import CHECKOUT, started
+from tests.shared_spark import shared_spark
+from tests.spark_app.running import started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
 
 
 # Deadlines and slow generation measure the machine: it is busy with other tests.
@@ -43,11 +43,6 @@ def pytest_xdist_auto_num_workers() -> int:
     """How many tests run at once, as far as the memory allows."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, min(WORKERS_PER_CORE * (os.cpu_count() or 1), memory // MEMORY_PER_WORKER))
-
-
-SLOTS = 48
-"""More than the tasks of the queries that run at once: a task in real-time mode keeps its slot."""
-TWO_TASKS = dict.fromkeys(("spark.default.parallelism", "spark.sql.shuffle.partitions"), 2)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -121,19 +116,9 @@ def fast_spark() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark() -> SparkSession:
     """Give a session with the job's settings: for expressions, and for the jobs and commands that no test kills."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    jars = ":".join(str(jar) for jar in sorted((CHECKOUT / ".stateloop/jars/spark").glob("*.jar")))
-    builder = SparkSession.Builder().master(f"local[{SLOTS}]").config(map=CONF | LOCAL_FILES | TWO_TASKS)
-    options = java_options("", archive if (archive := default_archive(CHECKOUT / ".stateloop/jars")).exists() else None)
-    builder = builder.config("spark.driver.extraClassPath", jars).config("spark.driver.memory", "1g")
-    builder = builder.config("spark.driver.extraJavaOptions", options)
-    builder = builder.config("spark.executorEnv.PYTHONPATH", str(CHECKOUT))
-    session = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+    return shared_spark()
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.shared_broker import exclusive, shared_broker
+from tests.shared import exclusive
+from tests.shared_broker import shared_broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
