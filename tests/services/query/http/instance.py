@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from services.query.http.assembly import state_api
@@ -91,6 +92,12 @@ class Watched:
         pass
 
 
+@cache
+def openapi_routes() -> OpenApiRoutes:
+    """Return the routes of the OpenAPI document: all instances serve the same, and it costs more CPU than the rest."""
+    return OpenApiRoutes(document())
+
+
 class Instance:
     """A server whose dependencies tests change."""
 
@@ -111,7 +118,7 @@ class Instance:
         self.waits, self.hot = api.waiters, api.fast_path if hot else None
         pieces: list[Routes] = [
             MonitoringRoutes(Watched(), dependencies.counts),
-            OpenApiRoutes(document()),
+            openapi_routes(),
             *api.routes,
             RuleTestRoutes(dependencies, api.readers, api.pages, tables),
             *others,
