@@ -183,10 +183,12 @@ def test_no_variable_is_missing_or_unused() -> None:
 
 def test_code_of_the_services_needs_nothing_that_their_image_leaves_out() -> None:
     modules = [module for part in ("contracts", "services", "examples") for module in (ROOT / part).rglob("*.py")]
+    mentioned = re.compile("|".join(LEFT_OUT_OF_SERVICES))  # few modules mention one: only these are parsed
     needing = {
         module.relative_to(ROOT).as_posix()
         for module in modules
-        if LEFT_OUT_OF_SERVICES & {name.split(".")[0] for name in imported(module)}
+        if mentioned.search(module.read_text())
+        and LEFT_OUT_OF_SERVICES & {name.split(".")[0] for name in imported(module)}
     }
     assert needing == NOT_RUN_BY_SERVICES
 
