@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MANY = 3000
 FEW = 100
+LATER = 1000
 MOST_BYTES = 800
 """The memory of a deferred request in small dictionaries; a queued one takes far more."""
 
@@ -216,18 +217,18 @@ async def test_reading_pauses_at_the_limit_of_deferred_requests_and_resumes_at_h
 
 async def test_requests_queued_before_an_outage_are_deferred_as_well() -> None:
     newer = [snapshot(2, f"P{number}", f"d{number}").encode() for number in range(FEW, 2 * FEW)]
-    log, gated = Log([*cars(2 * FEW), *newer, *cars(MANY, "-later")]), SlowQuotes()
+    log, gated = Log([*cars(2 * FEW), *newer, *cars(LATER, "-later")]), SlowQuotes()
     gated.let()
     async with running(log, gated, APART, unfinished=3 * FEW, in_flight=10):
         await until(lambda: log.pauses > 1)
-        assert gated.counts.get(metrics.ANSWERS, "owner") < MANY
+        assert gated.counts.get(metrics.ANSWERS, "owner") < LATER
         gated.down = {"prices"}
-        await until(lambda: gated.counts.get(metrics.ANSWERS, "owner") >= 2 * FEW + MANY)
+        await until(lambda: gated.counts.get(metrics.ANSWERS, "owner") >= 2 * FEW + LATER)
         back(gated)
         gated.quotes.set()
         await until(lambda: len(log.values) in log.committed)
     quotes = [one.device_id for one in gated.feedback() if one.enrichment == "quote"]
-    assert len(quotes) == len(set(quotes)) == 2 * FEW + MANY
+    assert len(quotes) == len(set(quotes)) == 2 * FEW + LATER
 
 
 async def test_older_requests_that_are_deferred_late_are_resumed_first() -> None:
