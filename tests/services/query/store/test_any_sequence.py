@@ -209,5 +209,5 @@ TestAnySequence = Stores.TestCase
 TestAnySequenceOfLargeBatches = LargeBatches.TestCase
 TestAnySequenceMapped = Mapped.TestCase
 TestAnySequence.settings = TestAnySequenceOfLargeBatches.settings = TestAnySequenceMapped.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None
+    max_examples=settings().max_examples // 5, stateful_step_count=25
 )

@@ -220,5 +220,5 @@ class LargeBatches(Windows):
 TestAnyWindows = Windows.TestCase
 TestAnyWindowsInLargeBatches = LargeBatches.TestCase
 TestAnyWindows.settings = TestAnyWindowsInLargeBatches.settings = settings(
-    max_examples=40, stateful_step_count=20, deadline=None
+    max_examples=settings().max_examples // 8, stateful_step_count=20
 )
