@@ -21,14 +21,14 @@ from tests.services.query.running import PARTITIONS, Fleet
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
     from pathlib import Path
-    from subprocess import Popen
 
+    from tests.forked import Forked
     from tests.services.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
 CARS = [f"car/{number}" for number in range(40)]
-LAST = 60
-KILLED_AT = 20
+LAST = 30
+KILLED_AT = 10
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def url(fleet: Fleet) -> str:
 
 
 @contextmanager
-def second_instance(fleet: Fleet, folder: Path) -> Iterator[tuple[str, Popen[bytes]]]:
+def second_instance(fleet: Fleet, folder: Path) -> Iterator[tuple[str, Forked]]:
     """Start a second instance; give its address and its process, which the test may kill."""
     port = free_port_pair()
     process = fleet.start(
@@ -51,7 +51,7 @@ def second_instance(fleet: Fleet, folder: Path) -> Iterator[tuple[str, Popen[byt
         yield f"http://127.0.0.1:{port}", process
     finally:
         process.kill()
-        process.wait()
+        process.wait(DEADLINE_S)
 
 
 async def test_the_client_reads_responses_of_the_service(fleet: Fleet) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 from collections import Counter
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,18 +26,19 @@ from services.runtime.topic_reader import TopicReader
 from services.topics import growth
 from services.topics.growth import PartitionGrowth
 from tests.deadline import DEADLINE_S
+from tests.forked import Forked
 from tests.services.derive.alerted import LIMITS, Crossing, Limit, sensors, transitions
 from tests.spark_app.running import everything
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from contracts.records.state_record import StateRecord
     from tests.services.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kills_broker
 
-CHECKOUT = Path(__file__).parents[3]
 PARTITIONS, MORE_PARTITIONS = 2, 5
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SENSORS = [f"sensor-{number}" for number in range(40)]
@@ -114,15 +112,14 @@ class Sensors:
         wait_until(there, f"{opened} alerts that opened, and {closed} that closed", DEADLINE_S)
 
     @contextmanager
-    def worker(self, name: str = "worker") -> Iterator[subprocess.Popen[bytes]]:
+    def worker(self, name: str = "worker") -> Iterator[Forked]:
         env = os.environ | {
             "STATELOOP_KAFKA": self.client["bootstrap.servers"],
             "STATELOOP_APPLICATION": "tests.services.derive.alerted:APP",
             "STATELOOP_GROUP": f"{self.prefix}derive",
             "ALERTED_PREFIX": self.prefix,
         }
-        with (self.folder / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen([sys.executable, "-m", "services.derive"], cwd=CHECKOUT, env=env, stderr=log)
+        process = Forked.module("services.derive", env, self.folder / f"{name}.log")
         try:
             yield process
         except Exception as error:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -20,11 +17,12 @@ from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
 from services.runtime.kafka_clients import create_producer
 from tests.deadline import DEADLINE_S
+from tests.forked import Forked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-CHECKOUT = Path(__file__).parents[3]
 PARTITIONS = 4
 MORNING = datetime(2013, 1, 1, 8, tzinfo=UTC)
 
@@ -83,7 +81,7 @@ class Topics:
         consumer.close()
 
     @contextmanager
-    def worker(self, name: str = "derive", **settings: str) -> Iterator[subprocess.Popen[bytes]]:
+    def worker(self, name: str = "derive", **settings: str) -> Iterator[Forked]:
         """Run a worker, with further settings; its log is `<name>.log`."""
         env = {
             "STATELOOP_KAFKA": self.bootstrap,
@@ -91,9 +89,7 @@ class Topics:
             "STATELOOP_GROUP": f"{self.prefix}derive",
             "PREFIXED_PREFIX": self.prefix,
         }
-        with (self.folder / f"{name}.log").open("ab") as log:
-            command = [sys.executable, "-m", "services.derive"]
-            process = subprocess.Popen(command, cwd=CHECKOUT, env=os.environ | env | settings, stderr=log)
+        process = Forked.module("services.derive", os.environ | env | settings, self.folder / f"{name}.log")
         try:
             yield process
         except Exception as error:

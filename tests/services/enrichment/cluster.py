@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -20,16 +17,17 @@ from contracts.wire import Feedback
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka_clients import create_consumer, create_producer
 from tests.deadline import DEADLINE_S
+from tests.forked import Forked
 from tests.services.enrichment.fleet import application
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from contracts.wire import Snapshot
 
-CHECKOUT = Path(__file__).parents[3]
 STARTING = {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"}
 """The errors of a broker that has yet to read the offsets of its groups."""
 PARTITIONS = 4
@@ -57,6 +55,7 @@ class Cluster:
         self._started = 0
         names = (self.topics.snapshots, self.topics.feedback, self.topics.dead_letters)
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._offsets = create_consumer({"bootstrap.servers": bootstrap}, "test", self.group)
         self.create(*names)
 
     def create(self, *names: str) -> None:
@@ -118,7 +117,6 @@ class Cluster:
 
     def committed(self) -> int:
         """Return the sum of the committed offsets. A broker that has just started gives none for a while."""
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group})
         wanted = [TopicPartition(self.topics.snapshots, partition) for partition in range(PARTITIONS)]
         retrying = Retrying(
             retry=retry_if_exception(_is_starting),
@@ -126,12 +124,11 @@ class Cluster:
             wait=wait_fixed(0.1),
             reraise=True,
         )
-        found = retrying(consumer.committed, wanted, DEADLINE_S)
-        consumer.close()
+        found = retrying(self._offsets.committed, wanted, DEADLINE_S)
         return sum(max(one.offset, 0) for one in found)
 
     @contextmanager
-    def worker(self, api: str, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
+    def worker(self, api: str, **settings: str) -> Iterator[Forked]:
         """A worker process; killed at the end if it still runs. A failure inside shows the end of the logs."""
         environment = {
             "FLEET_PREFIX": self.prefix,
@@ -143,9 +140,8 @@ class Cluster:
             "STATELOOP_APIS": json.dumps({"registry": api}),
             **{f"STATELOOP_{name.upper()}": value for name, value in settings.items()},
         }
-        command = [sys.executable, "-m", "services.enrichment"]
-        with (self._logs / f"worker-{self._started}.log").open("wb") as log:
-            process = subprocess.Popen(command, cwd=CHECKOUT, env=os.environ | environment, stdout=log, stderr=log)
+        log = self._logs / f"worker-{self._started}.log"
+        process = Forked.module("services.enrichment", os.environ | environment, log)
         self._started += 1
         try:
             yield process

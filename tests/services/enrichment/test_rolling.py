@@ -19,9 +19,8 @@ from tests.services.enrichment.cluster import GROUPS, Cluster, condition
 from tests.services.enrichment.fleet import app, snapshot
 
 if TYPE_CHECKING:
-    import subprocess
-
     from contracts.wire import Feedback, Snapshot
+    from tests.forked import Forked
     from tests.services.broker.embedded import EmbeddedBroker
     from tests.services.enrichment.registry import Registry
 
@@ -92,14 +91,14 @@ def called_since(registry: Registry, before: int) -> bool:
     return registry.calls.total() > before
 
 
-def handles_sigterm(process: subprocess.Popen[bytes]) -> bool:
+def handles_sigterm(process: Forked) -> bool:
     """Whether it is so far that SIGTERM stops it in order; before that, it ends a Python process at once."""
     status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
     caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
     return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
 
 
-async def stopped(process: subprocess.Popen[bytes]) -> None:
+async def stopped(process: Forked) -> None:
     await condition(lambda: handles_sigterm(process), "the worker handles SIGTERM")
     process.send_signal(signal.SIGTERM)
     assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0

@@ -16,10 +16,10 @@ from tests.services.enrichment.cluster import GROUPS, Cluster, condition
 from tests.services.enrichment.fleet import snapshot
 
 if TYPE_CHECKING:
-    import subprocess
     from pathlib import Path
 
     from contracts.wire import Feedback
+    from tests.forked import Forked
     from tests.services.broker.embedded import EmbeddedBroker
     from tests.services.enrichment.registry import Registry
 
@@ -52,7 +52,7 @@ def owners_twice(registry: Registry) -> int:
     return sum(calls == 2 for path, calls in registry.calls.items() if path.startswith("/owners/"))
 
 
-async def stop(*processes: subprocess.Popen[bytes]) -> None:
+async def stop(*processes: Forked) -> None:
     for process in processes:
         process.send_signal(signal.SIGTERM)
     assert [await asyncio.to_thread(process.wait, DEADLINE_S) for process in processes] == [0] * len(processes)

@@ -7,8 +7,6 @@ import base64
 import json
 import os
 import random
-import subprocess
-import sys
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -26,8 +24,9 @@ from services.broker.readiness import wait_until
 from services.runtime.kafka_clients import create_producer
 from services.runtime.table_writer import TableWriter
 from tests.deadline import DEADLINE_S
+from tests.forked import Forked
 from tests.services.enrichment.alerted import APP, LIMITS, NOON, crossings
-from tests.services.enrichment.cluster import CHECKOUT, condition
+from tests.services.enrichment.cluster import condition
 from tests.services.enrichment.receiver import Receiver
 
 if TYPE_CHECKING:
@@ -72,12 +71,12 @@ class Pagers:
             producer.produce(f"{self.prefix}{topic}", one.encode(), window_key(one.device_id, one.first_seen), home)
         assert producer.flush(DEADLINE_S) == 0
 
-    def worker(self, url: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    def worker(self, url: str) -> AbstractContextManager[Forked]:
         """A process that delivers alerts."""
         return self.process("services.enrichment", calling(url))
 
     @contextmanager
-    def process(self, module: str, settings: Mapping[str, str], *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    def process(self, module: str, settings: Mapping[str, str]) -> Iterator[Forked]:
         """A process; killed at the end if it still runs."""
         self.started += 1
         environment = os.environ | {
@@ -91,9 +90,7 @@ class Pagers:
             **settings,
         }
         path = self._log()
-        command = [sys.executable, "-m", module, *arguments]
-        with path.open("wb") as log:
-            process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
+        process = Forked.module(module, environment, path)
         try:
             yield process
         except Exception as error:

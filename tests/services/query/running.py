@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contracts.wire.partition import partition
@@ -17,15 +14,16 @@ from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
 from services.runtime.kafka_clients import create_producer
 from tests.deadline import DEADLINE_S
+from tests.forked import Forked
 from tests.services.broker.embedded import free_port_pair
 from tests.services.query.fleet import application
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from contracts.wire import Snapshot
 
-CHECKOUT = Path(__file__).parents[3]
 PARTITIONS = 4
 
 
@@ -54,10 +52,8 @@ class Fleet:
             "FLEET_PREFIX": prefix,
         }
         self._bootstrap = bootstrap
-        made = subprocess.run(
-            [sys.executable, "-m", "services.topics"], cwd=CHECKOUT, env=os.environ | self.environment, check=True
-        )
-        assert made.returncode == 0
+        topics = Forked.module("services.topics", os.environ | self.environment, folder / "topics.log")
+        assert topics.wait(DEADLINE_S) == 0
 
     def publish(self, *snapshots: Snapshot) -> None:
         """Write snapshots as the job does."""
@@ -67,19 +63,12 @@ class Fleet:
             producer.produce(self.topics.snapshots, key=key, value=one.encode(), partition=home)
         assert producer.flush(DEADLINE_S) == 0
 
-    def start(self, **settings: str) -> subprocess.Popen[bytes]:
+    def start(self, **settings: str) -> Forked:
         """Start a process of the service."""
-        with self.log.open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "services.query"],
-                cwd=CHECKOUT,
-                env=os.environ | self.environment | settings,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+        return Forked.module("services.query", os.environ | self.environment | settings, self.log)
 
     @contextmanager
-    def running(self, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
+    def running(self, **settings: str) -> Iterator[Forked]:
         """Run a process that is ready, and stop it at the end with exit code 0."""
         process = self.start(**settings)
         try:
@@ -89,7 +78,7 @@ class Fleet:
             process.send_signal(signal.SIGTERM)
             assert process.wait(DEADLINE_S) == 0, self.log.read_text(encoding="utf-8")[-3000:]
 
-    def ready(self, process: subprocess.Popen[bytes]) -> None:
+    def ready(self, process: Forked) -> None:
         """Wait until the process answers for all of its partitions."""
         wait_until(lambda: process.poll() is not None or self.ask("/readyz").status == 200, "ready", DEADLINE_S)
         assert process.poll() is None, self.log.read_text(encoding="utf-8")[-3000:]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-from pathlib import Path
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,16 +16,18 @@ from services.runtime.errors import ForeignTopicsError
 from services.runtime.kafka_clients import create_producer
 from services.runtime.topic_owners import TopicOwner, TopicOwners, outputs
 from tests.deadline import DEADLINE_S
+from tests.forked import Forked
 from tests.services.runtime.rivals import rival
 from tests.spark_app.hosted import HostedJob
 from tests.spark_app.running import everything
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from tests.services.broker.embedded import EmbeddedBroker
 
-CHECKOUT = Path(__file__).parents[3]
 ROLES = {"snapshots": "snapshots", "feedback": "feedback", "dead_letters": "dead_letters", "sites": "derived"}
 PROCESSES = {
     "services.enrichment": {"STATELOOP_APIS": '{"registry": "http://127.0.0.1:1"}'},
@@ -43,6 +43,7 @@ class Rivals:
         self.kafka, self.prefix, self.folder = kafka, prefix, folder
         self.admin = AdminClient({"bootstrap.servers": kafka})
         self.warnings: list[str] = []
+        self._numbers = count()
 
     def owners(self, name: str = "first") -> TopicOwners:
         """The claims of one of them, from this process."""
@@ -76,13 +77,17 @@ class Rivals:
         }
         return os.environ | own | more
 
-    def run(self, module: str, name: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """Run a process of one of them to its end."""
-        command = [sys.executable, "-m", module]
-        environment = self.environment(name, **more)
-        return subprocess.run(
-            command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=DEADLINE_S
-        )
+    def make(self, name: str, **more: str) -> None:
+        """Create the topics of one of them, which claims them without a warning."""
+        code, output = self.run("services.topics", name, STATELOOP_REPLICATION="1", **more)
+        assert code == 0, output
+        assert "stateloop topics: " not in output
+
+    def run(self, module: str, name: str, **more: str) -> tuple[int, str]:
+        """Run a process of one of them to its end. Return its exit code and its output."""
+        log = self.folder / f"{next(self._numbers)}.log"
+        code = Forked.module(module, self.environment(name, **more), log).wait(DEADLINE_S)
+        return code, log.read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -179,9 +184,9 @@ def test_topics_of_another_application_are_refused_before_any_is_created(rivals:
     rivals.create("snapshots", "feedback", "dead_letters", "sites")
     rivals.owners().claim()
     before = rivals.listed()
-    done = rivals.run("services.topics", "second")
-    (line,) = done.stderr.splitlines()
-    assert done.returncode == 1
+    code, output = rivals.run("services.topics", "second")
+    (line,) = output.splitlines()
+    assert code == 1
     assert line.startswith("stateloop topics: the application 'second' cannot write to topics of another application")
     assert rivals.listed() == before
 
@@ -189,9 +194,9 @@ def test_topics_of_another_application_are_refused_before_any_is_created(rivals:
 @pytest.mark.kafka
 def test_the_topics_command_claims_and_takes_over(rivals: Rivals) -> None:
     for name, settings in (("first", {}), ("first", {}), ("second", {"STATELOOP_TAKE_OVER": "true"}), ("second", {})):
-        done = rivals.run("services.topics", name, STATELOOP_REPLICATION="1", **settings)
-        assert (done.returncode, done.stderr) == (0, "")
-    assert rivals.run("services.topics", "first").returncode == 1
+        rivals.make(name, **settings)
+    code, _ = rivals.run("services.topics", "first")
+    assert code == 1
 
 
 @pytest.mark.kafka
@@ -199,8 +204,7 @@ def test_applications_share_a_topic_of_events(rivals: Rivals) -> None:
     events = f"{rivals.prefix}shared"
     for name in ("first", "second"):
         own = {"RIVALS_PREFIX": f"{rivals.prefix}{name}.", "RIVALS_EVENTS": events}
-        done = rivals.run("services.topics", name, STATELOOP_REPLICATION="1", **own)
-        assert (done.returncode, done.stderr) == (0, "")
+        rivals.make(name, **own)
     assert {events, f"{rivals.prefix}first.snapshots", f"{rivals.prefix}second.snapshots"} <= rivals.listed()
     assert f"{rivals.prefix}first.events" not in rivals.listed()
 
@@ -208,13 +212,13 @@ def test_applications_share_a_topic_of_events(rivals: Rivals) -> None:
 @pytest.mark.kafka
 @pytest.mark.parametrize("module", PROCESSES)
 def test_a_process_of_another_application_exits_with_one_line(rivals: Rivals, module: str) -> None:
-    assert rivals.run("services.topics", "first", STATELOOP_REPLICATION="1").returncode == 0
-    done = rivals.run(module, "second", **PROCESSES[module])
-    end = done.stderr.splitlines()[-1]
+    rivals.make("first")
+    code, output = rivals.run(module, "second", **PROCESSES[module])
+    end = output.splitlines()[-1]
     name = module.removeprefix("services.")
-    assert done.returncode == 1
+    assert code == 1
     assert end.startswith(f"stateloop {name}: the application 'second' cannot write to topics of another application: ")
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in output
 
 
 @pytest.mark.e2e
@@ -223,8 +227,9 @@ def test_a_second_application_on_the_same_topics_is_refused_and_publishes_nothin
     spark: SparkSession, rivals: Rivals
 ) -> None:
     """As a user meets it: both have the default prefix, and events arrive."""
-    assert rivals.run("services.topics", "first", STATELOOP_REPLICATION="1").returncode == 0
-    assert rivals.run("services.topics", "second", STATELOOP_REPLICATION="1").returncode == 1
+    rivals.make("first")
+    code, _ = rivals.run("services.topics", "second", STATELOOP_REPLICATION="1")
+    assert code == 1
     producer = create_producer({"bootstrap.servers": rivals.kafka}, "test")
     producer.produce(f"{rivals.prefix}events", b"{}", "machine-1")
     assert producer.flush(DEADLINE_S) == 0
@@ -241,7 +246,7 @@ def test_a_second_application_on_the_same_topics_is_refused_and_publishes_nothin
 @pytest.mark.kafka
 def test_a_job_claims_its_topics_and_exits_after_a_takeover(spark: SparkSession, rivals: Rivals) -> None:
     """The topics were created by hand, so only the job claims them."""
-    assert rivals.run("services.topics", "first", STATELOOP_REPLICATION="1").returncode == 0
+    rivals.make("first")
     for topic in ROLES:
         rivals.delete(topic)
     feedback = NewTopic(f"{rivals.prefix}feedback", 2, 1, config={"message.timestamp.type": "LogAppendTime"})

@@ -7,11 +7,8 @@ import os
 import random
 import signal
 import socket
-import subprocess
-import sys
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -28,17 +25,18 @@ from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
 from services.runtime.kafka_clients import create_producer
 from tests.deadline import DEADLINE_S
+from tests.forked import Forked
 from tests.queried import ask
 from tests.services.sink.records import NOW_US, START
 from tests.services.sink.servers import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from tests.services.broker.embedded import EmbeddedBroker
     from tests.services.sink.servers import PostgresqlServer, RedisServer, Server
 
-CHECKOUT = Path(__file__).parents[3]
 PARTITIONS = 4
 KEYS = 50
 PASSWORD = "hunter2"  # noqa: S105  # what no log may contain
@@ -80,7 +78,7 @@ class Loop:
         return Target(f"{self.prefix}flights", f"{self.prefix}snapshots", Windows.NEWEST)
 
     @contextmanager
-    def sink(self, name: str, url: str, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
+    def sink(self, name: str, url: str, **settings: str) -> Iterator[Forked]:
         environment = {
             "STATELOOP_KAFKA": self.bootstrap,
             "STATELOOP_APPLICATION": "tests.services.derive.prefixed:app",
@@ -91,9 +89,8 @@ class Loop:
             "STATELOOP_GROUP": f"{self.prefix}{name}",
             "PREFIXED_PREFIX": self.prefix,
         }
-        command = [sys.executable, "-m", "services.sink"]
-        with (self.folder / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(command, cwd=CHECKOUT, env=os.environ | environment | settings, stderr=log)
+        log = self.folder / f"{name}.log"
+        process = Forked.module("services.sink", os.environ | environment | settings, log)
         try:
             yield process
         except Exception as error:
@@ -185,7 +182,7 @@ def test_killed_sinks_and_stores_have_the_rows_of_the_fold(
     with loop.sink("redis", urls["redis"]) as one, loop.sink("postgresql", urls["postgresql"]) as two:
         loop.publish(flights(1, 1000))
         written(1)
-        loop.publish(flights(2, 5000))
+        loop.publish(flights(2, 2000))
         loop.flush()
         for process in (one, two):
             process.kill()
@@ -195,7 +192,7 @@ def test_killed_sinks_and_stores_have_the_rows_of_the_fold(
         loop.sink("postgresql", urls["postgresql"]) as two,
     ):
         written(2)
-        loop.publish(flights(3, 5000))
+        loop.publish(flights(3, 2000))
         loop.flush()
         for server in servers.values():
             server.kill()

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -17,13 +14,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
+from tests.forked import Forked
 from tests.services.broker.embedded import free_port_pair
 from tests.services.query.faults.cars import NAME, PARTITIONS, application
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-CHECKOUT = Path(__file__).parents[4]
 ANSWER_S = 1.0
 
 
@@ -40,15 +38,11 @@ class Instance:
             "STATELOOP_QUERY_DATA": str(folder / name),
             "STATELOOP_HTTP_PORT": str(self.port),
         }
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Forked | None = None
 
     def start(self) -> None:
         """Start a process, and do not wait for it."""
-        command = [sys.executable, "-m", "services.query"]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                command, cwd=CHECKOUT, env=os.environ | self._environment, stdout=log, stderr=log
-            )
+        self.process = Forked.module("services.query", os.environ | self._environment, self.log)
 
     def kill(self) -> None:
         """Send SIGKILL."""
