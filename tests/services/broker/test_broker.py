@@ -76,26 +76,6 @@ def test_a_start_writes_a_few_lines_with_both_ports(own: EmbeddedBroker) -> None
     assert [line for line in lines if " INFO " in line and "Server started" not in line and "signal" not in line] == []
 
 
-def test_records_survive_kill_9_and_a_stop(own: EmbeddedBroker, topics_prefix: str) -> None:
-    topic = f"{topics_prefix}events"
-    make_topic(own.bootstrap, topic)
-    produce(own.bootstrap, topic)
-    assert read(own.bootstrap, topic) == RECORDS
-    own.kill()
-    own.start()
-    assert read(own.bootstrap, topic) == RECORDS
-    own.stop()
-    own.start()
-    assert read(own.bootstrap, topic) == RECORDS
-
-
-def test_sigterm_stops_it_cleanly(own: EmbeddedBroker) -> None:
-    assert own.stop() == 143  # the exit code of a JVM that ran its shutdown hooks on SIGTERM
-    assert "Terminating process due to signal SIGTERM" in own.log.read_text(encoding="utf-8")
-    assert (own.log.with_name("data") / "log" / ".kafka_cleanshutdown").exists()
-    own.start()
-
-
 def test_a_second_broker_on_the_port_is_refused_in_one_line(own: EmbeddedBroker, tmp_path: Path) -> None:
     port = own.bootstrap.rpartition(":")[2]
     done = start_another(STATELOOP_BROKER_DATA=str(tmp_path), STATELOOP_BROKER_PORT=port)
@@ -111,6 +91,21 @@ def test_a_second_broker_on_the_data_is_refused_in_one_line(own: EmbeddedBroker)
     assert done.returncode == 1
     assert "A broker already runs on the data" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_records_survive_kill_9_and_sigterm_stops_it_cleanly(own: EmbeddedBroker, topics_prefix: str) -> None:
+    topic = f"{topics_prefix}events"
+    make_topic(own.bootstrap, topic)
+    produce(own.bootstrap, topic)
+    assert read(own.bootstrap, topic) == RECORDS
+    own.kill()
+    own.start()
+    assert read(own.bootstrap, topic) == RECORDS
+    assert own.stop() == 143  # the exit code of a JVM that ran its shutdown hooks on SIGTERM
+    assert "Terminating process due to signal SIGTERM" in own.log.read_text(encoding="utf-8")
+    assert (own.log.with_name("data") / "log" / ".kafka_cleanshutdown").exists()
+    own.start()
+    assert read(own.bootstrap, topic) == RECORDS
 
 
 def test_a_topic_is_not_made_by_a_typing_error(broker: EmbeddedBroker, topics_prefix: str) -> None:

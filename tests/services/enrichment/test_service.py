@@ -234,27 +234,26 @@ async def test_an_api_without_address_is_refused(cluster: Cluster) -> None:
     assert """write STATELOOP_APIS='{"registry": "https://…"}'""" in cluster.log()
 
 
-async def test_the_broker_is_killed_in_mid_work(cluster: Cluster, broker: EmbeddedBroker, registry: Registry) -> None:
+async def test_in_an_outage_of_the_broker_a_worker_waits_and_another_can_be_stopped(
+    cluster: Cluster, broker: EmbeddedBroker, registry: Registry, topics_prefix: str, tmp_path: Path
+) -> None:
+    (logs := tmp_path / "other").mkdir()
+    other = Cluster(broker.bootstrap, f"{topics_prefix}other.", logs)
+    other.publish(snapshot(1))
     registry.latency = 0.1
     await asyncio.to_thread(cluster.produce, *cars())
-    with cluster.worker(registry.url, in_flight="20", kafka_options=LONG_SESSION) as process:
-        await condition(lambda: registry.calls.total() >= 100, "in mid-work")
-        broker.kill()
-        await asyncio.to_thread(broker.start)
-        await asyncio.to_thread(cluster.feedback, everybody)
-        await condition(lambda: cluster.committed() == DEVICES, "all committed")
-        assert process.poll() is None, cluster.log()
-    assert registry.calls.total() == 2 * DEVICES, "the worker remembers its requests"
-
-
-async def test_a_stop_while_the_broker_is_down(cluster: Cluster, broker: EmbeddedBroker, registry: Registry) -> None:
-    cluster.publish(snapshot(1))
-    with cluster.worker(registry.url, stop_within="1") as process:
-        await condition(lambda: cluster.committed() == 1, "at work")
-        broker.kill()
-        process.send_signal(signal.SIGTERM)
-        try:
-            code = await asyncio.to_thread(process.wait, STOPPED_S)
-        finally:
-            await asyncio.to_thread(broker.start)
-    assert code == 0, cluster.log()
+    with other.worker(registry.url, stop_within="1") as stopped:
+        await condition(lambda: other.committed() == 1, "at work")
+        before = registry.calls.total()
+        with cluster.worker(registry.url, in_flight="20", kafka_options=LONG_SESSION) as process:
+            await condition(lambda: registry.calls.total() >= before + 100, "in mid-work")
+            broker.kill()
+            try:
+                stopped.send_signal(signal.SIGTERM)
+                assert await asyncio.to_thread(stopped.wait, STOPPED_S) == 0, other.log()
+            finally:
+                await asyncio.to_thread(broker.start)
+            await asyncio.to_thread(cluster.feedback, everybody)
+            await condition(lambda: cluster.committed() == DEVICES, "all committed")
+            assert process.poll() is None, cluster.log()
+    assert registry.calls.total() == before + 2 * DEVICES, "the worker remembers its requests"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from services.query.store import StatePartition
     from tests.services.broker.embedded import EmbeddedBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kills_broker]
+pytestmark = pytest.mark.kafka
 PARTITIONS = 4
 ANSWERS = (Role.OWNER, Role.STANDBY)
 
@@ -172,22 +172,6 @@ async def test_partitions_are_answered_while_an_instance_joins(lab: Lab) -> None
                     gaps[number] += not answered
                 await asyncio.sleep(0.005)
             assert max(gaps.values()) * 0.005 < 1.0, gaps
-
-
-async def test_a_single_instance_answers_while_the_broker_is_down(lab: Lab) -> None:
-    async with lab.joined("a") as a:
-        await until(lambda: owning(a) == {0, 1, 2, 3})
-        lab.broker.kill()
-        try:
-            loop = asyncio.get_running_loop()
-            end = loop.time() + 8.0  # longer than lease and session
-            while loop.time() < end:
-                assert answering(a) == {0, 1, 2, 3}
-                await asyncio.sleep(0.02)
-        finally:
-            await asyncio.get_running_loop().run_in_executor(None, lab.broker.start)
-        assert answering(a) == {0, 1, 2, 3}
-        await until(lambda: owning(a) == {0, 1, 2, 3})
 
 
 async def test_an_instance_with_the_same_name_stops_the_earlier_one(lab: Lab) -> None:

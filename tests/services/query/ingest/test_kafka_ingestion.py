@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from services.query.store import Change, Update
     from tests.services.broker.embedded import EmbeddedBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kills_broker]
+pytestmark = pytest.mark.kafka
 
 
 async def test_records_reach_readers_and_watchers(topic: Topic, state: NamedState, tmp_path: Path) -> None:
@@ -108,28 +108,6 @@ async def test_a_restart_resumes_exactly_at_the_position(topic: Topic, state: Na
         await running.caught_up()
         assert running.version("b") == 2
         assert running.ingestion.counts.records == {"flights": 1}
-
-
-async def test_ingestion_survives_a_restart_of_the_broker(
-    broker: EmbeddedBroker, topic: Topic, state: NamedState, tmp_path: Path
-) -> None:
-    async with ingesting(topic, state, tmp_path) as running:
-        topic.write(("a", value(1)))
-        await running.caught_up()
-        broker.kill()
-        try:
-            assert await running.ingestion.end_offsets([running.partition(0)]) == {}
-            assert running.version("a") == 1
-        finally:
-            await asyncio.to_thread(broker.start)
-        topic.write(("a", value(1)), ("a", value(2)))
-        await until(lambda: running.version("a") == 2)
-        async with asyncio.timeout(30):
-            while not (end_offsets := await running.ingestion.end_offsets([running.partition(0)])):  # noqa: ASYNC110 (the broker is back)
-                await asyncio.sleep(0.05)
-        assert end_offsets == {running.partition(0): 3}
-        assert running.ingestion.counts.records == {"flights": 3}
-        assert running.listener.restarts == []
 
 
 async def test_undecodable_records_are_skipped(
