@@ -21,7 +21,7 @@ class Total(State, lifetime=timedelta(hours=1)):
     last: Annotated[int | None, Latest(of="cents")]
 
 
-class Bill(State, lifetime=timedelta(seconds=30), grace=timedelta(seconds=1)):
+class Bill(State, lifetime=timedelta(seconds=12), grace=timedelta(seconds=1)):
     """The same, of a short window."""
 
     trips: Annotated[int, Count()]
@@ -50,7 +50,7 @@ def three(prefix: str) -> Three:
             state=Total,
             topics=topics("newest"),
             emit=Emit.BATCH,
-            emit_interval=timedelta(seconds=10),
+            emit_interval=timedelta(seconds=4),
         ),
         bills=Application(
             name="bills",
@@ -59,6 +59,7 @@ def three(prefix: str) -> Three:
             topics=topics("bills"),
             skew=timedelta(seconds=1),
             emit=Emit.CLOSE,
+            emit_interval=timedelta(seconds=2),
         ),
     )
 
