@@ -41,15 +41,14 @@ MICROSECOND = timedelta(microseconds=1)
 few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     "app",
     [application(), application(Pairs), hops, application(Pairs, deduplicate=False), owned, filtered.hops],
     ids=["tumbling", "composite", "hopping", "copies", "enriched", "filtered"],
 )
-def test_sparks_windows_equal_the_folds(spark: SparkSession, app: Application, seed: int) -> None:
-    events = random_clicks(seed, 1_200)
-    answers = random_answers(seed, 300) if app is owned else []
+def test_sparks_windows_equal_the_folds(spark: SparkSession, app: Application) -> None:
+    events = random_clicks(0, 2_400)
+    answers = random_answers(0, 600) if app is owned else []
     fold, refused = _folded(app, events, answers)
     published = run(spark, app, events, answers)
     found = {
