@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.yardstick.__main__ import make_dead_letters
@@ -11,9 +12,16 @@ from contracts.model.application import Application
 from contracts.settings import KafkaSettings
 from services.broker.readiness import wait_until
 from spark_app.topics import identify
+from tests.shared_broker import shared_broker
 
 if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
+
+
+@pytest.fixture
+def broker() -> EmbeddedBroker:
+    """Give the broker of the run, which this test need not have alone: its topics have a prefix."""
+    return shared_broker()
 
 
 def test_the_job_finds_its_topics_where_a_harness_made_those_of_all_engines(
