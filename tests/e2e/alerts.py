@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +20,7 @@ from services.runtime.table_writer import TableWriter
 from tests.e2e.loop import PARTITIONS, Loop
 from tests.examples.weather.oracle import Crossings, Oracle, RuleChange
 from tests.spark_app.hosted import HostedJob
-from tests.spark_app.running import CHECKOUT, until
+from tests.spark_app.running import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,6 +30,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
     from pyspark.sql import SparkSession
 
+    from tests.forked import Forked
     from tests.services.broker.embedded import EmbeddedBroker
 
 APPLICATION = "tests.e2e.weather:app"
@@ -69,7 +67,7 @@ class AlertLoop:
         self._number_of: dict[tuple[str, int], int] = {}
         self._changes = 0
         self._published = Published(self.loop, Crossings(self._number_of))
-        self._workers: list[subprocess.Popen[bytes] | None] = [None] * WORKERS
+        self._workers: list[Forked | None] = [None] * WORKERS
 
     def start(self, first: datetime) -> None:
         """Start everything, with readings of the stations that always break a rule."""
@@ -88,10 +86,7 @@ class AlertLoop:
 
     def start_worker(self, number: int) -> None:
         """Start one of the derive workers."""
-        environment = os.environ | self.loop.environment | {"STATELOOP_GROUP": self.loop.group(DERIVE)}
-        with self._log(number).open("ab") as log:
-            command = [sys.executable, "-m", DERIVE]
-            self._workers[number] = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stderr=log)
+        self._workers[number] = self.loop.start(DERIVE, f"derive-{number}")
 
     def kill_worker(self, number: int) -> None:
         """Kill one of the derive workers."""
@@ -146,7 +141,7 @@ class AlertLoop:
         )
 
     def _log(self, number: int) -> Path:
-        return self.loop.folder / f"derive-{number}.log"
+        return self.loop.log(f"derive-{number}")
 
 
 class Published:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
+from tests.e2e.consumer import print_snapshots
 from tests.e2e.loop import PAD, PARTITIONS, Loop
+from tests.forked import Forked
 from tests.spark_app.hosted import HostedJob
-from tests.spark_app.running import CHECKOUT
+from tests.spark_app.running import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,12 +30,6 @@ if TYPE_CHECKING:
     """Start of the window, epoch and version: the order of a device's snapshots."""
 
 Release = Literal["before", "after", "renamed"]
-FOLLOW = """
-import json, sys
-from tests.docs.rides import follow
-for snapshot in follow(*sys.argv[1:3], topic=sys.argv[3]):
-    print(json.dumps(snapshot), flush=True)
-"""
 
 
 def application(release: Release) -> str:
@@ -133,9 +128,8 @@ class Fleet(Loop):
 def following(loop: Loop, group: str) -> Iterator[Callable[[], dict[str, list[Place]]]]:
     """Run the consumer of docs/how-to/topics.md; gives the place of each snapshot that it yielded, by device."""
     path = loop.folder / group
-    with path.open("wb") as output:
-        command = [sys.executable, "-c", FOLLOW, loop.bootstrap, f"{loop.prefix}{group}", f"{loop.prefix}snapshots"]
-        process = subprocess.Popen(command, cwd=CHECKOUT, stdout=output)
+    given = loop.bootstrap, f"{loop.prefix}{group}", f"{loop.prefix}snapshots"
+    process = Forked(os.environ, path, print_snapshots, *given)
 
     def end_offsets() -> dict[str, list[Place]]:
         found: dict[str, list[Place]] = {}
@@ -148,4 +142,4 @@ def following(loop: Loop, group: str) -> Iterator[Callable[[], dict[str, list[Pl
         yield end_offsets
     finally:
         process.kill()
-        process.wait()
+        process.wait(PATIENCE_S)

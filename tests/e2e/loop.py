@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.client import HTTPConnection
@@ -17,8 +15,9 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from contracts.wire import Snapshot
 from services.runtime.kafka_clients import create_producer
 from tests.e2e.times import now
+from tests.forked import Forked
 from tests.services.query.ingest.ingesting import COMPACTED
-from tests.spark_app.running import CHECKOUT, PATIENCE_S, everything, until
+from tests.spark_app.running import PATIENCE_S, everything, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,15 +56,16 @@ class Loop:
 
     def run(self, module: str, **settings: str) -> None:
         """Run a command to its end."""
-        environment = os.environ | self.environment | _named(settings)
-        subprocess.run([sys.executable, "-m", module], cwd=CHECKOUT, env=environment, check=True)
+        assert self.start(module, **settings).wait(PATIENCE_S) == 0, self.log(module).read_text(encoding="utf-8")
 
-    def start(self, module: str, log_name: str | None = None, **settings: str) -> subprocess.Popen[bytes]:
+    def start(self, module: str, log_name: str | None = None, **settings: str) -> Forked:
         """Start a service, whose log has its name, or the given one."""
         environment = os.environ | self.environment | {"STATELOOP_GROUP": self.group(module)} | _named(settings)
-        with (self.folder / f"{log_name or module}.log").open("ab") as log:
-            command = [sys.executable, "-m", module]
-            return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
+        return Forked.module(module, environment, self.log(log_name or module))
+
+    def log(self, name: str) -> Path:
+        """The file of a service's log."""
+        return self.folder / f"{name}.log"
 
     @contextmanager
     def service(self, module: str, **settings: str) -> Iterator[None]:

@@ -11,11 +11,11 @@ from contracts.wire import Snapshot, decode_snapshot
 from tests.spark_app.running import PATIENCE_S
 
 if TYPE_CHECKING:
-    import subprocess
     from datetime import datetime
 
     from contracts.testing.stores import StoredRow
     from tests.e2e.loop import Loop
+    from tests.forked import Forked
     from tests.services.sink.servers import PostgresqlServer, RedisServer
 
 
@@ -26,7 +26,7 @@ class Sink:
         self.server = server
         self._loop, self._states = loop, states
         self._name = f"sink-{type(server).__name__}"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Forked | None = None
 
     def start(self) -> None:
         """Start the sink."""
@@ -58,6 +58,6 @@ class Sink:
 
     def reports_outage(self) -> bool:
         """Return whether it has seen for each state that the store is away."""
-        log = (self._loop.folder / f"{self._name}.log").read_text(encoding="utf-8")
+        log = self._loop.log(self._name).read_text(encoding="utf-8")
         outages = [line for line in log.splitlines() if "the store is unavailable" in line]
         return all(any(f'"{state}"' in line for line in outages) for state in self._states)
