@@ -15,20 +15,16 @@ class Comparison:
 
     def __init__(self, reader: Reader, oracle: dict[str, dict[str, Any]]) -> None:
         self.reader, self.oracle = reader, oracle
-        self.open = set(oracle)
         self.right: set[str] = set()
 
     def agrees(self) -> bool:
         """Read on; whether every flight is now as it should be. A flight that was right may not become wrong."""
-        self.reader.read()
-        latest = {snapshot.device_id: snapshot for snapshot in self.reader.latest.values()}
-        self.open = {
-            device for device, what in self.oracle.items() if device not in latest or differences(what, latest[device])
-        }
-        spoilt = self.right & self.open
+        changed = {window: self.reader.latest[window] for window in self.reader.changes() if window[0] in self.oracle}
+        wrong = {one.device_id for one in changed.values() if differences(self.oracle[one.device_id], one)}
+        spoilt = self.right & wrong
         assert not spoilt, f"{len(spoilt)} flights were right and became wrong"
-        self.right = set(self.oracle) - self.open
-        return not self.open
+        self.right |= {device for device, _ in changed} - wrong
+        return len(self.right) == len(self.oracle)
 
     def require_order(self) -> None:
         """Each version was published, and each after the one below it."""
@@ -38,6 +34,8 @@ class Comparison:
     def first_differences(self) -> str:
         """Describe the differences of the first flights that differ."""
         latest = {snapshot.device_id: snapshot for snapshot in self.reader.latest.values()}
-        first = sorted(self.open)[:5]
-        differing = [f"{d}: {differences(self.oracle[d], latest[d]) if d in latest else 'no snapshot'}" for d in first]
-        return f"{len(self.open)} flights differ: {'; '.join(differing)}"
+        wrong = sorted(self.oracle.keys() - self.right)
+        found = {
+            one: differences(self.oracle[one], latest[one]) if one in latest else "no snapshot" for one in wrong[:5]
+        }
+        return f"{len(wrong)} flights differ: {'; '.join(f'{device}: {what}' for device, what in found.items())}"

@@ -12,6 +12,7 @@ import orjson
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from tests.e2e.consumer import print_snapshots
 from tests.e2e.loop import PAD, PARTITIONS, Loop
+from tests.e2e.reader import Reader
 from tests.forked import Forked
 from tests.spark_app.hosted import HostedJob
 from tests.spark_app.running import PATIENCE_S
@@ -50,6 +51,7 @@ class Fleet(Loop):
     ) -> None:
         super().__init__(broker, prefix, folder, application("before"), partitions)
         self.spark = spark
+        self._reader = Reader(self.bootstrap, f"{prefix}snapshots")
         self.events: Counter[Window] = Counter()
         self.plates: dict[Window, str] = {}
 
@@ -86,7 +88,8 @@ class Fleet(Loop):
     def is_complete(self, release: Release, job: HostedJob, windows: Iterable[Window] | None = None) -> bool:
         """Return whether all windows, or these, show all events and an answer for each enrichment; the job must run."""
         assert not job.ended(), job.log.read_text(encoding="utf-8")[-3000:]
-        newest, epoch = self.newest(), job.epoch()
+        self._reader.read()
+        newest, epoch = self._reader.latest, job.epoch()
         return all(
             (one := newest.get(window)) is not None
             and one.epoch == epoch

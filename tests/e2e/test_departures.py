@@ -53,6 +53,7 @@ class Month:
             "departures": by_hour(1, days),
             "carriers": by_day(1, days),
         }
+        self._wrong = {name: dict.fromkeys(windows, "missing") for name, windows in self.expected.items()}
         self.readers = {name: Reader(loop.bootstrap, f"{loop.prefix}{name}_snapshots") for name in self.expected}
         self._producer = create_producer({"bootstrap.servers": loop.bootstrap}, "test")
 
@@ -74,16 +75,15 @@ class Month:
 
     def wrong(self) -> list[str]:
         """Return the present differences from the tables."""
-        found = []
         for name, reader in self.readers.items():
-            reader.read()
-            expected = self.expected[name]
-            for window in expected.keys() | reader.latest.keys():
-                if window not in expected or window not in reader.latest:
-                    found.append(f"{name} {window}: {'missing' if window in expected else 'not in the tables'}")
+            expected, wrong = self.expected[name], self._wrong[name]
+            for window in reader.changes():
+                wrong.pop(window, None)
+                if window not in expected:
+                    wrong[window] = "not in the tables"
                 elif differing := differences(expected[window], reader.latest[window]):
-                    found.append(f"{name} {window}: {differing}")
-        return found
+                    wrong[window] = str(differing)
+        return [f"{name} {window}: {why}" for name, wrong in self._wrong.items() for window, why in wrong.items()]
 
     def await_agreement(self, job: HostedJob) -> None:
         """Wait until every window is right. Raises AssertionError, with what differs."""
@@ -95,6 +95,8 @@ class Month:
 
     def require_final(self) -> None:
         """Nothing that was written later is wrong, and no record became a dead letter."""
+        for reader in self.readers.values():
+            reader.read_to_end()
         assert not self.wrong()
         for name in self.expected:
             assert not everything(self.loop.bootstrap, f"{self.loop.prefix}{name}_dead_letters")

@@ -1,4 +1,4 @@
-"""Chunks of waveforms through decoder, states, worker, API and sinks, all of which are killed in the middle.
+"""Chunks of waveforms through decoder, states, worker, API and sinks. Job, sinks and stores are killed in the middle.
 
 Every sample is where it was recorded, on the topics and in both stores.
 """
@@ -102,14 +102,15 @@ def _time(seconds: range) -> datetime:
     return datetime.fromtimestamp(seconds.start, UTC)
 
 
+@pytest.fixture
+def loop(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Loop:
+    """Give topics without a record."""
+    return Loop(broker, topics_prefix, tmp_path, SUITE)
+
+
 def test_samples_gaps_coverage_and_rates_of_all_patients_through_kills(
-    broker: EmbeddedBroker,
-    topics_prefix: str,
-    tmp_path: Path,
-    redis_server: RedisServer,
-    postgresql_server: PostgresqlServer,
+    loop: Loop, redis_server: RedisServer, postgresql_server: PostgresqlServer
 ) -> None:
-    loop = Loop(broker, topics_prefix, tmp_path, SUITE)
     start = int(time.time()) // BLOB_S * BLOB_S - 60
     first, second, third, last = (range(start + at, start + at + BLOB_S) for at in range(0, SECONDS, BLOB_S))
     known = expected(SEED, PATIENTS, range(start, start + SECONDS))
@@ -118,7 +119,7 @@ def test_samples_gaps_coverage_and_rates_of_all_patients_through_kills(
     ward = Ward(loop, redis_server, postgresql_server)
     port = str(free_port_pair())
     reference = json.dumps({"reference": f"http://127.0.0.1:{port}"})
-    job = Job(loop.bootstrap, tmp_path, SUITE, loop.environment).start()
+    job = Job(loop.bootstrap, loop.folder, SUITE, loop.environment).start()
     with (
         closing(ward),
         loop.service("examples.vitals.reference", reference_port=port),
@@ -148,6 +149,8 @@ def test_samples_gaps_coverage_and_rates_of_all_patients_through_kills(
             assert job.stop() == 0
         finally:
             job.kill()
+        for one in ward.readers.values():
+            one.read_to_end()
         redis, postgresql = ward.sinks
         assert all(redis.rows(name) == postgresql.rows(name) for name in ward.readers)
         assert ward.is_complete(known)
