@@ -39,8 +39,8 @@ STEP = timedelta(hours=6)
 """Of the events that are sent at once: partitions that are this far apart lose nothing within the grace."""
 MIDDLE = timedelta(minutes=30)
 """Each step ends in the middle of an hour."""
-RESTARTS = {4: (2, 3, 7, 11), 31: (20, 21, 60, 95)}
-"""The steps in which the job is restarted, by the number of days; each has four."""
+RESTARTS = {2: (1, 2, 5), 31: (20, 21, 60, 95)}
+"""The steps in which the job is restarted, by the number of days."""
 PATIENCE_S = 300.0
 
 
@@ -107,7 +107,7 @@ class Month:
             reader.close()
 
 
-@pytest.fixture(params=[pytest.param(4, id="days"), pytest.param(31, id="month", marks=pytest.mark.full)])
+@pytest.fixture(params=[pytest.param(2, id="days"), pytest.param(31, id="month", marks=pytest.mark.full)])
 def month(
     request: pytest.FixtureRequest, broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
 ) -> Iterator[Month]:
