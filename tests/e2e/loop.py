@@ -32,6 +32,9 @@ BY_KEY = -1
 PAD = b"pad"
 """The key of the records that only close segments."""
 
+CLEANING = {"log.cleaner.backoff.ms": "500"}
+"""How often the broker looks for what to compact: every 15 s by default."""
+
 
 class Loop:
     """The topics of `windows.app`, or of another application that has them, and what runs on them."""
@@ -103,10 +106,17 @@ class Loop:
 
     def compact(self, topic: str) -> None:
         """Have the broker compact a topic as soon as it can."""
-        entries = [ConfigEntry(n, v, incremental_operation=AlterConfigOpType.SET) for n, v in COMPACTED.items()]
-        resource = ConfigResource(ConfigResource.Type.TOPIC, f"{self.prefix}{topic}", incremental_configs=entries)
         admin = AdminClient({"bootstrap.servers": self.bootstrap})  # has to live until all is answered
-        admin.incremental_alter_configs([resource])[resource].result(30)
+        (broker,) = admin.list_topics(timeout=30).brokers
+        resources = [
+            ConfigResource(kind, name, incremental_configs=[*map(_set, settings, settings.values())])
+            for kind, name, settings in (
+                (ConfigResource.Type.BROKER, str(broker), CLEANING),
+                (ConfigResource.Type.TOPIC, f"{self.prefix}{topic}", COMPACTED),
+            )
+        ]
+        for altered in admin.incremental_alter_configs(resources).values():
+            altered.result(30)
 
     def compacted(self, topic: str, left: int) -> list[Message]:
         """Wait until the broker has left so many records; each write may close a segment."""
@@ -124,6 +134,10 @@ class Loop:
     def group(self, module: str) -> str:
         """The consumer group of a service."""
         return f"{self.prefix}{module}"
+
+
+def _set(name: str, value: str) -> ConfigEntry:
+    return ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
 
 
 def _named(settings: dict[str, str]) -> dict[str, str]:
