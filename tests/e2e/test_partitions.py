@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from http import HTTPStatus
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,7 +21,7 @@ from contracts.wire import Snapshot, decode_snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import parse_window_key
 from tests.e2e.fleet import Fleet, application
-from tests.e2e.test_rebuild import generations, kill, output, rebuild, rebuild_process
+from tests.e2e.test_rebuild import generations, rebuild, rebuild_process
 from tests.services.broker.embedded import free_port_pair
 from tests.services.enrichment.registry import Registry
 from tests.spark_app.running import until as until_within
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 
-BEFORE, AFTER = 4, 12
-DEVICES = [f"m{number}" for number in range(16)]
-NOT_FOUND, PAUSE_S = 404, 0.1
+BEFORE, AFTER = 2, 3
+DEVICES = [f"m{number}" for number in range(8)]
+PAUSE_S = 0.1
 until = partial(until_within, patience_s=300.0)
 
 
@@ -60,7 +60,7 @@ async def test_partitions_are_added_and_nothing_is_lost_or_repeated(fleet: Fleet
 
 
 def grow(fleet: Fleet, registry: Registry) -> None:
-    """From 4 to 12 partitions of the topics, with a new field, killed in the middle."""
+    """From 2 to 3 partitions of the topics, with a new field, killed in the middle."""
     now = datetime.now(UTC)
     older, newer = now - timedelta(minutes=20), now - timedelta(minutes=1)
     group = ("--group", fleet.group("services.enrichment"))
@@ -77,11 +77,14 @@ def grow(fleet: Fleet, registry: Registry) -> None:
                 growing = processes.enter_context(
                     rebuild_process(fleet, "after", "--partitions", str(AFTER), *group, state_partitions="2")
                 )
-                until(lambda: "waits until the workers" in output(fleet), "all is built, and a worker runs")
+                until(
+                    lambda: "waits until the workers" in growing.output or growing.poll() is not None,
+                    "all is built, and a worker runs",
+                )
                 assert set(partitions(fleet).values()) == {BEFORE}
                 last_ms = max(one.timestamp()[1] for one in fleet.records("snapshots"))
             until(lambda: set(partitions(fleet).values()) == {AFTER}, "all topics have new partitions")
-            kill(growing)
+            growing.kill()
             assert not generations(fleet, "../stateloop.active.*"), "the switch is not made"
             assert until(lambda: job.ended() and job.wait(), "the end of the former job") == 1
         fleet.event(DEVICES[0], newer)  # by a producer that knows the former partitions only
@@ -149,24 +152,30 @@ class QueryReader:
 
     def _run(self) -> None:
         while not self._stopped.wait(PAUSE_S):
-            for device in DEVICES:
-                status, answer = self._read(device)
-                last = self.found.get(device)
-                if status == NOT_FOUND and last is not None:
-                    self.faults.append(f"{device} was there, and now: {answer}")
-                elif status == HTTPStatus.OK:
-                    self.found[device] = now = Snapshot.model_validate(answer["value"])
-                    if last is not None and not _follows(last, now):
-                        self.faults.append(f"{last} and then {now}")
+            for answer in self._answers():
+                self._take(answer["key"], answer)
 
-    def _read(self, device: str) -> tuple[int, dict[str, Any]]:
+    def _take(self, device: str, answer: dict[str, Any]) -> None:
+        last = self.found.get(device)
+        if answer.get("status") == HTTPStatus.NOT_FOUND and last is not None:
+            self.faults.append(f"{device} was there, and now: {answer}")
+        elif "value" in answer:
+            self.found[device] = now = Snapshot.model_validate(answer["value"])
+            if last is not None and not _follows(last, now):
+                self.faults.append(f"{last} and then {now}")
+
+    def _answers(self) -> list[dict[str, Any]]:
+        """An answer or a problem for each device; none while the service is away."""
         connection = HTTPConnection("127.0.0.1", self._port, timeout=10)
         try:
-            connection.request("GET", f"/v1/states/machines/{device}")
+            connection.request("POST", "/v1/states/machines:batchGet", json.dumps({"keys": DEVICES}))
             response = connection.getresponse()
-            return response.status, json.loads(response.read())
-        except (OSError, ValueError):
-            return 0, {}
+            read = json.loads(response.read())
+        except (OSError, ValueError, HTTPException):
+            return []
+        else:
+            answers: list[dict[str, Any]] = read["answers"] if response.status == HTTPStatus.OK else []
+            return answers
         finally:
             connection.close()
 

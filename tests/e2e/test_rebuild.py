@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
-from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -17,19 +11,21 @@ from unittest.mock import patch
 
 import pytest
 
+from tests.e2e.commands import running
 from tests.e2e.fleet import Fleet, application, following
 from tests.e2e.times import newer, older
 from tests.services.enrichment.registry import Registry
 from tests.spark_app.hosted import CRASHED, Crash, HostedCommand
-from tests.spark_app.running import CHECKOUT
 from tests.spark_app.running import until as until_within
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from tests.e2e.commands import CommandProcess
     from tests.e2e.fleet import Release
     from tests.services.broker.embedded import EmbeddedBroker
 
@@ -92,30 +88,30 @@ async def test_a_rebuild_repeats_no_call_and_can_be_rolled_back(fleet: Fleet, re
 def rebuild_and_roll_back(fleet: Fleet, registry: Registry) -> None:
     """A reader never goes back, from one application to the next and back again.
 
-    Fields are renamed, removed and changed, the number of state partitions is doubled, and no call is repeated.
+    Fields are renamed, removed and changed, the number of state partitions grows, and no call is repeated.
     """
     with following(fleet, "reader") as places:
-        with fleet.job("after", "shared", state_partitions="4") as job, fleet.worker(registry.url, application=AFTER):
+        with fleet.job("after", "shared", state_partitions="2") as job, fleet.worker(registry.url, application=AFTER):
             for number, device in enumerate(DEVICES):
                 fleet.event(device, older(), f"P{number}")
                 fleet.event(device, newer())
             until((job.checkpoint / "stateloop.json").exists, "a checkpoint")
             until(lambda: fleet.is_complete("after", job), "states of the former application")
             calls = registry.raw.copy()
-            renaming = rebuild(fleet, "renamed", state_partitions="8")
+            renaming = rebuild(fleet, "renamed", state_partitions="3")
             assert renaming.wait() == 0, renaming.output
             until(job.ended, "the end of the former job")
             fleet.event(DEVICES[1], newer())
         renamed = fleet.worker(registry.url, application=application("renamed"))
-        with fleet.job("renamed", "shared", state_partitions="8") as job, renamed:
+        with fleet.job("renamed", "shared", state_partitions="3") as job, renamed:
             until(lambda: fleet.is_complete("renamed", job), "rebuilt states, of quiet windows too")
             fleet.event(DEVICES[2], newer())
             until(lambda: fleet.is_complete("renamed", job), "an event after the rebuild")
             until(fleet.has_no_lag, "no lag")
-        rollback = rebuild(fleet, "after", "--rollback", state_partitions="4")
+        rollback = rebuild(fleet, "after", "--rollback", state_partitions="2")
         assert rollback.wait() == 0, rollback.output
         fleet.event(DEVICES[3], newer())
-        with fleet.job("after", "shared", state_partitions="4") as job, fleet.worker(registry.url, application=AFTER):
+        with fleet.job("after", "shared", state_partitions="2") as job, fleet.worker(registry.url, application=AFTER):
             until(lambda: fleet.is_complete("after", job), "the states of the former application again")
             until(fleet.has_no_lag, "no lag")
         assert registry.raw == calls, "no call is repeated"
@@ -132,7 +128,6 @@ def settings_of(fleet: Fleet, release: Release, **settings: str) -> dict[str, st
     environment = fleet.environment | {
         "STATELOOP_APPLICATION": application(release),
         "STATELOOP_CHECKPOINT": str(fleet.folder / "shared" / "checkpoint"),
-        "STATELOOP_DRIVER_MEMORY": "1g",
     }
     return environment | {f"STATELOOP_{name.upper()}": value for name, value in settings.items()}
 
@@ -142,43 +137,18 @@ def rebuild(fleet: Fleet, release: Release, *arguments: str, **settings: str) ->
     return HostedCommand(fleet.spark, settings_of(fleet, release, **settings), "rebuild", *arguments)
 
 
-@contextmanager
 def rebuild_process(
     fleet: Fleet, release: Release, *arguments: str, **settings: str
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Run it as a process, in a process group of its own, which is killed at the end."""
-    command = [sys.executable, "-m", "services.cli", "rebuild", *arguments]
-    environment = os.environ | settings_of(fleet, release, **settings)
-    with (fleet.folder / "rebuild.log").open("ab") as log:
-        running = subprocess.Popen(
-            command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log, start_new_session=True
-        )
-    try:
-        yield running
-    finally:
-        kill(running)
-
-
-def kill(running: subprocess.Popen[bytes]) -> None:
-    """Kill a process with its JVM; it may be dead already."""
-    if running.poll() is None:
-        os.killpg(running.pid, signal.SIGKILL)
-        running.wait(60)
-
-
-def output(fleet: Fleet) -> str:
-    """The end of what the processes have printed."""
-    return (fleet.folder / "rebuild.log").read_text(encoding="utf-8", errors="replace")[-3000:]
+) -> AbstractContextManager[CommandProcess]:
+    """Run it as a process."""
+    return running(settings_of(fleet, release, **settings), fleet.log("rebuild"), "rebuild", *arguments)
 
 
 def kill_at(fleet: Fleet, release: Release, point: Callable[[Fleet], bool]) -> None:
     """Run a rebuild until it has reached this point, and kill it with its JVM."""
-    with rebuild_process(fleet, release) as running:
-        end = time.monotonic() + 300
-        while not point(fleet):
-            assert running.poll() is None, output(fleet)
-            assert time.monotonic() < end, f"not {point.__name__}: {output(fleet)}"
-            time.sleep(0.005)
+    with rebuild_process(fleet, release) as process:
+        until(lambda: process.poll() is not None or point(fleet), point.__name__, pause_s=0.005)
+        assert process.poll() is None, process.output
 
 
 def crash_at(fleet: Fleet, release: Release, function: str) -> None:

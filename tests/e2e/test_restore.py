@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -21,22 +18,24 @@ from confluent_kafka.admin import AdminClient
 
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
+from tests.e2e.commands import running
 from tests.e2e.fleet import Fleet, application, following
 from tests.e2e.loop import PARTITIONS, ask
 from tests.services.broker.embedded import free_port_pair
 from tests.services.client.fake_service import Fake, entry
 from tests.services.enrichment.registry import Registry
 from tests.spark_app.hosted import done
-from tests.spark_app.running import CHECKOUT
 from tests.spark_app.running import until as until_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from contracts.wire import Snapshot
+    from tests.e2e.commands import CommandProcess
     from tests.services.broker.embedded import EmbeddedBroker
     from tests.spark_app.hosted import HostedJob
 
@@ -44,6 +43,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 
 DEVICES = [f"m{number}" for number in range(8)]
 DIFFERENT = 3
+BATCH = "PT5S"
+"""A verification, and a savepoint of a version, wait for the end of a batch."""
 until = partial(until_within, patience_s=300.0)
 
 
@@ -65,7 +66,7 @@ class Machine:
         data, release = str(self.folder / "data"), application("after")
         query = self.fleet.service("services.query", http_port=self.port, query_data=data, application=release)
         worker = self.fleet.worker(registry.url, application=release)
-        with self.fleet.job("after", self.name) as job, worker, query:
+        with self.fleet.job("after", self.name, batch=BATCH) as job, worker, query:
             yield job
 
     def shows_all(self) -> bool:
@@ -79,13 +80,9 @@ class Machine:
         """Run a command of the operator to its end; return what it printed."""
         return done(self.fleet.spark, self._environment(url), *arguments, code=code)
 
-    def verification(self) -> subprocess.Popen[str]:
-        """Start `stateloop verify` as a process: one Spark does not run a query and a copy of it."""
-        environment = os.environ | self._environment() | {"STATELOOP_DRIVER_MEMORY": "1g"}
-        command = [sys.executable, "-m", "services.cli", "verify"]
-        return subprocess.Popen(
-            command, cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+    def running_command(self, *arguments: str) -> AbstractContextManager[CommandProcess]:
+        """Run a command as a process."""
+        return running(self._environment(), self.fleet.log("commands"), *arguments)
 
     def _environment(self, url: str | None = None) -> dict[str, str]:
         return self.fleet.environment | {
@@ -113,7 +110,10 @@ def restore(fleet: Fleet, registry: Registry, fake: Fake) -> None:
                 fleet.event(device, window, f"P{number}")
             until((first.folder / "checkpoint" / "commits").exists, "a commit")
             until(lambda: fleet.is_complete("after", job), "states with answers")
-            path = first.done("savepoint", "create", str(fleet.folder / "savepoints")).split()[0]
+            folder = fleet.folder / "savepoints"
+            kill_while_it_copies(first, folder)
+            path = first.done("savepoint", "create", str(folder)).split()[0]
+            assert first.done("savepoint", "list", str(folder)).split()[0] == path
             for number, device in enumerate(DEVICES):
                 fleet.event(device, window, f"Q{number}")
             until(lambda: fleet.is_complete("after", job), "states after the savepoint")
@@ -142,19 +142,28 @@ def restore(fleet: Fleet, registry: Registry, fake: Fake) -> None:
     assert not (third.folder / "checkpoint").exists()
 
 
+def kill_while_it_copies(machine: Machine, folder: Path) -> None:
+    """Leave an unfinished copy behind."""
+    with machine.running_command("savepoint", "create", str(folder)) as command:
+        until(lambda: command.poll() is not None or any(folder.glob("*/*")), "the first file", pause_s=0.002)
+        command.kill()
+    (copy,) = folder.iterdir()
+    assert not (copy / "savepoint.json").exists(), command.output
+    until(lambda: f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}" not in copy.name, "another name, which has the second")
+
+
 def check_moving(fleet: Fleet, machine: Machine, window: datetime) -> None:
     """Verify while devices send."""
     until(machine.shows_all, "the states in the query service")
-    verification = machine.verification()
+    with machine.running_command("verify") as verification:  # one Spark does not run a query and a copy of it
 
-    def has_ended() -> bool:
-        fleet.event(DEVICES[1], window)
-        return verification.poll() is not None
+        def has_ended() -> bool:
+            fleet.event(DEVICES[1], window)
+            return verification.poll() is not None
 
-    until(has_ended, "the end of the verification")
-    output, _ = verification.communicate()
-    assert verification.returncode == 0, output[-3000:]
-    assert f"{len(DEVICES)} keys" in output
+        until(has_ended, "the end of the verification")
+        assert verification.poll() == 0, verification.output
+        assert f"{len(DEVICES)} keys" in verification.output
 
 
 def check_planted(fleet: Fleet, machine: Machine, fake: Fake) -> None:
@@ -165,9 +174,9 @@ def check_planted(fleet: Fleet, machine: Machine, fake: Fake) -> None:
     home = partition(wrong.encode(), PARTITIONS)
     fleet.send("snapshots", window_key(*planted.window), planted.encode(), home)
     fleet.event(wrong, planted.first_seen)
-    with fleet.job("after", machine.name) as job:
-        until(lambda: fleet.is_complete("after", job), "the version that was planted before")
-        job.batches(2)
+    with fleet.job("after", machine.name, batch=BATCH) as job:
+        until(lambda: fleet.newest()[planted.window].state == fleet.state(planted.window, "after"), "its own version")
+        await_commit(job)
     served_states = newest | {wrong: planted, older: newest[older].model_copy(update={"version": 1})}
     fake.put(*(served(snapshot) for key, snapshot in served_states.items() if key != missing))
     output = machine.done("verify", "--patience", "0", url=fake.url, code=DIFFERENT)
@@ -180,6 +189,13 @@ def check_planted(fleet: Fleet, machine: Machine, fake: Fake) -> None:
         (older, "the query service is older"),
         (missing, "the query service lacks it"),
     }
+
+
+def await_commit(job: HostedJob) -> None:
+    """Wait until what the job has published is in a commit: it publishes nothing of a batch before the one below."""
+    commits = job.checkpoint / "commits"
+    before = {*commits.iterdir()}
+    until(lambda: {*commits.iterdir()} - before, "a commit")
 
 
 def served(snapshot: Snapshot) -> dict[str, object]:
