@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 APPLICATION = "tests.e2e.weather:app"
 DERIVE = "services.derive"
 WORKERS = 2
+STATIC = 0
+"""The worker that is a static member of its group, and so has its partitions again as soon as it is started again.
+Those of the other worker wait for the end of its session, and may go to the first."""
 POLL_S = 0.02
 MARKED = "zz*"
 
@@ -86,7 +89,10 @@ class AlertLoop:
 
     def start_worker(self, number: int) -> None:
         """Start one of the derive workers."""
-        self._workers[number] = self.loop.start(DERIVE, f"derive-{number}")
+        options = {"group.instance.id": "static"} if number == STATIC else {}
+        self._workers[number] = self.loop.start(
+            DERIVE, f"derive-{number}", kafka_options=orjson.dumps(options).decode()
+        )
 
     def kill_worker(self, number: int) -> None:
         """Kill one of the derive workers."""
