@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Order = tuple[str, int]
-PAUSE_S = 0.2
+PAUSE_S = 0.5
 ANSWER_S = 5.0
 PAGE = 500
 
