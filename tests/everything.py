@@ -124,6 +124,18 @@ class Little(State, lifetime=timedelta(hours=1)):
     score: Annotated[Score | None, Enriched()]
 
 
+class Various(Little, lifetime=timedelta(hours=1)):
+    """A state with a field for each kind of buffer: also those that only Spark can read."""
+
+    mean: Annotated[float | None, Mean(of="speed")]
+    recent: Annotated[list[float], Recent(3, of="speed")]
+    names: Annotated[list[str], Distinct(3, of="name")]
+    about: Annotated[int, DistinctApprox(of="name")]
+    loads_seen: Annotated[list[int], Bitmap(130, of="load")]
+    median: Annotated[list[float], Quantiles((0.0, 0.5, 1.0), of="speed", accuracy=10_000)]
+    top_names: Annotated[list[ValueCount[str]], TopK(2, of="name")]
+
+
 KEPT_FOR = Everything.lifetime + Everything.grace
 
 
@@ -154,7 +166,7 @@ def application(state: type[State] = Everything, **options: Any) -> Application:
     )
 
 
-app = application()
+app, little, various = (application(state) for state in (Everything, Little, Various))
 
 eighths = st.integers(-800, 8_000).map(lambda n: n / 8)
 """Floats whose sums are exact in any order."""

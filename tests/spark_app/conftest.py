@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import everything
+from tests.spark_app.batches import SHORT
 from tests.spark_app.hosted import HostedJob
 from tests.spark_app.pair import pair
 from tests.spark_app.running import Topics
@@ -37,7 +38,7 @@ def pair_topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.
 @pytest.fixture
 def job(spark: SparkSession, topics: Topics, tmp_path: Path) -> Iterator[HostedJob]:
     """The running job of the application with every reducer."""
-    running = HostedJob(spark, topics.kafka, tmp_path, everything.application())
+    running = HostedJob(spark, topics.kafka, tmp_path, everything.application(), SHORT)
     yield running.start()
     running.stop()
 
@@ -45,7 +46,7 @@ def job(spark: SparkSession, topics: Topics, tmp_path: Path) -> Iterator[HostedJ
 @pytest.fixture
 def little_job(spark: SparkSession, topics: Topics, tmp_path: Path) -> Iterator[HostedJob]:
     """The running job of the application with few reducers."""
-    running = HostedJob(spark, topics.kafka, tmp_path, everything.application(everything.Little))
+    running = HostedJob(spark, topics.kafka, tmp_path, everything.application(everything.Little), SHORT)
     yield running.start()
     running.stop()
 

@@ -11,20 +11,23 @@ from tests import everything
 from tests.spark_app.running import record_of
 
 if TYPE_CHECKING:
+    from contracts import Application
     from contracts.records.record import Record
     from tests.spark_app.running import Topics
 
 
-def folded(topics: Topics, events: list[Record], answers: list[Record]) -> tuple[Fold, int]:
+def folded(
+    topics: Topics, events: list[Record], answers: list[Record], application: Application = everything.app
+) -> tuple[Fold, int]:
     """Send records. Return the fold of them, with the offsets that they have, and the number of new ones."""
     topics.send(topics.names.events, events)
     topics.send(topics.names.feedback, answers)
-    return stored(topics, len(events), len(answers))
+    return stored(topics, len(events), len(answers), application)
 
 
-def stored(topics: Topics, events: int, answers: int) -> tuple[Fold, int]:
+def stored(topics: Topics, events: int, answers: int, application: Application = everything.app) -> tuple[Fold, int]:
     """Return the fold of so many records that the topics hold, and the number of new ones."""
-    decoder, fold = Decoder(everything.app), Fold(everything.app)
+    decoder, fold = Decoder(application), Fold(application)
     new = 0
     for topic, count, decode in (
         (topics.names.events, events, decoder.event),
