@@ -1,14 +1,12 @@
-"""Raw records of a real topic through the decoder and the state, with a job that is killed between."""
+"""Raw records of a real topic through the decoder and the state, with a job that is stopped in a batch."""
 
 from __future__ import annotations
 
-import os
 import struct
-import subprocess
-import sys
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import orjson
 import pytest
@@ -17,15 +15,20 @@ from confluent_kafka.admin import AdminClient
 from contracts.records.record import Reason
 from contracts.types.origin import PLACE
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
+from services.redrive.__main__ import main as redrive
 from services.runtime.kafka_clients import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
-from tests.spark_app.running import CHECKOUT, Job, everything, until
+from tests.spark_app.batches import SHORT
+from tests.spark_app.hosted import HostedJob, anew
+from tests.spark_app.running import everything, until
 from tests.waveforms import prefixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from tests.services.broker.embedded import EmbeddedBroker
 
@@ -38,7 +41,7 @@ SECOND, WINDOW = timedelta(seconds=1), timedelta(seconds=10)
 class Ward:
     """The monitors of some patients, and the job that decodes what they send."""
 
-    def __init__(self, kafka: str, folder: Path, prefix: str) -> None:
+    def __init__(self, spark: SparkSession, kafka: str, folder: Path, prefix: str) -> None:
         app = prefixed(prefix)
         self.kafka, self.topics = kafka, app.topics
         self.packed, self.text = app.raw
@@ -48,8 +51,9 @@ class Ward:
             TopicsSettings(application="", kafka=kafka),
         )
         self._producer = create_producer({"bootstrap.servers": kafka}, "test")
-        environment = {"WAVEFORMS_PREFIX": prefix, "STATELOOP_HTTP_PORT": "0"}
-        self.job = Job(kafka, folder, "tests.waveforms:app", environment)
+        self._decoders = spark.sparkContext.environment
+        self.job = HostedJob(spark, kafka, folder, "tests.waveforms:app", SHORT)
+        self.configure("WAVEFORMS_PREFIX", prefix)
         self.start = datetime.fromtimestamp(int(time.time()) // 10 * 10 - 60, UTC)
         self.sent: dict[tuple[str, datetime], list[float | None]] = {}
 
@@ -85,10 +89,14 @@ class Ward:
     def _produce(self, topic: str, key: str, value: bytes, **headers: str) -> None:
         self._producer.produce(topic, value, key, headers={name: one.encode() for name, one in headers.items()})
 
+    def configure(self, name: str, value: str) -> None:
+        """Set an environment variable of the job and of Spark's Python processes, which decode, from its next start."""
+        self.job.environment[name] = self._decoders[name] = value
+
     def redrive(self) -> None:
         """Send all dead letters into the loop again."""
-        command = [sys.executable, "-m", "services.redrive", "back"]
-        subprocess.run(command, cwd=CHECKOUT, env=os.environ | self.job.environment, check=True)
+        with anew(self.job.environment):
+            assert redrive(["back"]) == 0
 
     def newest(self) -> dict[tuple[str, datetime], Snapshot]:
         """The newest snapshot of each window that the job has published."""
@@ -111,26 +119,27 @@ class Ward:
 
 
 @pytest.fixture
-def ward(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Iterator[Ward]:
-    made = Ward(broker.bootstrap, tmp_path, topics_prefix)
-    yield made
-    if not made.job.ended():
-        made.job.stop()
+def ward(spark: SparkSession, broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Iterator[Ward]:
+    with patch.dict(spark.sparkContext.environment):
+        made = Ward(spark, broker.bootstrap, tmp_path, topics_prefix)
+        yield made
+        if not made.job.ended():
+            made.job.stop()
 
 
-def test_every_sample_is_in_its_place_after_a_kill_and_a_fix_of_the_decoder(ward: Ward) -> None:
+def test_every_sample_is_in_its_place_after_a_stop_and_a_fix_of_the_decoder(ward: Ward) -> None:
     ward.job.start()
     ward.send(range(20), lost=7)
     until(lambda: ward.job.ended() or len(ward.series()) == 4, "the first windows")
     ward.send_broken()
     until(lambda: ward.job.ended() or len(ward.dead_letters()) == 4, "the dead letters")
     ward.send(range(20, 30))
-    ward.job.kill()  # between what was decoded, and what is committed
+    ward.job.stop()  # between what was decoded, and what is committed
     ward.send(range(30, 40), lost=39)
     (bug,) = (place for place, one in ward.dead_letters().items() if one.head == "bug")
     for _ in range(2):
         ward.redrive()
-    ward.job.environment["WAVEFORMS_FIXED"] = "1"
+    ward.configure("WAVEFORMS_FIXED", "1")
     ward.job.start()
     cat = ("cat", ward.start + 3 * WINDOW)
     expected = ward.sent | {window: series[:36] for window, series in ward.sent.items() if series[36] is None}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 VARIABLES = ("stateloop", "sums", "timed", "countries")
@@ -38,9 +39,11 @@ def test_an_expired_window_leaves_nothing_in_the_state(spark: SparkSession, tmp_
     sink = rows.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).outputMode("update")
     query = sink.trigger(processingTime="1 second").start()
     try:
-        until(lambda: query.lastProgress is not None and hours(spark, checkpoint) == [0], "the first window")
+        until(lambda: merged(query) == 1, "the first click")
+        assert hours(spark, checkpoint) == [0]
         send(spark, records, NOW + 3 * HOUR)
-        until(lambda: hours(spark, checkpoint) == [3], "the second window alone")
+        until(lambda: merged(query) == 2, "the second click")
+        until(lambda: hours(spark, checkpoint) == [3], "the second window alone", pause_s=1)
         # The two variables of one value and the list have a row each, and so has the one country.
         assert {name: read(spark, checkpoint, name) for name in VARIABLES[1:]} == dict.fromkeys(VARIABLES[1:], 1)
     finally:
@@ -52,6 +55,11 @@ def send(spark: SparkSession, records: Path, ts: datetime) -> None:
     click = {"event_id": ts.isoformat(), "click": "1", "page": "p", "country": "de", "ts": ts.isoformat(), "ms": 1}
     table = spark.createDataFrame([row(click_record(click, stamp=ts))], SCHEMA)
     table.coalesce(1).write.mode("append").parquet(str(records))
+
+
+def merged(query: StreamingQuery) -> int:
+    """The number of clicks in committed batches. The store is read after them: reading it takes a second of CPU."""
+    return sum(progress.numInputRows for progress in query.recentProgress)
 
 
 def hours(spark: SparkSession, checkpoint: Path) -> list[int]:

@@ -1,4 +1,4 @@
-"""The job of an application with a processor, on a broker: kills, timers, a TTL, answers and poisonous records."""
+"""The job of an application with a processor, on a broker: a stop, timers, a TTL, answers and poisonous records."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ import pytest
 from contracts.records.record import Record
 from contracts.wire import DeadLetter, Feedback, Snapshot, decode_snapshot
 from tests.processed import MOST_LAST, POISON, visits
-from tests.spark_app.running import Job, Topics, everything, record_of, until
+from tests.spark_app.batches import SHORT
+from tests.spark_app.hosted import HostedJob
+from tests.spark_app.running import Topics, everything, record_of, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from tests.services.broker.embedded import EmbeddedBroker
 
@@ -31,23 +35,22 @@ def topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.Monke
 
 
 @pytest.fixture
-def job(topics: Topics, tmp_path: Path) -> Iterator[Job]:
-    environment = {"VISITS_PREFIX": topics.names.prefix, "STATELOOP_HTTP_PORT": "0", "STATELOOP_CATCH_UP": "true"}
-    running = Job(topics.kafka, tmp_path, "tests.processed:app", environment)
+def job(spark: SparkSession, topics: Topics, tmp_path: Path) -> Iterator[HostedJob]:
+    running = HostedJob(spark, topics.kafka, tmp_path, visits(), SHORT | {"STATELOOP_CATCH_UP": "true"})
     yield running.start()
     running.stop()
 
 
-def test_states_are_exact_after_a_kill_and_timers_answers_and_dead_letters_come(topics: Topics, job: Job) -> None:
+def test_states_are_exact_after_a_stop_and_timers_answers_and_dead_letters_come(topics: Topics, job: HostedJob) -> None:
     start = datetime.now(UTC)
     clicks = [click(number, PAGES[number % len(PAGES)], start) for number in range(CLICKS)]
     send(topics, clicks[:100])
     until(lambda: counted(topics) == 100, "the first clicks")
-    # While the query runs, is killed, and reads what it had read before.
+    # While the query runs, is stopped in a batch, and reads what it had read before.
     send(topics, clicks[100:250])
     job.batches()
     send(topics, [*clicks[200:300], click(9_999, "a", start, ms=POISON), b"no JSON"])
-    job.kill()
+    job.stop()
     send(topics, clicks[300:])
     sent = CLICKS + 50 + 2
     job.start()
