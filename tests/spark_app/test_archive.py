@@ -1,9 +1,9 @@
-"""The archive of snapshots: each of them once, with the types of the declaration, also after a kill."""
+"""The archive of snapshots: each of them once, with the types of the declaration, also after a run that was stopped."""
 
 from __future__ import annotations
 
 import json
-import sys
+import shutil
 import time
 from datetime import datetime
 from functools import partial
@@ -25,13 +25,13 @@ from spark_app.archive import CHECKPOINT, TOPIC, archive
 from spark_app.errors import ArchiveInUseError, ArchiveReplacedError
 from spark_app.folder import CheckpointFolder
 from spark_app.keeper import kept
-from spark_app.lease import acquire
+from spark_app.lease import acquire, take_over
 from spark_app.process import this_job
 from spark_app.session import java_pid
 from spark_app.settings import JobSettings
 from tests import everything
 from tests.spark_app import running
-from tests.spark_app.hosted import done
+from tests.spark_app.hosted import HostedCommand, done
 from tests.spark_app.running import Job, Topics, until
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
-BATCH = 200
+BATCH = 25
 FOREIGN = b'{"device_id": "no snapshot"}'
 
 
@@ -109,21 +109,27 @@ def rows(files: Iterable[Path]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: (row["partition"], row["offset"]))
 
 
-def test_each_snapshot_is_archived_once_after_a_kill(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+def test_each_snapshot_is_archived_once_after_a_run_that_was_stopped(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
     folder = tmp_path / "archive" / "everything"
     publish(topics, snapshots(1, 1500))
-    arguments = ("archive", str(folder.parent), "--batch", str(BATCH))
-    command = (sys.executable, "-m", "services.cli", *arguments)
-    run = Job(topics.kafka, tmp_path, "tests.everything:app", {}, command).start()
-    try:
-        until(lambda: run.ended() or (folder / "_spark_metadata" / "1").exists(), f"some batches, see {run.log}")
-    finally:
-        run.kill()
+    environment = Job(topics.kafka, tmp_path, "tests.everything:app", {}).environment
+    arguments = ("archive", str(folder.parent))
+    run = HostedCommand(spark, environment, *arguments, "--batch", str(BATCH))
+    until(lambda: run.poll() is not None or (folder / "_spark_metadata" / "1").exists(), "some batches")
+    checkpoint = CheckpointFolder(spark, str(folder / CHECKPOINT))
+    take_over(checkpoint, this_job(java_pid(spark)), time.monotonic, time.sleep).release()
+    assert run.wait() == 1
+    assert "lost the lease" in run.output
     before = rows(logged(folder))
+    # A run that is killed leaves files that it has not logged.
+    written = logged(folder)[-1]
+    shutil.copy(written, written.with_name(f"copy-{written.name}"))
     publish(topics, snapshots(2, 100))
     tombstone, foreign = (Record(topics.names.snapshots, 0, 0, everything.NOW, b"d1", one) for one in (None, FOREIGN))
     topics.send(topics.names.snapshots, [tombstone, foreign])
-    printed = done(spark, run.environment, *arguments)
+    printed = done(spark, environment, *arguments)
 
     records = [
         one for one in running.everything(topics.kafka, topics.names.snapshots) if b'"version"' in (one.value() or b"")

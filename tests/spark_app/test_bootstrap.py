@@ -1,13 +1,10 @@
-"""`stateloop bootstrap`: flights of a month from files, killed in between, and then the job on the live topic."""
+"""`stateloop bootstrap`: flights of two days from files, interrupted in between, and then the job on the live topic."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import orjson
 import pytest
@@ -20,15 +17,17 @@ from examples.flights.stream import stream
 from spark_app.bootstrap import Bootstrap
 from spark_app.checkpoint import identity
 from spark_app.checkpoint import write as write_identity
-from spark_app.errors import NoHistoryError, StateExistsError
+from spark_app.errors import HistoryWriteError, NoHistoryError, StateExistsError
 from spark_app.folder import CheckpointFolder
 from spark_app.history import history_files
+from spark_app.history_writer import HistoryPosition, HistoryWriter
 from spark_app.settings import JobSettings
 from spark_app.topic_times import RETENTION, STAMP, TopicTimes
 from tests.same import assert_same
+from tests.spark_app.batches import SHORT
 from tests.spark_app.departing import application
-from tests.spark_app.hosted import HostedJob, done
-from tests.spark_app.running import CHECKOUT, Topics, everything, until
+from tests.spark_app.hosted import CRASHED, Crash, HostedJob, done
+from tests.spark_app.running import Topics, everything, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
-DAYS = 8
+DAYS = 2
 BAD = [b"{", b'{"kind": "departed"}']
 
 
@@ -57,27 +56,12 @@ def topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.Monke
 @pytest.fixture
 def job(spark: SparkSession, topics: Topics, tmp_path: Path) -> HostedJob:
     """Give the job, not yet started."""
-    return HostedJob(
-        spark, topics.kafka, tmp_path, "tests.spark_app.departing:app", {"DEPARTING_PREFIX": topics.names.prefix}
-    )
-
-
-def bootstrap(job: HostedJob, folder: Path) -> subprocess.Popen[str]:
-    """Start the command with the files of a folder, in a process group of its own."""
-    command = [sys.executable, "-m", "services.cli", "bootstrap", str(folder)]
-    return subprocess.Popen(
-        command,
-        cwd=CHECKOUT,
-        env=os.environ | job.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    environment = SHORT | {"DEPARTING_PREFIX": topics.names.prefix}
+    return HostedJob(spark, topics.kafka, tmp_path, "tests.spark_app.departing:app", environment)
 
 
 def write(spark: SparkSession, folder: Path) -> list[FlightEvent]:
-    """Write half a month as Parquet; the rest as JSON lines, with bad rows and rows of the first half again."""
+    """Write half of the days as Parquet; the rest as JSON lines, with bad rows and rows of the first half again."""
     days = [date(2013, 1, 1) + timedelta(days=number) for number in range(DAYS)]
     first, second = (list(stream(half)) for half in (days[: DAYS // 2], days[DAYS // 2 :]))
     folder.mkdir()
@@ -120,13 +104,16 @@ def test_a_job_continues_from_the_state_of_a_history(
     history = write(spark, tmp_path / "history")
     times = TopicTimes(JobSettings(application="", kafka=topics.kafka), topics.names.events)
     settings = times.current()
-    killed = bootstrap(job, tmp_path / "history")
-    assert killed.stdout
-    line = next(line for line in killed.stdout if "file 1 of" in line)
-    os.killpg(killed.pid, signal.SIGKILL)
-    killed.communicate()
-    files = int(line.partition("file 1 of ")[2].split(",")[0])
-    assert files >= 2
+    commit = HistoryWriter.commit
+
+    def crash_after_a_file(writer: HistoryWriter, position: HistoryPosition) -> None:
+        if position.file == 1:
+            raise Crash
+        commit(writer, position)
+
+    with patch.object(HistoryWriter, "commit", crash_after_a_file):
+        printed = done(spark, job.environment, "bootstrap", str(tmp_path / "history"), code=CRASHED)
+    assert int(printed.partition("file 1 of ")[2].split(",")[0]) >= 2
     assert times.current() == {STAMP: "CreateTime", RETENTION: "-1"}
     now = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=1)
     meanwhile, after = live("LGA", now), live("JFK", now)
@@ -155,6 +142,27 @@ def test_a_job_continues_from_the_state_of_a_history(
         job.stop()
     for window, snapshot in wanted.items():
         assert_same(found[window].model_dump(mode="json")["state"], snapshot.model_dump(mode="json")["state"])
+
+
+def test_a_writer_takes_over_from_one_that_vanished_in_a_transaction(topics: Topics) -> None:
+    settings, now = JobSettings(application="", kafka=topics.kafka), datetime.now(UTC)
+    events = topics.names.events
+    TopicTimes(settings, events).change({STAMP: "CreateTime"})
+    first = HistoryWriter(settings, events)
+    assert first.position() is None
+    behind = HistoryPosition(files="digest", of=2, row=1)
+    first.write(events, b"k", b"committed", round(now.timestamp() * 1000))
+    first.commit(behind)
+    first.write(events, b"k", b"open", round(now.timestamp() * 1000))
+    second = HistoryWriter(settings, events)  # as after a kill: nothing has aborted the transaction
+    assert second.position() == behind
+    with pytest.raises(HistoryWriteError):
+        first.commit(behind.model_copy(update={"row": 2}))
+    second.write(events, b"k", b"repeated", round(now.timestamp() * 1000))
+    second.commit(behind.model_copy(update={"row": 2}))
+    for writer in (first, second):
+        writer.close()
+    assert [one.value() for one in everything(topics.kafka, events)] == [b"committed", b"repeated"]
 
 
 def check_dead_letters(topics: Topics, folder: Path) -> None:
