@@ -15,6 +15,7 @@ from contracts.wire.partition import partition
 from tests import everything
 from tests.everything import NOW, event_record
 from tests.same import assert_same
+from tests.spark_app.batches import SHORT, committed
 from tests.spark_app.folding import folded
 from tests.spark_app.hosted import HostedJob
 from tests.spark_app.running import PARTITIONS, Job, Topics, until
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from contracts import Application
     from tests.services.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -40,21 +40,9 @@ def topics(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.Monke
     return Topics(broker.bootstrap, everything.application())
 
 
-def hosted(
-    spark: SparkSession,
-    topics: Topics,
-    folder: Path,
-    application: Application | None = None,
-    *,
-    catches_up: bool = True,
-) -> HostedJob:
-    environment = {"STATELOOP_CATCH_UP": str(catches_up)}
-    return HostedJob(spark, topics.kafka, folder, application or everything.application(), environment)
-
-
-def job(topics: Topics, folder: Path, **settings: str) -> Job:
-    environment = {"EVERYTHING_PREFIX": topics.names.prefix, "STATELOOP_CATCH_UP": "true"} | settings
-    return Job(topics.kafka, folder, "tests.everything:app", environment)
+def hosted(spark: SparkSession, topics: Topics, folder: Path, *, catches_up: bool = True) -> HostedJob:
+    environment = SHORT | {"STATELOOP_CATCH_UP": str(catches_up)}
+    return HostedJob(spark, topics.kafka, folder, everything.application(everything.Little), environment)
 
 
 def published(topics: Topics, least: int) -> list[Snapshot]:
@@ -65,14 +53,14 @@ def test_a_new_checkpoint_publishes_each_window_once_and_whole_and_then_goes_liv
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
     events, answers = everything.random_stream(1, devices=40, events=600, answers=100)
-    fold, _ = folded(topics, events, answers)
+    fold, _ = folded(topics, events, answers, everything.little)
     running = hosted(spark, topics, tmp_path).start()
     try:
         found = published(topics, len(fold.windows))
         until(lambda: running.lines("batch"), "the batch that caught up")
         assert len(found) == len(fold.windows)
         for snapshot in found:
-            last = present(everything.app, snapshot.window, fold.windows[snapshot.window], running.epoch())
+            last = present(everything.little, snapshot.window, fold.windows[snapshot.window], running.epoch())
             assert_same(snapshot.model_dump(mode="json"), last.model_dump(mode="json"))
         assert [line["records"] for line in running.lines("catching_up")] == [len(events) + len(answers)]
         device, before = found[0].device_id, found[0].version
@@ -93,11 +81,10 @@ def test_after_an_outage_a_slow_partition_loses_no_window(
 ) -> None:
     """Without the catch-up the quick partition moves the watermark on, and the slow one loses its windows."""
     start = NOW - OUTAGE
-    running = hosted(spark, topics, tmp_path, everything.application(everything.Little), catches_up=catches_up).start()
+    running = hosted(spark, topics, tmp_path, catches_up=catches_up).start()
     try:
         topics.send(topics.names.events, [_event("before", 0, start)])
-        published(topics, 1)
-        running.batches(2)
+        committed(running, 1)
         running.stop()
         slow, quick = _devices(0, 1500), _devices(1, 5)
         backlog = [_event(slow[n % len(slow)], n, start + OUTAGE * n / SLOW) for n in range(SLOW)]
@@ -107,9 +94,7 @@ def test_after_an_outage_a_slow_partition_loses_no_window(
         windows = {(one.key, one.value and orjson.loads(one.value)["first_seen"]) for one in backlog}
         if catches_up:
             found = published(topics, 1 + len(windows))
-            until(
-                lambda: sum(batch["records"] for batch in running.lines("batch")) > len(backlog), "the backlog is read"
-            )
+            committed(running, 1 + len(backlog))
             assert {one.device_id for one in found} == {"before", *slow, *quick}
             assert len(found) == 1 + len(windows)
             assert sum(one.version for one in found) == 1 + len(backlog)
@@ -135,8 +120,9 @@ def _event(device: str, number: int, time: datetime) -> Record:
 
 def test_a_job_that_is_killed_in_its_first_batch_goes_on(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     events, answers = everything.random_stream(1, devices=10, events=100, answers=10)
-    fold, new = folded(topics, events, answers)
-    killed = job(topics, tmp_path, STATELOOP_CATCH_UP="false", STATELOOP_BATCH="PT1H").start()
+    fold, new = folded(topics, events, answers, everything.little)
+    environment = {"EVERYTHING_PREFIX": topics.names.prefix, "STATELOOP_BATCH": "PT1H"}
+    killed = Job(topics.kafka, tmp_path, "tests.everything:little", environment).start()
     published(topics, new)
     assert not killed.lines("batch")
     killed.kill()
@@ -146,7 +132,7 @@ def test_a_job_that_is_killed_in_its_first_batch_goes_on(spark: SparkSession, to
         assert not running.lines("failed")
         newest = {one.window: one for one in published(topics, new + len(fold.windows))}
         for window, snapshot in newest.items():
-            last = present(everything.app, window, fold.windows[window], running.epoch())
+            last = present(everything.little, window, fold.windows[window], running.epoch())
             assert_same(snapshot.model_dump(mode="json"), last.model_dump(mode="json"))
     finally:
         running.stop()

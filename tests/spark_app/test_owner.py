@@ -1,4 +1,7 @@
-"""Jobs of two processes on one checkpoint: the second is refused while the first lives, and then takes it over."""
+"""Jobs of two processes on one checkpoint: the second is refused while the first lives.
+
+It takes over from a frozen one. `test_catch_up` has a job that takes over from one that was killed.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.everything import NOW, event_record
+from tests.spark_app.batches import SHORT
 from tests.spark_app.hosted import HostedJob
 from tests.spark_app.pair import pair
 from tests.spark_app.running import Job
@@ -25,39 +29,30 @@ def test_one_job_at_a_time_runs_on_a_checkpoint(spark: SparkSession, pair_topics
     pair_topics.send(
         pair_topics.names.events, [event_record({"device_id": "d", "event_id": "1", "first_seen": NOW, "ts": NOW})]
     )
-    killed, frozen = (job(pair_topics, folder(tmp_path, name)) for name in ("killed", "frozen"))
+    frozen = Job(pair_topics.kafka, folder(tmp_path, "frozen"), "tests.spark_app.pair:app", SHORT)
     refused, last = (
-        HostedJob(spark, pair_topics.kafka, folder(tmp_path, name), pair("ab")) for name in ("refused", "last")
+        HostedJob(spark, pair_topics.kafka, folder(tmp_path, name), pair("ab"), SHORT) for name in ("refused", "last")
     )
     try:
-        killed.start().batches(1)
+        frozen.start().batches()
         assert refused.start().wait() == 1
         (ended,) = refused.lines("ended")
         assert "is in use by the job on" in ended["why"]
-        killed.batches(1)
-        assert not killed.lines("failed")
-        killed.kill()
-
-        frozen.start().batches(1)
+        frozen.batches()
+        assert not frozen.lines("failed")
         frozen.signal(signal.SIGSTOP)
-        last.start().batches(1)
+        last.start().batches()
         frozen.signal(signal.SIGCONT)
         assert frozen.wait() == 1
         (ended,) = frozen.lines("ended")
         assert "lost the lease of the checkpoint" in ended["why"]
-        last.batches(2)
+        last.batches()
         assert not last.lines("failed")
         assert len(pair_topics.read(pair_topics.names.snapshots, 1)) == 1
     finally:
-        for one in (killed, frozen):
-            if not one.ended():
-                one.kill()
+        if not frozen.ended():
+            frozen.kill()
         last.stop()
-
-
-def job(topics: Topics, folder: Path) -> Job:
-    """Return a job of a process of its own."""
-    return Job(topics.kafka, folder, "tests.spark_app.pair:app", {})
 
 
 def folder(shared: Path, name: str) -> Path:
