@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,9 +23,10 @@ from spark_app.topics import TopicIdentity
 from tests import everything
 from tests.everything import NOW
 from tests.same import assert_same
+from tests.spark_app.batches import SHORT, committed
 from tests.spark_app.folding import stored
 from tests.spark_app.hosted import HostedJob, done
-from tests.spark_app.running import Topics, until
+from tests.spark_app.running import Job, Topics, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,18 +35,36 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+APPLICATION = "tests.everything:various"
 
 
 @pytest.fixture
 def quiet_job(spark: SparkSession, topics: Topics, tmp_path: Path) -> HostedJob:
     """Give the job of the application, not yet started."""
-    return HostedJob(spark, topics.kafka, tmp_path, "tests.everything:app", {"EVERYTHING_PREFIX": topics.names.prefix})
+    environment = SHORT | {"EVERYTHING_PREFIX": topics.names.prefix}
+    return HostedJob(spark, topics.kafka, tmp_path, APPLICATION, environment)
 
 
 def newest(topics: Topics) -> dict[tuple[str, datetime], Snapshot]:
     """The snapshot of each window that a reader would show."""
     found = [decode_snapshot(message.value() or b"") for message in topics.read(topics.names.snapshots, 1)]
     return {one.window: one for one in sorted(found, key=lambda one: one.order)}
+
+
+def kill_while_it_copies(topics: Topics, checkpoint: Path, folder: Path) -> None:
+    """Run `stateloop savepoint create` in a process, and kill it at a file that it cannot read to the end."""
+    command = (sys.executable, "-m", "services.cli", "savepoint", "create", str(folder))
+    environment = {"EVERYTHING_PREFIX": topics.names.prefix}
+    running = Job(topics.kafka, checkpoint.parent, APPLICATION, environment, command)
+    pipe = checkpoint / "sources" / "pipe"
+    os.mkfifo(pipe)
+    running.start()
+    try:
+        until(lambda: running.ended() or list(folder.glob("*/metadata")), f"the first file, see {running.log}")
+        assert not running.ended(), running.log.read_text(encoding="utf-8")[-3000:]
+    finally:
+        running.kill()
+        pipe.unlink()
 
 
 def test_a_restored_job_publishes_each_window_under_a_new_epoch(
@@ -54,29 +75,37 @@ def test_a_restored_job_publishes_each_window_under_a_new_epoch(
     job = quiet_job.start()
     topics.send(topics.names.events, early)
     topics.send(topics.names.feedback, answers)
-    until(lambda: sum(line["records"] for line in job.lines("batch")) >= len(early) + len(answers), "a first commit")
+    committed(job, len(early) + len(answers))
     stateloop = partial(done, spark, job.environment)
     made = stateloop("savepoint", "create", str(tmp_path / "savepoints")).split()[0]
     topics.send(topics.names.events, late)
-    job.batches(2)
+    committed(job, len(events) + len(answers))
     job.stop()
     first = job.epoch()
     shutil.rmtree(job.checkpoint)
     assert stateloop("savepoint", "list", str(tmp_path / "savepoints")).startswith(made)
     stateloop("savepoint", "restore", made)
+    before = sum(line["records"] for line in job.lines("batch"))
     job.start()
     try:
-        until(lambda: job.lines("republishing") and job.lines("batch")[-1]["batch"] > 0, "a republication")
-        job.batches()
+        until(lambda: job.lines("republishing"), "a republication")
+        committed(job, before + len(late))
     finally:
         job.stop()
     assert job.epoch() > first
-    fold, _ = stored(topics, len(events), len(answers))
+    fold, _ = stored(topics, len(events), len(answers), everything.various)
     found = newest(topics)
     assert found.keys() == fold.windows.keys()
     for window, merged in fold.windows.items():
-        wanted = present(everything.app, window, merged, job.epoch())
+        wanted = present(everything.various, window, merged, job.epoch())
         assert_same(found[window].model_dump(mode="json"), wanted.model_dump(mode="json"))
+    kill_while_it_copies(topics, job.checkpoint, tmp_path / "killed")
+    (unfinished,) = (tmp_path / "killed").iterdir()
+    repeated = stateloop("savepoint", "create", str(tmp_path / "savepoints")).split()[0]
+    shutil.rmtree(job.checkpoint)
+    assert not stateloop("savepoint", "list", str(tmp_path / "killed"))
+    assert "savepoint.json" in stateloop("savepoint", "restore", str(unfinished), code=1)
+    stateloop("savepoint", "restore", repeated)
     check_export(stateloop, tmp_path / "export", found)
 
 
