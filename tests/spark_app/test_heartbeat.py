@@ -106,7 +106,7 @@ def test_a_heartbeat_is_neither_a_snapshot_nor_a_dead_letter(spark: SparkSession
     others = [Record("feedback", 0, 1, NOW, b"d1", None), Record("feedback", 0, 2, NOW, HEARTBEAT_KEY, b"x")]
     beats = [Record("feedback", 0, 0, NOW, HEARTBEAT_KEY, None), Record("feedback", 0, 3, NOW, None, None)]
     event = {"device_id": "d1", "event_id": "1", "first_seen": NOW, "ts": NOW}
-    published = run(spark, everything.app, [event_record(event)], [*beats, *others])
+    published = run(spark, everything.little, [event_record(event)], [*beats, *others])
     letters = [DeadLetter.model_validate_json(value) for topic, _, value in published if topic == "dead_letters"]
     assert sorted(letter.offset for letter in letters) == [1, 2, 3]
     (snapshot,) = (decode_snapshot(value) for topic, _, value in published if topic == "snapshots")
@@ -120,7 +120,7 @@ def test_a_heartbeat_moves_the_watermark(
 ) -> None:
     """The filter of heartbeats must stay above the watermark, however Spark arranges the plan."""
     monkeypatch.setenv("EVERYTHING_REPLAY", "0")
-    application = everything.application(deduplicate=deduplicate)
+    application = everything.application(everything.Little, deduplicate=deduplicate)
     event = event_record({"device_id": "d1", "event_id": "1", "first_seen": NOW, "ts": NOW})
     later = NOW + 2 * WINDOW
     for number, record in enumerate((event, Record("events", 0, 1, later, HEARTBEAT_KEY, None))):
