@@ -1,22 +1,30 @@
-"""Records with keys that no producer may write back, on the running job: a dead letter each, and the job goes on."""
+"""Records that no state takes, and that no producer may write back, on the running job: a dead letter each."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
 
+import orjson
 import pytest
 from confluent_kafka import Producer
 
+from contracts import Distinct
+from contracts.records.record import Record
 from contracts.types.key import LARGEST_KEY
-from contracts.wire import DeadLetter
+from contracts.wire import DeadLetter, decode_snapshot
+from tests import everything, hostile
 from tests.everything import NOW, event_record
+from tests.spark_app.batches import SHORT, committed
+from tests.spark_app.hosted import HostedJob
 from tests.spark_app.running import PATIENCE_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
-    from contracts.records.record import Record
-    from tests.spark_app.hosted import HostedJob
+    from pyspark.sql import SparkSession
+
     from tests.spark_app.running import Topics
 
 LARGEST_PLAIN = 1_048_400
@@ -35,34 +43,61 @@ KEYS = {
 """The key of a record, and that of its dead letter."""
 
 
-def test_a_record_with_any_key_is_one_dead_letter_and_the_job_goes_on(topics: Topics, little_job: HostedJob) -> None:
-    topics.send(topics.names.events, [good("first")])
-    topics.read(topics.names.snapshots, 1)
+class Growing(everything.Little, lifetime=timedelta(hours=1)):
+    """A state that grows with each name."""
+
+    names: Annotated[list[str], Distinct(9, of="name")]
+
+
+@pytest.fixture
+def job(spark: SparkSession, topics: Topics, tmp_path: Path) -> Iterator[HostedJob]:
+    """Give the running job of the growing state."""
+    running = HostedJob(spark, topics.kafka, tmp_path, everything.application(Growing), SHORT)
+    yield running.start()
+    running.stop()
+
+
+def test_each_record_that_cannot_be_merged_or_published_is_one_dead_letter_and_the_job_goes_on(
+    topics: Topics, job: HostedJob
+) -> None:
     send(topics, KEYS)
-    letters = topics.read(topics.names.dead_letters, len(KEYS))
-    little_job.batches(3)
-    topics.send(topics.names.events, [good("last")])
-    topics.read(topics.names.snapshots, 2)
+    by_key = topics.read(topics.names.dead_letters, len(KEYS))
+    committed(job, len(KEYS))
     assert len(topics.read(topics.names.dead_letters, len(KEYS))) == len(KEYS)
-    assert {letter.key() for letter in letters} == set(KEYS.values())
-    origins = [DeadLetter.model_validate_json(letter.value() or b"") for letter in letters]
+    assert {letter.key() for letter in by_key} == set(KEYS.values())
+    origins = [DeadLetter.model_validate_json(letter.value() or b"") for letter in by_key]
     assert len({(one.topic, one.partition, one.offset) for one in origins}) == len(KEYS)
     assert {one.reason for one in origins} == {"wrong_key"}
-    assert not little_job.lines("failed")
-    assert len(little_job.lines("started")) == 1
 
+    large = {"device_id": "large", "first_seen": NOW, "ts": NOW}
+    grown = [event_record(large | {"event_id": letter, "name": letter * 200_000}) for letter in "abcde"]
+    topics.send(topics.names.events, grown)
+    letters = topics.read(topics.names.dead_letters, len(KEYS) + 2)
+    too_large = [DeadLetter.model_validate_json(one.value() or b"") for one in letters if one.key() == b"large"]
+    named = [(one.reason, one.topic, one.partition) for one in too_large]
+    assert named == [("large_snapshot", topics.names.snapshots, -1)] * 2
+    assert all('"device_id":"large"' in (one.head or "") for one in too_large)
 
-def good(device: str) -> Record:
-    """An event of a device of its own."""
-    return event_record({"device_id": device, "event_id": "1", "first_seen": NOW, "ts": NOW})
+    keyed = [(key, value) for key, value in hostile.keyed() if value is None or len(value) < 900_000]
+    records = [Record("", 0, 0, NOW, key, value) for key, value in keyed]
+    last = event_record(orjson.loads(hostile.good(device_id="last")))
+    topics.send(topics.names.events, [*records, last])
+    committed(job, len(KEYS) + len(grown) + len(records) + 1)
+    topics.read(topics.names.dead_letters, len(letters) + 400)
+    found = [decode_snapshot(one.value() or b"") for one in topics.read(topics.names.snapshots, 1)]
+    assert [one.version for one in found if one.device_id == "large"] == [1, 2, 3]
+    assert "last" in {one.device_id for one in found}
+    assert not job.lines("failed")
+    assert len(job.lines("started")) == 1
 
 
 def send(topics: Topics, keys: Iterable[bytes | None]) -> None:
     """Send an event under each key, compressed where the broker would not take it as it is."""
+    value = event_record({"device_id": "d", "event_id": "1", "first_seen": NOW, "ts": NOW}).value
     errors: list[object] = []
     for key in keys:
         packed = {"compression.type": "gzip"} if len(key or b"") > LARGEST_PLAIN else {}
         producer = Producer({"bootstrap.servers": topics.kafka, "message.max.bytes": 64_000_000, **packed})
-        producer.produce(topics.names.events, good("d").value, key, on_delivery=lambda error, _: errors.append(error))
+        producer.produce(topics.names.events, value, key, on_delivery=lambda error, _: errors.append(error))
         assert producer.flush(PATIENCE_S) == 0
     assert set(errors) == {None}

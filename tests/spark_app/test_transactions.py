@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 
 from contracts.wire import decode_snapshot
 from tests.everything import NOW, event_record
+from tests.spark_app.batches import committed
 from tests.spark_app.running import PATIENCE_S, until
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def test_aborted_events_are_not_merged_and_a_marker_at_the_end_stops_nothing(
     dropped.abort()
     kept.commit()
     assert versions(topics, 3) == {"kept": 3}
-    little_job.batches(2)
+    committed(little_job, 3)
     dropped.begin()
     dropped.send("dropped", 200, 0)
     dropped.abort()  # now partition 0 ends with an aborted record and its marker
@@ -75,13 +76,13 @@ def test_aborted_events_are_not_merged_and_a_marker_at_the_end_stops_nothing(
     assert little_job.stop() == 0
     little_job.start()
     until(lambda: len(little_job.lines("started")) == 2, "a second start")
-    little_job.batches(2)
+    little_job.batches()
     kept.begin()
     kept.send("kept", 4, 0)
     kept.send("other", 1, 1)
     kept.commit()
     assert versions(topics, 5) == {"kept": 4, "other": 1}
-    little_job.batches(2)
+    committed(little_job, 5)
     assert len(topics.read(topics.names.snapshots, 5)) == 5
     assert not little_job.lines("failed")
     assert not little_job.ended()
