@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
+import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 from playwright.async_api import async_playwright
@@ -31,7 +33,7 @@ FLAGS = (
     "--disable-sync",
 )
 WITHIN_MS = 60_000
-POLL_S = 0.02
+POLL_S = 0.05
 OUTSIDE = """
 [...document.querySelectorAll("svg g:is(.node, .field, .enrichment)")].flatMap((group) => {
   const room = group.querySelector("rect").getBoundingClientRect();
@@ -40,6 +42,11 @@ OUTSIDE = """
 })
 """
 """The texts in the picture and in the graph that go beyond their box."""
+
+
+def device(key: str, state: str = "flights") -> str:
+    """Return the route of a key."""
+    return f"#/device/{state}/{quote(key, safe='')}"
 
 
 def chromium() -> str:
@@ -83,20 +90,43 @@ class Visit:
         await self.page.goto(f"{self.stage.base}/{route}")
         await self.page.locator(".health:not([data-status=unknown])").wait_for()
 
+    async def load(self, route: str) -> None:
+        """Open a view with all files of the page, which `go` requests only once."""
+        await self.page.goto("about:blank")
+        await self.go(route)
+
     async def text(self, selector: str) -> str:
         """Return the text of an element."""
         return await self.page.locator(selector).first.inner_text()
 
-    async def until(self, condition: str) -> None:
-        """Wait until an expression of JavaScript is true. The page's policy forbids the wait of Playwright."""
-        async with asyncio.timeout(WITHIN_MS / 1000):
-            while not await self.page.evaluate(condition):  # noqa: ASYNC110  # a page does not report its changes
-                await asyncio.sleep(POLL_S)
+    async def sees(self, selector: str, text: str) -> None:
+        """Wait until the first element of the selector has this text; elements of SVG have no innerText."""
+        read = f"((one) => one?.innerText ?? one?.textContent ?? '')(document.querySelector({json.dumps(selector)}))"
+        await self.until(f"{read}.includes({json.dumps(text)})", but=read)
+
+    async def until(self, condition: str, *, but: str = "document.querySelector('main').innerText") -> None:
+        """Wait until an expression of JavaScript is true, or fail with the value of the expression `but`.
+
+        The page's policy forbids the wait of Playwright.
+        """
+        deadline = time.monotonic() + WITHIN_MS / 1000
+        while not await self.page.evaluate(condition):
+            if time.monotonic() > deadline:
+                pytest.fail(
+                    f"not true within {WITHIN_MS} ms: {condition}; the page has {await self.page.evaluate(but)!r}"
+                )
+            await asyncio.sleep(POLL_S)
 
     def check(self) -> None:
         """Check that the page logged no error and sent no foreign request."""
         assert self.errors == []
         assert self.foreign == []
+
+    def check_only(self, text: str) -> None:
+        """Check that the page logged errors with this text and no other ones, and forget them."""
+        assert self.errors
+        assert [one for one in self.errors if text not in one] == []
+        self.errors.clear()
 
     def _logged(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):

@@ -22,7 +22,7 @@ from services.query.limits import WatchLimits
 from services.query.lookup.authentication import Authenticator
 from services.query.store import Change, Entry, Update
 from tests.services.query.console.flights import flight, key_of
-from tests.services.query.console.observations import a_dead_letter
+from tests.services.query.console.observations import a_dead_letter, at_work
 from tests.services.query.in_memory import MemoryRouting, a_state, dependencies_of
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 EVERY_S = 0.2
 """The interval at which the page polls."""
+PAST_S = 60
+"""The first seconds of the loop are in the past, so that the charts have a width. The later ones are now."""
 FLIGHTS = Suite(app)
 
 
@@ -65,6 +67,7 @@ class Stage:
         pieces: list[Routes] = [*instead, self.push, console, tests, *api.routes]
         self._server = HttpServer(self.dependencies, api.guard, pieces)
         self._offset = 0
+        self._observed_s = 0
         self.base = ""
 
     def put(self, key: str, version: int, value: Any, state: str = "flights", *, epoch: int = 0) -> None:
@@ -88,6 +91,12 @@ class Stage:
     def observe(self, observation: Observation) -> None:
         """Record an observation of the loop."""
         self.loops.record(observation)
+
+    def work(self, seconds: int = PAST_S, **overrides: Any) -> None:
+        """Record observations of the loop of flights for this many more seconds. `overrides` are those of `at_work`."""
+        for at in range(self._observed_s, self._observed_s + seconds, 2):
+            self.observe(at_work(at, until=max(at, PAST_S), **overrides))
+        self._observed_s += seconds
 
     def dead_letter(self, head: str, reason: str = "malformed") -> DeadLetterSummary:
         """Return a dead letter of an event with this head, later than the one before."""

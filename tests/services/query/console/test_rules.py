@@ -12,7 +12,6 @@ from services.query.http.table_routes import TableRoutes, tables_of
 from tests.services.derive.alerted import Limit
 from tests.services.query.alerting import SUITE, Sensors, WrittenRows, sensors
 from tests.services.query.console.browser import visiting
-from tests.services.query.console.observations import at_work
 from tests.services.query.console.stage import Stage
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class Room:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def room(browser: Browser, tmp_path: Path, tokens: Path) -> AsyncIterator[Room]:
-    """Give a page over twelve sensors with the values 0 to 11, and a rule with two open alerts."""
+    """Give a page over twelve sensors with the values 0 to 11, and a rule `high` with two open alerts."""
     declared = tables_of(SUITE)
     with sensors(tmp_path / "data", tokens=tokens) as (dependencies, written):
         written.put("high", Limit(high=10, low=10))
@@ -78,20 +77,21 @@ async def room(browser: Browser, tmp_path: Path, tokens: Path) -> AsyncIterator[
         stage = Stage(tokens=tokens, instead=(rows,), dependencies=dependencies, suite=SUITE, tables=declared)
         async with stage.serving():
             written.changed = stage.push.service.changed
-            for at in range(0, 60, 2):
-                stage.observe(at_work(at, until=60))
+            stage.work()
             async with visiting(browser, stage) as visit:
                 yield Room(visit, written)
                 visit.errors[:] = [one for one in visit.errors if "status of 4" not in one]  # expected problems
                 visit.check()
 
 
-async def test_a_rule_is_changed_and_its_alerts_appear(room: Room) -> None:
+async def test_a_rule_is_tested_saved_added_and_removed_and_its_alerts_follow(room: Room) -> None:
     await room.enter(WRITER)
     await room.alerts("sensor-10", "sensor-11")
     name, *values, _, author = await room.rule("high")
     assert (name, values, author) == ("high", ["*", "0 s", "10", "10", "2"], "ann")
     await room.page.click("[aria-label='Edit high']")
+    await _test_without_saving(room)
+
     await room.set(high="8", low="8", keys="sensor-?")
     await room.page.click("text=Save")
     await room.alerts("sensor-8", "sensor-9")
@@ -103,30 +103,12 @@ async def test_a_rule_is_changed_and_its_alerts_appear(room: Room) -> None:
     room.sensors.measure("sensor-8", 3)
     await room.alerts("sensor-1", "sensor-9")
 
-
-async def test_a_rule_is_added_with_its_author_and_removed(room: Room) -> None:
-    await room.enter(WRITER)
     await room.page.click("text=Add a rule")
-    await room.page.fill("#row-key", "zero/ä")
-    await room.set(keys="sensor-0", high="0", low="0", hold="1.5")
-    await room.page.click("text=Save")
-    await room.page.locator("tr[data-key='zero/ä']").wait_for()
-    written = room.sensors.rows["zero/ä"]
-    assert (written.author, json.loads(written.value.model_dump_json())) == (
-        "ann",
-        {"keys": "sensor-0", "hold": "PT1.5S", "high": 0, "low": 0},
-    )
-    await room.page.click("[aria-label='Edit zero/ä']")
-    assert await room.page.input_value("#field-hold") == "1.5"
-    await room.page.click("text=Remove")
-    await room.page.click("text=Remove it?")
-    await room.visit.until("document.querySelectorAll('.rules tbody tr').length === 1")
-    assert room.sensors.rows.keys() == {"high"}
+    await _correct_what_is_rejected(room)
+    await _add_and_remove(room)
 
 
-async def test_a_rule_is_tested_before_it_is_saved(room: Room) -> None:
-    await room.enter(WRITER)
-    await room.page.click("[aria-label='Edit high']")
+async def _test_without_saving(room: Room) -> None:
     await room.set(high="5", low="5", keys="sensor-?")
     await room.page.click(".test")
     await room.page.locator(".rule-test .figures").wait_for()
@@ -146,23 +128,39 @@ async def test_a_rule_is_tested_before_it_is_saved(room: Room) -> None:
     assert await room.page.locator(".rule-test").is_hidden(), "the result is of another rule"
 
 
-async def test_a_rejected_field_has_its_reason(room: Room) -> None:
-    await room.enter(WRITER)
-    await room.page.click("text=Add a rule")
-    await room.page.click("text=Save")
+async def _add_and_remove(room: Room) -> None:
+    page = room.page
+    await page.fill("#row-key", "zero/ä")
+    await room.set(keys="sensor-0", high="0", low="0", hold="1.5")
+    await page.click("text=Save")
+    await page.locator("tr[data-key='zero/ä']").wait_for()
+    written = room.sensors.rows["zero/ä"]
+    value = {"keys": "sensor-0", "hold": "PT1.5S", "high": 0, "low": 0}
+    assert (written.author, json.loads(written.value.model_dump_json())) == ("ann", value)
+    await page.click("[aria-label='Edit zero/ä']")
+    assert await page.input_value("#field-hold") == "1.5"
+    await page.click("text=Remove")
+    await page.click("text=Remove it?")
+    await room.visit.until("document.querySelectorAll('.rules tbody tr').length === 1")
+    assert room.sensors.rows.keys() == {"high"}
+
+
+async def _correct_what_is_rejected(room: Room) -> None:
+    page = room.page
+    await page.click("text=Save")
     assert await room.visit.text("[data-field=''] .error") == "A name is required"
-    await room.page.fill("#row-key", "bad")
+    await page.fill("#row-key", "bad")
     await room.set(high="much", hold="-3")
-    await room.page.click("text=Save")
-    await room.page.locator("#field-low-error:not([hidden])").wait_for()
+    await page.click("text=Save")
+    await page.locator("#field-low-error:not([hidden])").wait_for()
     assert "integer" in await room.visit.text("#field-high-error")
     assert "required" in await room.visit.text("#field-low-error")
     assert "greater" in await room.visit.text("#field-hold-error")
-    assert await room.page.locator("#field-keys[aria-invalid]").count() == 0
+    assert await page.locator("#field-keys[aria-invalid]").count() == 0
     await room.set(high="3", low="2", hold="")
-    await room.page.click(".test")
-    await room.page.locator(".rule-test .figures").wait_for()
-    assert await room.page.locator("[aria-invalid]").count() == 0
+    await page.click(".test")
+    await page.locator(".rule-test .figures").wait_for()
+    assert await page.locator("[aria-invalid]").count() == 0
 
 
 async def test_a_conflict_shows_both_versions(room: Room) -> None:
@@ -190,27 +188,23 @@ async def test_a_conflict_shows_both_versions(room: Room) -> None:
     assert room.sensors.rows["high"].value == Limit(high=11, low=8)
 
 
-async def test_a_token_without_the_right_is_read_only(room: Room) -> None:
+async def test_a_token_without_the_right_is_read_only_and_names_are_plain_text(room: Room) -> None:
+    page, hostile = room.page, "<img src=x onerror='window.hurt=1'>"
+    room.sensors.put(hostile, Limit(keys=hostile, high=1, low=1), hostile)
+    room.sensors.measure(hostile, 9)
     await room.enter(READER)
-    await room.alerts("sensor-10", "sensor-11")
-    assert await room.page.locator(".add").is_hidden()
-    await room.page.get_by_text("Read-only: this token has no right to write limits.").wait_for()
-    await room.page.click("[aria-label='Edit high']")
-    await room.page.locator(".editing").wait_for()
+    await room.alerts("sensor-10", "sensor-11", hostile)
+    assert await page.evaluate("window.hurt") is None
+
+    assert await page.locator(".add").is_hidden()
+    await page.get_by_text("Read-only: this token has no right to write limits.").wait_for()
+    await page.click("[aria-label='Edit high']")
+    await page.locator(".editing").wait_for()
     for one in ("[type=submit]", ".test", ".danger"):
-        assert await room.page.locator(f".editing {one}").is_hidden()
-    assert await room.page.is_disabled("#field-high")
-    status = await room.page.evaluate(
+        assert await page.locator(f".editing {one}").is_hidden(), one
+    assert await page.is_disabled("#field-high")
+    status = await page.evaluate(
         "fetch('/v1/tables/limits/high', {method: 'PUT', body: '{\"high\": 1, \"low\": 1}',"
         f"headers: {{Authorization: 'Bearer {READER}'}}}}).then((one) => one.status)"
     )
     assert (status, room.sensors.rows["high"].value) == (403, Limit(high=10, low=10))
-
-
-async def test_names_of_rules_and_keys_are_plain_text(room: Room) -> None:
-    hostile = "<img src=x onerror='window.hurt=1'>"
-    room.sensors.put(hostile, Limit(keys=hostile, high=1, low=1), hostile)
-    room.sensors.measure(hostile, 9)
-    await room.enter(WRITER)
-    await room.alerts("sensor-10", "sensor-11", hostile)
-    assert await room.page.evaluate("window.hurt") is None

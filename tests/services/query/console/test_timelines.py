@@ -9,7 +9,6 @@ import pytest_asyncio
 
 from contracts import Suite
 from tests.services.query.console.browser import visiting
-from tests.services.query.console.observations import at_work
 from tests.services.query.console.stage import Stage
 from tests.services.query.console.ward import VITALS, Ward, ward
 
@@ -69,62 +68,49 @@ async def scene(browser: Browser, tmp_path: Path) -> AsyncIterator[Scene]:
         async with Stage(dependencies=dependencies, suite=Suite(VITALS)).serving() as stage:
             patients.stage = stage
             patients.arrive("patient-7", sorted(set(range(38)) - LOST))
-            stage.observe(at_work(0))
+            stage.work(2)
             async with visiting(browser, stage) as visit:
                 yield Scene(visit, patients)
                 visit.check()
 
 
-async def test_the_blobs_are_one_trace_with_gaps(scene: Scene) -> None:
-    await scene.visit.go("#/device/vitals/patient-7")
+async def test_the_blobs_of_a_patient_are_a_trace_and_a_strip_that_grow_live(scene: Scene) -> None:
+    await scene.visit.go("#/device/vitals/patient-7/2026-05-01T08:00:10.000Z")
+    await scene.readout(TRACE, "1800 samples at 100 Hz up to 08:00:20")  # a chosen blob: the trace ends with it
+    await scene.visit.page.click("text=Newest window")
     await scene.readout(TRACE, "2700 samples at 100 Hz up to 08:00:38, 2 gaps of 3 s")
-    assert await scene.visit.page.locator(f"{TRACE} canvas").count() == 1
-    assert 7 <= await scene.red_pixels() <= 12, "three of thirty seconds"
-    await scene.visit.page.locator(TRACE).get_by_label("Time at once").select_option("10")
-    await scene.readout(TRACE, "900 samples at 100 Hz up to 08:00:38, 1 gap of 1 s")
+    await _has_gaps(scene)
+    await _has_data_gaps_and_open_time(scene)
 
-
-async def test_an_open_blob_grows_live_and_the_next_one_follows(scene: Scene) -> None:
-    await scene.visit.go("#/device/vitals/patient-7")
-    await scene.readout(TRACE, "up to 08:00:38")
-    scene.ward.arrive("patient-7", [38])
+    scene.ward.arrive("patient-7", [38])  # the open blob grows
     await scene.readout(TRACE, "up to 08:00:39")
-    scene.ward.arrive("patient-7", [39, 40, 41])
+    scene.ward.arrive("patient-7", [39, 40, 41])  # and the next one follows
     await scene.readout(TRACE, "up to 08:00:42, 2 gaps of 3 s")
     scene.ward.arrive("patient-7", [31])  # late, in a blob that is not the newest
     await scene.readout(TRACE, "up to 08:00:42, 1 gap of 2 s")
-
-
-async def test_the_strip_has_data_gaps_and_open_time(scene: Scene) -> None:
-    await scene.visit.go("#/device/vitals/patient-7")
-    await scene.readout(STRIP, "14.7 % with data, 3 gaps")
-    assert await scene.kinds() == ["gap", "data", "gap", "data", "gap", "data", "open"]
-    await scene.visit.page.locator(STRIP).get_by_label("Windows of coverage").select_option("6")
-    await scene.readout(STRIP, "the longest of 20 s")
-    assert await scene.kinds() == ["gap", "data", "gap", "data", "gap", "data", "open"]
-    rows = await scene.visit.page.locator(f"{STRIP} tbody tr").all_text_contents()
-    assert rows[0].endswith("1.0 s")
-    box = await scene.visit.page.locator(f"{STRIP} .strip").bounding_box()
-    assert box
-    await scene.visit.page.mouse.move(box["x"] + box["width"] * 52.5 / 60, box["y"] + 5)
-    await scene.readout(STRIP, "data: 2026-05-01 08:00:32")
     scene.ward.arrive("patient-7", sorted(LOST))
     await scene.visit.until(f'document.querySelectorAll("{STRIP} tbody tr").length === 1')
 
 
-async def test_a_chosen_blob_has_the_trace_up_to_its_end(scene: Scene) -> None:
-    await scene.visit.go("#/device/vitals/patient-7/2026-05-01T08:00:10.000Z")
-    await scene.readout(TRACE, "1800 samples at 100 Hz up to 08:00:20")
-    await scene.visit.page.click("text=Newest window")
-    await scene.readout(TRACE, "up to 08:00:38")
+async def _has_gaps(scene: Scene) -> None:
+    span = scene.visit.page.locator(TRACE).get_by_label("Time at once")
+    assert await scene.visit.page.locator(f"{TRACE} canvas").count() == 1
+    assert 7 <= await scene.red_pixels() <= 12, "three of thirty seconds"
+    await span.select_option("10")
+    await scene.readout(TRACE, "900 samples at 100 Hz up to 08:00:38, 1 gap of 1 s")
+    await span.select_option("30")
 
 
-async def test_states_without_such_fields_have_no_panels(stage: Stage, browser: Browser) -> None:
-    stage.observe(at_work(0))
-    stage.fly(1, 1)
-    async with visiting(browser, stage) as visit:
-        await visit.go("#/states/flights")
-        await visit.page.locator("tbody a").first.click()
-        await visit.page.locator(".fields tr").first.wait_for()
-        assert await visit.page.locator(".timeline").count() == 0
-        visit.check()
+async def _has_data_gaps_and_open_time(scene: Scene) -> None:
+    page, kinds = scene.visit.page, ["gap", "data", "gap", "data", "gap", "data", "open"]
+    await scene.readout(STRIP, "14.7 % with data, 3 gaps")
+    assert await scene.kinds() == kinds
+    await page.locator(STRIP).get_by_label("Windows of coverage").select_option("6")
+    await scene.readout(STRIP, "the longest of 20 s")
+    assert await scene.kinds() == kinds
+    rows = await page.locator(f"{STRIP} tbody tr").all_text_contents()
+    assert rows[0].endswith("1.0 s")
+    box = await page.locator(f"{STRIP} .strip").bounding_box()
+    assert box
+    await page.mouse.move(box["x"] + box["width"] * 52.5 / 60, box["y"] + 5)
+    await scene.readout(STRIP, "data: 2026-05-01 08:00:32")
