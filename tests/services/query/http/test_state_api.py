@@ -2,54 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
 
-from contracts.model.named_state import QueryOptions
-from contracts.wire.partition import partition
 from services.query.cluster import PartitionStatus, Role
-from services.query.store import Change, Entry
+from services.query.store import Entry
+from tests.services.query.http.flights import routing, store
 from tests.services.query.http.instance import Instance, answering
-from tests.services.query.in_memory import NOW, MemoryRouting, MemoryStore, a_state, dependencies_of, until
+from tests.services.query.in_memory import NOW, MemoryStore, a_state, dependencies_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
 
 
 HOUR = 3_600_000
 KEYS = ["UA1", "a/b c?d#e", "ключ", "%2F", "..", "a:batchGet", "{x}", "\n\t\x00", "", "ÿ" * 40, "+&=", "'\"\\"]
-FLIGHTS = replace(
-    a_state(
-        lifetime=timedelta(hours=1),
-        query=QueryOptions(history=3, indexes=("state.status",), stale_after=timedelta(seconds=2)),
-    ),
-    event_offset="event_offset",
-)
-OF_UA1 = partition(b"UA1", FLIGHTS.partitions)
-
-
-@pytest.fixture(params=["hot", "aiohttp"])
-async def instance(request: pytest.FixtureRequest) -> AsyncIterator[Instance]:
-    async with answering(dependencies_of(FLIGHTS), hot=request.param == "hot") as found:
-        yield found
-
-
-def store(instance: Instance) -> MemoryStore:
-    found = instance.dependencies.stores["flights"]
-    assert isinstance(found, MemoryStore)
-    return found
-
-
-def routing(instance: Instance) -> MemoryRouting:
-    found = instance.dependencies.routing
-    assert isinstance(found, MemoryRouting)
-    return found
 
 
 async def test_a_response_has_the_source_and_role(instance: Instance) -> None:
@@ -190,81 +160,6 @@ async def test_a_response_is_read_from_one_snapshot_of_the_store(rest: str) -> N
     assert response.headers["ETag"] == f'"{NOW}.0.1"'
     assert [one["version"] for one in response.json.get("versions", [response.json])] == [1]
     assert restless.entries["UA1"][-1].version == 2, "it was read once"
-
-
-async def test_min_version_waits_for_the_version(instance: Instance) -> None:
-    store(instance).put("UA1", version=1)
-    behind = await instance.ask("/v1/states/flights/UA1?min_version=2")
-    assert (behind.status, behind.kind, behind.json["latest"]) == (503, "behind", f"{NOW}.0.1")
-    assert (await instance.ask("/v1/states/flights/UA1?min_version=2&wait=0.05")).status == 503
-    waiting = asyncio.create_task(instance.ask(f"/v1/states/flights/UA1?min_version={NOW}.0.2&wait=9"))
-    await until(lambda: instance.waits.waiting == 1)
-    entry = store(instance).put("UA1", version=2)
-    instance.waits.changed([Change("flights", "UA2", entry), Change("flights", "UA1", entry)])
-    assert (await waiting).json["version"] == 2
-    assert instance.waits.waiting == 0
-
-
-async def test_min_offset_waits_for_the_event(instance: Instance) -> None:
-    path = f"/v1/states/flights/UA1?min_offset={OF_UA1}:12"
-    behind = await instance.ask(path)
-    assert (behind.status, behind.kind) == (503, "behind")
-    assert (behind.json["latest"], behind.json["latest_offset"]) == (None, None)
-    store(instance).put("UA1", version=1, value=b'{"event_offset":11}')
-    behind = await instance.ask(path)
-    assert (behind.json["latest"], behind.json["latest_offset"]) == (f"{NOW}.0.1", 11)
-    assert "offset 11" in behind.json["detail"]
-    waiting = asyncio.create_task(instance.ask(f"{path}&wait=9"))
-    await until(lambda: instance.waits.waiting == 1)
-    feedback = store(instance).put("UA1", version=2, value=b'{"event_offset":11}')
-    instance.waits.changed([Change("flights", "UA1", feedback)])
-    entry = store(instance).put("UA1", version=3, value=b'{"event_offset":12}')
-    instance.waits.changed([Change("flights", "UA1", entry)])
-    response = await waiting
-    assert (response.status, response.json["version"]) == (200, 3)
-    assert (await instance.ask(f"{path}&min_version=4")).status == 503
-
-
-@pytest.mark.parametrize(("offset", "status"), [(12, 200), (13, 503)])
-async def test_a_newer_window_has_merged_an_event_only_up_to_its_own_offset(
-    instance: Instance, offset: int, status: int
-) -> None:
-    store(instance).put("UA1", version=9, value=b'{"event_offset":11}')
-    store(instance).put("UA1", window_start=NOW + 1, version=1, value=b'{"event_offset":12}')
-    response = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:{offset}")
-    assert response.status == status
-
-
-@pytest.mark.parametrize("value", [b"{}", b'{"event_offset":null}', b'{"event_offset":"12"}', b'{"event_offset":1e9}'])
-async def test_a_state_without_event_offset_has_merged_no_event(instance: Instance, value: bytes) -> None:
-    store(instance).put("UA1", value=value)
-    response = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:0")
-    assert (response.status, response.kind, response.json["latest_offset"]) == (503, "behind", None)
-
-
-async def test_min_offset_in_the_wrong_partition_is_rejected(instance: Instance) -> None:
-    store(instance).put("UA1", value=b'{"event_offset":12}')
-    other = (OF_UA1 + 1) % 4
-    response = await instance.ask(f"/v1/states/flights/UA1?min_offset={other}:12")
-    assert (response.status, response.kind) == (400, "bad_request")
-    assert f"in partition {OF_UA1} (murmur2), not in {other}" in response.json["detail"]
-
-
-async def test_min_offset_is_rejected_if_records_have_no_event_offset() -> None:
-    async with answering(dependencies_of(a_state()), hot=True) as instance:
-        response = await instance.ask(f"/v1/states/flights/UA1?min_offset={OF_UA1}:12&wait=9")
-    assert (response.status, response.kind) == (400, "bad_request")
-    assert "the records of 'flights' have no offset of an event. Write min_version" in response.json["detail"]
-
-
-async def test_if_none_match_with_wait_returns_the_next_version(instance: Instance) -> None:
-    store(instance).put("UA1", version=1)
-    has = {"If-None-Match": f'"{NOW}.0.1"'}
-    assert (await instance.ask("/v1/states/flights/UA1?wait=0.05", headers=has)).status == 304
-    waiting = asyncio.create_task(instance.ask("/v1/states/flights/UA1?wait=9", headers=has))
-    await until(lambda: instance.waits.waiting == 1)
-    instance.waits.changed([Change("flights", "UA1", store(instance).put("UA1", version=2))])
-    assert (await waiting).json["version"] == 2
 
 
 @pytest.mark.parametrize(
