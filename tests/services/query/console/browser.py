@@ -8,16 +8,17 @@ import os
 import shutil
 import time
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 import pytest
+from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import async_playwright
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from playwright.async_api import Browser, ConsoleMessage, Error, Page, Request
+    from playwright.async_api import Browser, ConsoleMessage, Page, Request
 
     from tests.services.query.console.stage import Stage
 
@@ -33,6 +34,7 @@ FLAGS = (
     "--disable-sync",
 )
 WITHIN_MS = 60_000
+LEAVES_WITHIN_MS = 10_000
 POLL_S = 0.05
 OUTSIDE = """
 [...document.querySelectorAll("svg g:is(.node, .field, .enrichment)")].flatMap((group) => {
@@ -80,7 +82,6 @@ class Visit:
         self.stage = stage
         self.errors: list[str] = []
         self.foreign: list[str] = []
-        page.set_default_timeout(WITHIN_MS)
         page.on("console", self._logged)
         page.on("pageerror", self._failed)
         page.on("request", self._requested)
@@ -128,11 +129,17 @@ class Visit:
         assert [one for one in self.errors if text not in one] == []
         self.errors.clear()
 
+    def leave(self) -> None:
+        """Record nothing any more."""
+        self.page.remove_listener("console", self._logged)
+        self.page.remove_listener("pageerror", self._failed)
+        self.page.remove_listener("request", self._requested)
+
     def _logged(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             self.errors.append(message.text)
 
-    def _failed(self, error: Error) -> None:
+    def _failed(self, error: PlaywrightError) -> None:
         self.errors.append(str(error))
 
     def _requested(self, request: Request) -> None:
@@ -141,12 +148,31 @@ class Visit:
 
 
 @asynccontextmanager
-async def visiting(browser: Browser, stage: Stage, **options: object) -> AsyncIterator[Visit]:
-    """Open a page in a new window. `options` are `width`, `height` and `scheme` (light or dark)."""
-    size = {"width": options.get("width", 1280), "height": options.get("height", 900)}
-    scheme: Any = options.get("scheme", "light")
-    context = await browser.new_context(viewport=size, color_scheme=scheme, timezone_id="UTC")  # type: ignore[arg-type]
+async def opened(browser: Browser) -> AsyncIterator[Page]:
+    """Open the tab that all visits share, since a new one costs a second of CPU. A tab that hangs is replaced.
+
+    What a page stores belongs to its origin: each stage has a port of its own.
+    """
+    context = browser.contexts[0] if browser.contexts else await browser.new_context(timezone_id="UTC")
+    page = context.pages[0] if context.pages else await context.new_page()
+    page.set_default_timeout(WITHIN_MS)
     try:
-        yield Visit(await context.new_page(), stage)
+        yield page
     finally:
-        await context.close()
+        try:
+            await page.goto("about:blank", timeout=LEAVES_WITHIN_MS)
+        except PlaywrightError:
+            await page.close()
+
+
+@asynccontextmanager
+async def visiting(browser: Browser, stage: Stage, *, width: int = 1280, height: int = 900) -> AsyncIterator[Visit]:
+    """Visit a stage on a screen of this size, in the light theme, and without animations: they take CPU."""
+    async with opened(browser) as page:
+        await page.set_viewport_size({"width": width, "height": height})
+        await page.emulate_media(color_scheme="light", reduced_motion="reduce")
+        visit = Visit(page, stage)
+        try:
+            yield visit
+        finally:
+            visit.leave()

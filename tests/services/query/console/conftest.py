@@ -1,4 +1,4 @@
-"""One Chromium for all tests of the console, each with its own stage and window."""
+"""One Chromium and one tab of it for all tests of the console, each with its own stage."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.services.query.console.browser import device, visiting
+from tests.services.query.console.browser import Visit, device, visiting
 from tests.services.query.console.flights import key_of
 from tests.services.query.console.stage import Stage
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playwright.async_api import Browser, Page
-
-    from tests.services.query.console.browser import Visit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 POLLED_AGAIN = "performance.getEntriesByType('resource').filter((one) => one.name.includes('/v1/loop?')).length > 2"
@@ -125,8 +123,8 @@ async def test_a_token_is_requested_stored_for_the_tab_and_limits_what_is_seen(
         stage.dead_letters.record(stage.dead_letter("a head"))
         async with visiting(browser, stage) as visit:
             await _reads_all_of_it(visit)
-        async with visiting(browser, stage) as visit:
-            await _reads_one_key(visit)
+            async with await visit.page.context.new_page() as other:
+                await _reads_one_key(Visit(other, stage))
 
 
 async def _reads_all_of_it(visit: Visit) -> None:

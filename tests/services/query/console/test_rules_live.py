@@ -22,7 +22,7 @@ from services.runtime.kafka_clients import create_producer
 from tests.deadline import DEADLINE_S
 from tests.services.broker.embedded import free_port_pair
 from tests.services.derive.alerted import APP
-from tests.services.query.console.browser import WITHIN_MS
+from tests.services.query.console.browser import WITHIN_MS, opened
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
@@ -100,8 +100,7 @@ async def test_a_rule_is_changed_on_the_page_and_an_alert_appears(
 ) -> None:
     async with AsyncExitStack() as stack:
         services = await asyncio.to_thread(Services, broker.bootstrap, topics_prefix, tmp_path, stack)
-        context = await stack.enter_async_context(await browser.new_context())
-        page = await context.new_page()
+        page = await stack.enter_async_context(opened(browser))
         page.set_default_timeout(2 * WITHIN_MS)
         services.measure(1, kitchen=3, attic=7, cellar=5)
         await page.goto(f"http://127.0.0.1:{services.port}/#/rules")

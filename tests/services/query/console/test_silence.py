@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from tests.services.query.console.browser import device, visiting
+from tests.services.query.console.browser import WITHIN_MS, Visit, device
 from tests.services.query.console.flights import key_of
 from tests.services.query.console.frozen import FreezableProxy
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from playwright.async_api import Browser
 
-    from tests.services.query.console.browser import Visit
     from tests.services.query.console.stage import Stage
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -39,9 +38,10 @@ async def proxy(stage: Stage) -> AsyncIterator[FreezableProxy]:
 async def waiting(browser: Browser, stage: Stage, proxy: FreezableProxy) -> AsyncIterator[Visit]:
     """Give a page whose clock the test advances."""
     assert stage.base == proxy.base
-    async with visiting(browser, stage) as found:
-        await found.page.clock.install()
-        yield found
+    async with await browser.new_context(reduced_motion="reduce") as own, await own.new_page() as page:
+        page.set_default_timeout(WITHIN_MS)
+        await page.clock.install()  # in all pages of its context
+        yield Visit(page, stage)
 
 
 async def pass_until(visit: Visit, condition: str, most_ms: int = MINUTE_MS) -> int:
