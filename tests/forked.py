@@ -46,9 +46,9 @@ class Forked:
             self._process.start()
 
     @classmethod
-    def module(cls, name: str, environment: Mapping[str, str], log: Path) -> Forked:
+    def module(cls, name: str, environment: Mapping[str, str], log: Path, *arguments: str) -> Forked:
         """Run a module as `python -m` does."""
-        return cls(environment, log, _run, name)
+        return cls(environment, log, _run, name, *arguments)
 
     @property
     def pid(self) -> int:
@@ -92,6 +92,6 @@ def _call(environment: Mapping[str, str], log: Path, call: Callable[..., object]
     call(*arguments)
 
 
-def _run(module: str) -> None:
-    sys.argv[:] = [module]
+def _run(module: str, *arguments: str) -> None:
+    sys.argv[:] = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -22,7 +22,6 @@ from pyspark.sql import SparkSession
 from services.broker.readiness import wait_until
 from spark_app.session import session
 from spark_app.settings import JobSettings
-from tests.jvm import COMPILE_FAST
 from tests.shared import running, shared_process
 
 CHECKOUT = Path(__file__).parents[1]
@@ -63,7 +62,7 @@ def _started(folder: Path) -> dict[str, Any]:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.shared_spark", str(folder)],
             cwd=CHECKOUT,
-            env=os.environ | {"SPARK_SUBMIT_OPTS": COMPILE_FAST, "PYSPARK_SUBMIT_ARGS": ARGUMENTS},
+            env=os.environ | {"PYSPARK_SUBMIT_ARGS": ARGUMENTS},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -80,14 +79,8 @@ def serve(folder: Path) -> None:
 
     The JVM ends with this process.
     """
-    settings = JobSettings(
-        application="",
-        kafka="",
-        jars=CHECKOUT / ".stateloop/jars",
-        driver_memory=MEMORY,
-        java_options="",
-        log_level="ERROR",
-    )
+    jars = CHECKOUT / ".stateloop/jars"
+    settings = JobSettings(application="", kafka="", jars=jars, driver_memory=MEMORY, log_level="ERROR")
     context: Any = session(settings, SLOTS).sparkContext
     servers = [_gateway(context) for _ in range(int(os.environ.get(WORKERS, "1")))]
     written = folder / f"{GATEWAYS}.tmp"

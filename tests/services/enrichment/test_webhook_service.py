@@ -76,7 +76,7 @@ class Pagers:
         return self.process("services.enrichment", calling(url))
 
     @contextmanager
-    def process(self, module: str, settings: Mapping[str, str]) -> Iterator[Forked]:
+    def process(self, module: str, settings: Mapping[str, str], *arguments: str) -> Iterator[Forked]:
         """A process; killed at the end if it still runs."""
         self.started += 1
         environment = os.environ | {
@@ -90,7 +90,7 @@ class Pagers:
             **settings,
         }
         path = self._log()
-        process = Forked.module(module, environment, path)
+        process = Forked.module(module, environment, path, *arguments)
         try:
             yield process
         except Exception as error:
