@@ -35,13 +35,18 @@ CALLS = _counter(
 )
 CALL_SECONDS = _histogram("call_seconds", "The duration of a call to an API.", ("api",), SECONDS)
 RETRIES = _counter("retries", "Calls repeated after a failed one.", ("api", "enrichment"))
-BREAKER = _gauge("breaker", "The circuit breaker of an API: 0 closed, 1 half-open, 2 open.", ("api",))
+BREAKER = _gauge(
+    "breaker",
+    "The circuit breaker of an API: 0 closed, 1 half-open, 2 open, also while the API is suspended.",
+    ("api",),
+)
 BREAKER_FAILURES = _gauge(
     "breaker_failures",
     "Calls that failed in a row for the latest reason, while the breaker is not closed.",
     ("api", "reason"),
 )
 BREAKER_FAILED_AT = _gauge("breaker_failed_at", "Time of the last of these failures, in seconds since 1970.", ("api",))
+TRIALS = _counter("trials", "Requests of a suspended API that were tried again.", ("api",))
 CACHE = _counter(
     "cache",
     "Cache lookups by outcome: hit, miss, shared (with a call in flight).",

@@ -48,13 +48,13 @@ class WebhookSecretError(WorkerError, PermanentError):
 
 
 class EverythingFailsError(WorkerError, PermanentError):
-    """All requests of an API fail, or no snapshot can be decoded. More dead letters would not help."""
+    """No record of a topic can be decoded. More dead letters would not help."""
 
-    def __init__(self, what: str, failed: int, of: int, last: str, remedy: str) -> None:
+    def __init__(self, topic: str, failed: int, of: int, last: str) -> None:
         super().__init__(
-            f"{failed} of the last {of} {what} failed, the last one with: {last}. The worker stops, because every "
-            f"further record would become a dead letter. {remedy}, then start it again: it continues at its last "
-            "commit, and `stateloop redrive` brings the dead letters back",
+            f"{failed} of the last {of} records of {topic} could not be decoded, the last one with: {last}. The worker "
+            "stops, because every further record would become a dead letter. Check that Stateloop writes that topic, "
+            "in the same version as the worker, then start it again: it continues at its last commit",
         )
         self.failed = failed
         self.of = of

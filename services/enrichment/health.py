@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from contracts import Policy
     from contracts.metrics.counts import Counts
 
-PROGRESS = (metrics.SNAPSHOTS, metrics.CALLS, metrics.ANSWERS, metrics.DEAD_LETTERS, metrics.COMMITS)
+PROGRESS = (metrics.SNAPSHOTS, metrics.CALLS, metrics.TRIALS, metrics.ANSWERS, metrics.DEAD_LETTERS, metrics.COMMITS)
 """The counters of progress. Failed calls count: while an API is down, probing it is the work."""
 
 

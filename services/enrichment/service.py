@@ -105,7 +105,7 @@ async def _enrichments(resources: _Resources, group: str, application: Applicati
     """Open the dependencies of a worker that enriches an application's snapshots."""
     counts = Counts(CATALOGUE)
     transports = {api: await _transport(resources, api, policy) for api, policy in application.apis.items()}
-    calls = assemble(application, transports, counts)
+    calls = assemble(application, transports, counts, limits=resources.settings.failure_limits)
     return await _dependencies(resources, group, application, EnrichmentPlanner(application, counts), calls, counts)
 
 
@@ -115,7 +115,8 @@ async def _deliveries(
     """Open the dependencies of a worker that delivers alerts of this name to their webhook."""
     counts, secret = Counts(CATALOGUE), resources.settings.webhook_secrets.get(webhook.api)
     transport = await _transport(resources, webhook.api, webhook.policy)
-    calls = assemble_webhook(webhook, alerts, transport, counts, secret=secret)
+    limits = resources.settings.failure_limits
+    calls = assemble_webhook(webhook, alerts, transport, counts, secret=secret, limits=limits)
     planner = DeliveryPlanner(application, alerts, webhook, counts)
     return await _dependencies(resources, group, application, planner, calls, counts)
 

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_vali
 from typing_extensions import override
 
 from contracts.settings import Duration, KafkaSettings
+from services.enrichment.calls.suspension import FailureLimits
 from services.enrichment.errors import ApiUnknownError
 
 if TYPE_CHECKING:
@@ -82,9 +83,12 @@ class EnrichmentSettings(ApiSettings):
     failure_window: int = Field(default=1000, ge=1)
     """The number of last requests per API, and of last snapshots, that the failure alarm observes."""
     failure_rate_threshold: float = Field(default=0.95, gt=0)
-    """The share of failures at which the worker stops; above 1 it never does."""
+    """The share of failures at which an API is suspended, and at which undecodable snapshots stop the worker; above 1,
+    never."""
     failure_min_count: int = Field(default=20, ge=1)
     """The number that is enough while none has succeeded since the start of the worker."""
+    failure_trial_interval: Duration = timedelta(seconds=10)
+    """The interval at which one request of a suspended API is tried."""
     max_poll_records: int = Field(default=500, ge=1)
     """The maximum number of snapshots per read from Kafka."""
     commit_every: Duration = timedelta(milliseconds=200)
@@ -130,6 +134,16 @@ class EnrichmentSettings(ApiSettings):
             if "group.instance.id" in self.kafka_options:
                 raise ValueError("with group_protocol=consumer a killed worker could not come back: leave it out")
         return self
+
+    @property
+    def failure_limits(self) -> FailureLimits:
+        """The limits of failures."""
+        return FailureLimits(
+            self.failure_window,
+            self.failure_rate_threshold,
+            self.failure_min_count,
+            self.failure_trial_interval.total_seconds(),
+        )
 
     def groups(self, suite: Suite) -> dict[str, Application]:
         """Return the applications with enrichments, or all if nothing is called, by the group of their workers."""

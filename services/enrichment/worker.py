@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from contracts.metrics import worker as metrics
 from contracts.types.key import shortened
-from services.enrichment.alarms import Alarms
+from services.enrichment.alarm import Alarm
 from services.enrichment.backpressure import Backpressure
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.deferred_queue import DeferredQueue
 from services.enrichment.dispatcher import Dispatcher
+from services.enrichment.errors import EverythingFailsError
 from services.enrichment.feedback import undecodable_snapshot
 from services.enrichment.health import Pulse
 from services.enrichment.partitions import Partitions
@@ -54,7 +55,8 @@ class Worker:
         self._unplanned: RecordQueue[tuple[PartitionState, ConsumedRecord]] = RecordQueue()
         self._backpressure = Backpressure(settings.unfinished, settings.unfinished_bytes, settings.max_deferred)
         self._partitions = Partitions(application, settings, self._counts, self._clock, self._backpressure)
-        self._alarms = Alarms(planner, settings)
+        limits = settings.failure_limits
+        self._alarm = Alarm(limits.window, limits.share, limits.first)
         self._pulse = Pulse(self._counts, self._clock)
         self._stopping = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
@@ -169,7 +171,7 @@ class Worker:
         if record.value is None:
             return []
         requests = self._planner.plan(state, record, now)
-        self._alarms.decoded()
+        self._alarm.note(failed=False)
         return requests
 
     def _dispatch(self, state: PartitionState, record: ConsumedRecord, request: Request, now: datetime) -> None:
@@ -196,7 +198,6 @@ class Worker:
         request = pending.request
         outcome = self._skipped(request) or await self._caller.answer(request)
         outcome, output = self._planner.encode(request, outcome, self._now())
-        self._alarms.ended(request, outcome)
         key = request.device_id.encode()
         if outcome.status == "failure":
             await self._send_to_dead_letters(key, self._planner.dead_letter(pending.record, request, outcome))
@@ -221,7 +222,8 @@ class Worker:
         state.keep_task(task)
 
     async def _reject(self, state: PartitionState, record: ConsumedRecord, detail: str) -> None:
-        self._alarms.undecodable(detail)
+        if self._alarm.note(failed=True):
+            raise EverythingFailsError(self._planner.topic, self._alarm.failed, self._alarm.seen, detail)
         await self._send_to_dead_letters(record.key, undecodable_snapshot(record, self._planner.topic, detail))
         self._counts.add(metrics.REJECTED)
         state.finish_offset(record.offset)

@@ -22,8 +22,9 @@ from services.enrichment.calls.permits import ApiAvailability, PermitSource, Unr
 from services.enrichment.calls.response_cache import ResponseCache
 from services.enrichment.calls.retrier import Retrier
 from services.enrichment.calls.signature import Signer
+from services.enrichment.calls.suspension import SuspendableCaller, Suspension
 from services.enrichment.calls.transport import Bounds, HttpTransport
-from services.enrichment.calls.webhook import WebhookCaller
+from services.enrichment.calls.webhook import OrderedCaller, WebhookCaller
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from contracts.metrics.counts import Counts
     from services.enrichment.calls.caller import Enricher
     from services.enrichment.calls.circuit_breaker import CallLater
+    from services.enrichment.calls.suspension import FailureLimits
     from services.enrichment.calls.transport import OpenSpan, Transport
     from services.enrichment.settings import ApiSettings
 
@@ -74,9 +76,14 @@ class ApiCalls:
 
 
 def assemble(
-    application: Application, transports: Mapping[str, Transport], counts: Counts, given: Runtime | None = None
+    application: Application,
+    transports: Mapping[str, Transport],
+    counts: Counts,
+    given: Runtime | None = None,
+    *,
+    limits: FailureLimits | None = None,
 ) -> ApiCalls:
-    """Build the caller of an application, with one transport per API."""
+    """Build the caller of an application, with one transport per API. Without limits no API is suspended."""
     runtime = given or Runtime()
     permits = {api: _permit_source(api, policy, counts, runtime) for api, policy in application.apis.items()}
     parts = {
@@ -85,9 +92,13 @@ def assemble(
     }
     apis = {one.name: parts[one.api].api(one) for one in application.enrichments}
     retriers = {one.name: parts[one.api].retrier(one) for one in application.enrichments}
-    return ApiCalls(
-        Caller(application, apis, retriers), ApiAvailability(permits), tuple(part.batches for part in parts.values())
-    )
+    caller = Caller(application, apis, retriers)
+    batches = tuple(part.batches for part in parts.values())
+    if limits is None:
+        return ApiCalls(caller, ApiAvailability(permits, {}), batches)
+    suspensions = {api: _suspension(api, policy, limits, counts, runtime) for api, policy in application.apis.items()}
+    suspendable = SuspendableCaller(caller, {one.name: suspensions[one.api] for one in application.enrichments})
+    return ApiCalls(suspendable, ApiAvailability(permits, suspensions), batches)
 
 
 def assemble_webhook(  # noqa: PLR0913  # it connects these parts
@@ -98,14 +109,19 @@ def assemble_webhook(  # noqa: PLR0913  # it connects these parts
     *,
     secret: SecretStr | None = None,
     given: Runtime | None = None,
+    limits: FailureLimits | None = None,
 ) -> ApiCalls:
-    """Build the caller of a webhook of these alerts."""
+    """Build the caller of a webhook of these alerts. Without limits it is not suspended."""
     runtime, api, policy = given or Runtime(), webhook.api, webhook.policy
     permits = _permit_source(api, policy, counts, runtime)
     client = ApiClient(api, policy, transport, permits, clock=runtime.clock, now=runtime.now, counts=counts)
     signer = None if secret is None else Signer(api, secret, runtime.now)
     caller = WebhookCaller(webhook, client, _retrier(api, alerts, policy, counts, runtime), signer)
-    return ApiCalls(caller, ApiAvailability({api: permits}))
+    if limits is None:
+        return ApiCalls(OrderedCaller(caller), ApiAvailability({api: permits}, {}))
+    suspension = _suspension(api, policy, limits, counts, runtime)
+    suspendable = SuspendableCaller(caller, {alerts: suspension})
+    return ApiCalls(OrderedCaller(suspendable), ApiAvailability({api: permits}, {api: suspension}))
 
 
 def http_transport(settings: ApiSettings, api: str, policy: Policy, span: OpenSpan | None = None) -> HttpTransport:
@@ -131,6 +147,12 @@ def _permit_source(api: str, policy: Policy, counts: Counts, runtime: Runtime) -
         return Unrestricted()
     report = BreakerReport(api, counts, runtime.now)
     return CircuitBreaker(policy.breaker, clock=runtime.clock, later=runtime.later, on_change=report.note)
+
+
+def _suspension(api: str, policy: Policy, limits: FailureLimits, counts: Counts, runtime: Runtime) -> Suspension:
+    """The suspension of an API. Without a breaker its requests also fail while it is only down."""
+    own = limits if policy.breaker else limits._replace(first=limits.window)
+    return Suspension(api, own, later=runtime.later, report=BreakerReport(api, counts, runtime.now), counts=counts)
 
 
 class _ApiParts:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from services.enrichment.calls.suspension import Suspension
+
 
 @dataclass(frozen=True, eq=False)
 class Permit:
@@ -77,15 +79,26 @@ class Unrestricted:
 
 
 class ApiAvailability:
-    """Reports which APIs grant permits now. Implements `dispatcher.Availability`."""
+    """Reports which APIs may be called now: those that grant permits, and are not suspended.
 
-    def __init__(self, permits: Mapping[str, PermitSource]) -> None:
+    Implements `dispatcher.Availability`.
+    """
+
+    def __init__(self, permits: Mapping[str, PermitSource], suspensions: Mapping[str, Suspension]) -> None:
         self._permits = permits
+        self._suspensions = suspensions
 
     def is_available(self, api: str) -> bool:
         """Return whether a call that started now would get a permit. A probe of an API that was down gets one too."""
-        return not self._permits[api].is_blocked
+        return not self._permits[api].is_blocked and self._is_open(api)
 
     async def wait_until_available(self, api: str) -> None:
         """Wait until a call can get a permit immediately."""
-        await self._permits[api].wait_until_unblocked()
+        while True:
+            await self._permits[api].wait_until_unblocked()
+            if self._is_open(api):
+                return
+            await self._suspensions[api].wait_until_open()
+
+    def _is_open(self, api: str) -> bool:
+        return api not in self._suspensions or self._suspensions[api].is_open

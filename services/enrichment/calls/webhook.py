@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from contracts import Webhook
     from contracts.planning.request import Request
     from services.enrichment.calls.api_client import ApiClient
+    from services.enrichment.calls.caller import Enricher
     from services.enrichment.calls.retrier import Effort, Retrier
     from services.enrichment.calls.signature import Signer
 
@@ -27,14 +28,11 @@ log = logging.getLogger(__name__)
 IDEMPOTENCY_KEY = "Idempotency-Key"
 
 
-class WebhookCaller:
+class OrderedCaller:
     """Delivers the events of each alert one after the other, in the order of the requests. Implements `Enricher`."""
 
-    def __init__(self, webhook: Webhook, client: ApiClient, retrier: Retrier, signer: Signer | None) -> None:
-        self._webhook = webhook
-        self._client = client
-        self._retrier = retrier
-        self._signer = signer
+    def __init__(self, caller: Enricher) -> None:
+        self._caller = caller
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """The locks of the alerts with a delivery in progress. A lock is fair, so the deliveries stay in order."""
 
@@ -42,9 +40,20 @@ class WebhookCaller:
         """See `Enricher.answer`. After a failure the next event of the alert is delivered."""
         lock = self._locks.setdefault(request.inputs["id"], asyncio.Lock())
         async with lock:
-            return await self._deliver(request)
+            return await self._caller.answer(request)
 
-    async def _deliver(self, request: Request) -> Outcome:
+
+class WebhookCaller:
+    """Delivers events. Implements `Enricher`."""
+
+    def __init__(self, webhook: Webhook, client: ApiClient, retrier: Retrier, signer: Signer | None) -> None:
+        self._webhook = webhook
+        self._client = client
+        self._retrier = retrier
+        self._signer = signer
+
+    async def answer(self, request: Request) -> Outcome:
+        """See `Enricher.answer`."""
         try:
             await self._retrier.call(partial(self._attempt, request, self._content(request)))
         except (RetryableCallError, PermanentCallError) as failure:

@@ -17,6 +17,7 @@ from contracts.planning.deliveries import events
 from contracts.wire.alerts import AlertEvent
 from services.enrichment.calls.assembly import assemble_webhook
 from services.enrichment.calls.response import Response
+from services.enrichment.calls.suspension import FailureLimits
 from services.enrichment.webhooks import DeliveryPlanner
 from tests.services.enrichment.alerted import APP, PATIENT, WEBHOOK, crossing, crossings
 from tests.services.enrichment.in_memory import Gated, Log, at_work, until
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 DEVICES = 20
 FEW = 50
+FIRST = 20
+LIMITS = FailureLimits(window=1000, share=0.95, first=FIRST, trial_s=0.01)
 
 
 class Receiving:
@@ -74,7 +77,7 @@ async def delivering(
 ) -> AsyncIterator[None]:
     """Run a worker that delivers these records."""
     (alerts,), counts, webhook = APP.alerts, Counts(CATALOGUE), WEBHOOK.__class__("pager", "/hooks", policy)
-    calls = assemble_webhook(webhook, alerts.name, receiving, counts)
+    calls = assemble_webhook(webhook, alerts.name, receiving, counts, limits=LIMITS)
     delivering.counts = counts
     async with at_work(
         APP,
@@ -143,6 +146,26 @@ async def test_a_delivery_that_is_refused_is_a_dead_letter_and_the_next_one_of_t
         1,
     )
     assert dead_letter.idempotency_key == refused.idempotency_key
+
+
+async def test_a_webhook_that_refuses_everything_stops_no_other_and_goes_on_in_order_when_it_accepts() -> None:
+    """Both workers are in one process. A wrong key costs the first few events, which a redrive delivers."""
+    records, is_refused = crossings(DEVICES), True
+    one, other = Delivering(records), Delivering(records)
+    refusing, healthy = Receiving(lambda _: 401 if is_refused else 200), Receiving(lambda _: 200)
+    async with delivering(other, healthy), delivering(one, refusing):
+        await until(lambda: one.counts.get(metrics.TRIALS, "pager") > DEVICES)
+        await until(lambda: other.log.confirmed == {0: len(records)})
+        is_refused = False
+        await until(lambda: one.log.confirmed == {0: len(records)})
+    assert_delivered(healthy, records)
+    failed = {one.idempotency_key for one in one.dead_letters()}
+    assert len(failed) == FIRST - 1
+    opened = [event for event in refusing.accepted if event.event == "opened"]
+    assert len(refusing.accepted) == len(expected(records)) - len(failed)
+    for event in opened:
+        closed = [later for later in refusing.accepted if later.id == event.id and later.event == "closed"]
+        assert all(refusing.accepted.index(event) < refusing.accepted.index(later) for later in closed)
 
 
 async def test_an_event_that_two_records_have_is_delivered_once_and_rubbish_is_a_dead_letter() -> None:
