@@ -10,7 +10,7 @@ from contracts.errors import CallError
 from contracts.metrics import worker as metrics
 from contracts.types.echo import MismatchError
 from services.enrichment.calls.limits import Limits
-from services.enrichment.calls.statuses import MisfitError, check_accepted, parse_json
+from services.enrichment.calls.statuses import MisfitError, ServerFailedError, check_accepted, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -51,6 +51,7 @@ class ApiClient:
         self._clock = clock
         self._now = now
         self._counts = counts
+        self._successes = 0
         self._timeout = policy.timeout.total_seconds()
         self._deadline = policy.deadline.total_seconds()
 
@@ -70,8 +71,10 @@ class ApiClient:
     ) -> tuple[bytes, T]:
         """Make one attempt within the limits: return the body, and what `read` makes of the response.
 
-        A probe that finds the API still down is no attempt of the request, which goes on waiting.
+        A probe that finds the API still down is no attempt of the request, which goes on waiting. It is one if the API
+        works for others: it answers with an error of its own, or has answered another request meanwhile.
         """
+        others = self._successes
         while True:
             await self._limits.slots.acquire()  # `async with` would be three coroutines for each call
             try:
@@ -83,13 +86,15 @@ class ApiClient:
                 except RetryableCallError as failure:
                     failed = not isinstance(failure, MisfitError | MismatchError)
                     pause_s, reason = self._requested_pause(failure), failure.reason
-                    if not failed or not permit.is_probe:
+                    is_up = isinstance(failure, ServerFailedError) or self._successes > others
+                    if is_up or not failed or not permit.is_probe:
                         raise
                     effort.seconds = before
                 except CallError:
                     failed = False
                     raise
                 else:
+                    self._successes += 1
                     return answer
                 finally:
                     self._permits.release(permit, failed=failed, pause_s=pause_s, reason=reason)

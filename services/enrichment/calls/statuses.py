@@ -22,12 +22,18 @@ if TYPE_CHECKING:
 
 ACCEPTED = range(200, 300)
 REDIRECT = range(300, 400)
+UNAVAILABLE = frozenset({408, 425, 429, 502, 503, 504})
+"""Statuses by which an API, or a proxy before it, takes no request for now (RFC 9110, RFC 6585, RFC 8470)."""
 RESPONSE_HEAD = 500
 """The bytes of a response in a dead letter."""
 
 
 class MisfitError(RetryableCallError):
     """A response that does not fit the model. The API is up, so the breaker ignores it."""
+
+
+class ServerFailedError(RetryableCallError):
+    """A retryable status of an API that is up, and fails for this request: 500, unlike 503."""
 
 
 class RefusedError(PermanentCallError):
@@ -68,7 +74,8 @@ def status_error(status: int, policy: Policy, *, body: bytes, retry_after: timed
     if status in policy.absence:
         return AbsentError(f"status {status}")
     if status in policy.retryable:
-        return RetryableCallError(f"status {status}", retry_after, response=head(body))
+        kind = RetryableCallError if status in UNAVAILABLE else ServerFailedError
+        return kind(f"status {status}", retry_after, response=head(body))
     why = ": redirects are not followed" if status in REDIRECT and not policy.redirects else ""
     return RefusedError(status, why, response=head(body))
 

@@ -252,3 +252,63 @@ def test_calls_are_counted_with_api_enrichment_and_outcome() -> None:
         assert all(later > earlier for (earlier, _), (later, _) in pairwise(api.requests))
 
     virtually(scenario())
+
+
+@pytest.mark.parametrize("others", [0, 3], ids=["idle", "rare"])
+def test_a_request_for_which_the_api_always_fails_ends_after_its_attempts_while_traffic_is_idle(others: int) -> None:
+    """Its failures open the breaker, and nothing but its own probes could close it."""
+
+    async def scenario() -> None:
+        api = Scripted(lambda target: Response(500, b"") if target.endswith("P0") else good(target))
+        desk = Desk(api, Policy(attempts=8))
+        bad = asyncio.create_task(desk.answer("P0"))
+        for number in range(1, others + 1):
+            await asyncio.sleep(5)
+            assert (await desk.answer(f"P{number}")).status == "result"
+        outcome = await bad
+        assert (outcome.status, outcome.reason, outcome.attempts) == ("failure", "status 500", 8)
+        times = [when for when, target in api.requests if target.endswith("P0")]
+        assert len(times) == 8
+        assert times[-1] - times[-2] >= 10, "with its backoff"
+
+    virtually(scenario())
+
+
+def test_a_request_that_gets_no_answer_ends_when_the_api_answers_others() -> None:
+    def lost(target: str) -> Response:
+        if target.endswith("P0"):
+            raise RetryableCallError("no answer within 5 s")
+        return good(target)
+
+    async def scenario() -> None:
+        desk = Desk(Scripted(lost), Policy(attempts=8))
+        bad = asyncio.create_task(desk.answer("P0"))
+        await asyncio.sleep(100)
+        assert not bad.done(), "without another request, the API may be down"
+        for number in range(1, 20):
+            await desk.answer(f"P{number}")
+            await asyncio.sleep(10)
+        assert bad.done()
+        assert (bad.result().status, bad.result().reason) == ("failure", "no answer within 5 s")
+
+    virtually(scenario())
+
+
+def test_a_pause_that_any_call_requests_is_respected() -> None:
+    """The breaker opens, or probes, while other calls are under way: their Retry-After counts too."""
+
+    async def scenario() -> None:
+        api = Scripted(away)
+        desk = Desk(api, Policy())
+        pending = asyncio.create_task(desk.answers(20))
+        await asyncio.sleep(10)
+        api.answers = lambda target: (
+            Response(429, b"", retry_after="30") if target.endswith("P9") else Response(503, b"")
+        )
+        await asyncio.sleep(60)
+        asked = [when for when, target in api.requests if when > 10 and target.endswith("P9")]
+        during = [when for when, _ in api.requests if asked[0] + LATENCY_S < when < asked[0] + LATENCY_S + 30]
+        assert during == []
+        pending.cancel()
+
+    virtually(scenario())
