@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     CallLater = Callable[[float, Callable[[], None]], object]
 
 
+MOMENT_S = 0.001
+"""A timer may be early by this time."""
+
+
 class BreakerState(IntEnum):
     """The state, with its value in the metrics."""
 
@@ -66,6 +70,7 @@ class CircuitBreaker:
         self._probes = _Probes()
         self._waiting: deque[asyncio.Future[Permit]] = deque()
         self._passes = asyncio.Event()
+        self._open_until = 0.0
         self._change(BreakerState.CLOSED)
 
     @property
@@ -88,27 +93,33 @@ class CircuitBreaker:
         """Wait for a permit, in the order of arrival. `release` must follow."""
         if permit := self.try_acquire():
             return permit
-        waiting: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiting)
-        try:
-            return await waiting
-        except asyncio.CancelledError:
-            if not waiting.cancelled():  # it has a permit, and will not use it
-                self.release(waiting.result(), failed=None)
-            raise
+        while True:
+            waiting: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiting)
+            try:
+                permit = await waiting
+            except asyncio.CancelledError:
+                if not waiting.cancelled():  # it has a permit, and will not use it
+                    self.release(waiting.result(), failed=None)
+                raise
+            if self.is_valid(permit):  # else the breaker has opened before this task ran
+                return permit
 
     def is_valid(self, permit: Permit) -> bool:
         """Return whether a call may still start with this permit."""
         return permit is self._permit
 
     def release(self, permit: Permit, *, failed: bool | None, pause_s: float = 0.0, reason: str = "") -> None:
-        """Note the result of a call: see `PermitSource.release`. An API that requests a pause counts as down."""
+        """Note the result of a call: see `PermitSource.release`. An API that requests a pause counts as down.
+
+        The pause begins now, whatever the permit of the call.
+        """
         if failed:
             self._failed(reason)
-        if permit is not self._permit:
-            return
         if pause_s > 0:
-            self._change(BreakerState.OPEN, pause_s)
+            self._pause(pause_s)
+        elif permit is not self._permit:
+            return
         elif self._state is BreakerState.HALF_OPEN:
             self._probed(failed=failed)
         elif failed is not None:
@@ -120,6 +131,13 @@ class CircuitBreaker:
         self._failure = LatestFailure(reason, count)
         if self._state is not BreakerState.CLOSED:
             self._on_change(self._state, self._failure)
+
+    def _pause(self, seconds: float) -> None:
+        """Open for this time at least, or stay open for longer."""
+        if self._state is BreakerState.OPEN:
+            self._open_until = max(self._open_until, self._clock() + seconds)
+        else:
+            self._change(BreakerState.OPEN, seconds)
 
     def _note(self, *, failed: bool) -> None:
         if not failed:
@@ -153,12 +171,18 @@ class CircuitBreaker:
             self._failure = None
         if state is BreakerState.OPEN:
             self._passes.clear()
-            self._later(max(pause_s, self._policy.open_for.total_seconds()), self._half_open)
+            open_for = max(pause_s, self._policy.open_for.total_seconds())
+            self._open_until = self._clock() + open_for
+            self._later(open_for, self._half_open)
         self._on_change(state, self._failure)
         self._wake()
 
     def _half_open(self) -> None:
-        self._change(BreakerState.HALF_OPEN)
+        """Let probes pass; wait on if the API has requested a longer pause meanwhile."""
+        if (rest := self._open_until - self._clock()) > MOMENT_S:
+            self._later(rest, self._half_open)
+        else:
+            self._change(BreakerState.HALF_OPEN)
 
     def _grant(self) -> Permit:
         self._probes.under_way += self._state is BreakerState.HALF_OPEN

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from contracts import Breaker
 from services.enrichment.calls.circuit_breaker import BreakerState, CircuitBreaker, LatestFailure
+from services.enrichment.calls.permits import Permit
 from tests.services.enrichment.calls.time import Time
 
 SECOND = timedelta(seconds=1)
@@ -202,3 +203,38 @@ def test_it_never_stays_shut(calls: list[tuple[bool, float]]) -> None:
         assert one.last() is BreakerState.CLOSED
 
     asyncio.run(check())
+
+
+async def test_a_pause_that_a_call_of_an_earlier_period_requests_is_respected() -> None:
+    one = Watched()
+    late = [await one.breaker.acquire() for _ in range(2)]
+    await one.opens()
+    one.breaker.release(late[0], failed=True, pause_s=20)
+    await one.time.passes(19.9)
+    assert one.last() is BreakerState.OPEN
+    await one.time.passes(0.1)
+    assert one.last() is BreakerState.HALF_OPEN
+    one.breaker.release(late[1], failed=True, pause_s=20)
+    assert one.last() is BreakerState.OPEN
+
+
+async def test_a_probe_whose_sibling_opened_the_breaker_may_request_a_longer_pause() -> None:
+    one = Watched()
+    await one.half_opens()
+    probes = [await one.breaker.acquire() for _ in range(3)]
+    for permit in probes[:2]:
+        one.breaker.release(permit, failed=True)
+    one.breaker.release(probes[2], failed=True, pause_s=30)
+    await one.time.passes(29.9)
+    assert one.last() is BreakerState.OPEN
+
+
+async def test_no_call_begins_with_a_permit_of_before_a_pause() -> None:
+    one = Watched()
+    await one.opens()
+    waiting = [asyncio.create_task(one.breaker.acquire()) for _ in range(2)]
+    await one.time.settles()
+    one.time.later(5, lambda: one.breaker.release(Permit(), failed=True, pause_s=30))  # as soon as it is half open
+    await one.time.passes(5)
+    assert one.last() is BreakerState.OPEN
+    assert not any(task.done() for task in waiting)
