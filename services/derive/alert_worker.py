@@ -102,18 +102,23 @@ class AlertWorker:
             self._is_unsure = True
         self._evaluated = 0
 
-    def prepare(self) -> None:
-        """Read the alerts again after a write with an unknown result. Raises KafkaFailedError."""
+    def prepare(self) -> bool:
+        """Read the alerts again after a write with an unknown result. Raises KafkaFailedError.
+
+        Return False if the worker was to stop before all were read: it must not evaluate anything by the others.
+        """
         if self._is_unsure and not self._stopping():
             with reading("the alerts"):
                 restore_alerts(self._application, self._reader, self._partitions, self._stopping)
-            self._is_unsure = False
+            self._is_unsure = self._stopping()
+        return not self._is_unsure
 
     def work(self, kafka: Kafka) -> None:
         """Follow the tables, and write the changes by changed rules, pending alerts, and expired windows."""
         with reading("the reference tables"):
             self._change(self._tables.follow())
-        self.prepare()
+        if not self.prepare():
+            return
         is_busy, dead_letters = self._alerting.is_busy, self._tables.dead_letters(self._partitions)
         outputs = self._alerting.work()
         self._evaluated = sum(one.topic in self._topics for one in outputs)

@@ -58,8 +58,7 @@ class DeriveWorker:
                 self._settle(self._kafka.read())
                 continue
             records = self._kafka.read(0 if self._alerts.is_busy else FOLLOW_S)
-            if not self._stopping():  # else a partition may be assigned that is not restored
-                self._alerts.prepare()
+            if not self._stopping() and self._alerts.prepare():  # else some alerts may not be restored
                 self._alerts.settled(done=self._settle(records))
                 self._alerts.work(self._kafka)
 

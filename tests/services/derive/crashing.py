@@ -32,7 +32,7 @@ class KilledError(Exception):
 
 
 class Broker:
-    """Topics of one partition, and a committed offset. `fate` decides at each step: go on, refuse, or kill.
+    """Topics of one partition, and a committed offset. `fate` decides at each step: go on, refuse, kill, or stop.
 
     A worker reads `batch` records at once. With `restarts`, each run has a new one.
     """
@@ -45,6 +45,8 @@ class Broker:
         self.member: Member | None = None
         self.topics: defaultdict[str, list[Record]] = defaultdict(list)
         self.committed = 0
+        self.is_stopping = False
+        """Whether the worker has received SIGTERM."""
 
     def append(self, topic: str, key: bytes | None, value: bytes | None) -> int:
         records = self.topics[topic]
@@ -52,7 +54,7 @@ class Broker:
         return len(records) - 1
 
     def run(self, now: Callable[[], datetime] | None = None) -> None:
-        """Run a worker until all is read and evaluated; after each kill another one."""
+        """Run a worker until all is read and evaluated; after each kill or stop another one."""
         while True:
             try:
                 self.member = self.member or Member(self, now)
@@ -60,25 +62,29 @@ class Broker:
             except KilledError:
                 self.member = None
             else:
-                self.member = None if self.restarts else self.member
-                return
+                self.member = None if self.restarts or self.is_stopping else self.member
+                if not self.is_stopping:
+                    return
+            self.is_stopping = False
 
-    def commit(self, offset: int) -> bool:
+    def step(self) -> str:
+        """Return the fate of the next step. Raises KilledError. A step is finished also when the worker is to stop."""
         fate = self.fate()
-        if fate == "refuse":
-            return False
         if fate == "kill":
             raise KilledError
+        self.is_stopping |= fate == "stop"
+        return fate
+
+    def commit(self, offset: int) -> bool:
+        if self.step() == "refuse":
+            return False
         self.committed = max(self.committed, offset)
         return True
 
     def write(self, outputs: Sequence[OutputRecord]) -> bool:
         """Write all of these; or some, before the worker is killed, or has to take them for unsent."""
         for one in outputs:
-            fate = self.fate()
-            if fate == "kill":
-                raise KilledError
-            if fate == "refuse":
+            if self.step() == "refuse":
                 return False
             self.append(one.topic, one.key, one.value)
         return True
@@ -100,18 +106,21 @@ class Member:
             Tables(application, tables),
             reader,
             _count,
-            lambda: False,
+            lambda: broker.is_stopping,
         )
         alerts.start()
         alerts.assigned({0: self.broker.committed})
         self.alerts = alerts
-        self.worker = DeriveWorker(application, self, partitions, _count, lambda: self.idle_reads == FOLLOWED, alerts)
+        self.worker = DeriveWorker(application, self, partitions, _count, self._is_over, alerts)
 
     def run(self) -> None:
         self.idle_reads = 0
         self.worker.run()
-        while not self.broker.commit(self.end):
+        while not self.broker.is_stopping and not self.broker.commit(self.end):
             """A rule that changes later is evaluated against what was evaluated before: so that is committed."""
+
+    def _is_over(self) -> bool:
+        return self.broker.is_stopping or self.idle_reads == FOLLOWED
 
     def read(self, wait_s: float = 0) -> Sequence[Record]:  # noqa: ARG002  # it never waits
         found = self.broker.topics[self.broker.application.topics.snapshots][
@@ -148,8 +157,10 @@ class Reader:
         is_stopping: Callable[[], bool],
         end_offsets: Mapping[tuple[str, int], int] | None = None,
     ) -> Iterator[list[Record]]:
-        assert not is_stopping()
         for topic, number in partitions:
+            self.broker.step()
+            if is_stopping():
+                return
             records = self.broker.topics[topic]
             self.positions[topic] = len(records)
             yield records[: (end_offsets or {}).get((topic, number), len(records))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, deque
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 KEYS = ("a1", "a2", "b1")
 PATTERNS = ("*", "a*", "a1", "[ab]1")
+RESTORED = 3
+"""The steps in which a worker reads the rules, the snapshots and the alerts."""
 HOLDS = (timedelta(0), timedelta(0), timedelta(minutes=1))
 
 
@@ -39,11 +41,15 @@ class Story:
         self.broker, self.oracle = Broker(APP, self.fate), Oracle()
         self.versions: Counter[str] = Counter()
         self.at = AT
-        self.kill, self.refuse = self.random.choice([(0.0, 0.0), (0.1, 0.1), (0.4, 0.0), (0.1, 0.5)])
+        self.kill, self.refuse, self.stop = self.random.choice(
+            [(0.0, 0.0, 0.0), (0.1, 0.1, 0.0), (0.4, 0.0, 0.0), (0.1, 0.5, 0.0), (0.0, 0.3, 0.3)]
+        )
 
     def fate(self) -> str:
-        drawn = self.random.random()
-        return "kill" if drawn < self.kill else "refuse" if drawn < self.kill + self.refuse else "go"
+        drawn = self.random.random() - self.kill
+        if drawn < 0:
+            return "kill"
+        return "refuse" if drawn < self.refuse else "stop" if drawn < self.refuse + self.stop else "go"
 
     def change_rule(self) -> None:
         name, removes, low = self.random.choice("rs"), self.random.random() < 0.2, self.random.randint(1, 3)
@@ -130,6 +136,11 @@ def _last(broker: Broker) -> AlertRecord:
     return AlertRecord.model_validate(orjson.loads(broker.topics["too_high"][-1].value or b""))
 
 
+def _last_of(broker: Broker, key: str) -> AlertRecord:
+    records = [AlertRecord.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["too_high"]]
+    return [one for one in records if one.device_id == key][-1]
+
+
 def test_an_alert_opens_by_the_clock_while_no_snapshot_comes() -> None:
     broker = _broker(("r", Limit(high=5, low=5, hold=timedelta(minutes=2))))
     _publish(broker, "a", 1, 7)
@@ -188,6 +199,24 @@ def test_a_condition_that_raises_makes_one_dead_letter_and_other_rules_go_on() -
         DeadLetter.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["dead_letters"]
     )
     assert "the condition of too_high raised ValueError" in (dead_letter.detail or "")
+
+
+def test_a_stop_while_alerts_are_read_again_after_an_unconfirmed_write_replaces_no_alert() -> None:
+    """The write of the second alert has no result, and SIGTERM comes while the first one is read again."""
+    fates = deque[str]()
+    broker = _broker(("r", Limit(high=5, low=5)))
+    broker.fate = lambda: fates.popleft() if fates else "go"
+    for version in (1, 2):
+        _publish(broker, "a", version, 7)
+    broker.run()
+    (alert,) = _last(broker).alerts
+    _publish(broker, "b", 1, 7)
+    fates.extend(["go"] * RESTORED + ["refuse", "stop"])
+    broker.run()
+    assert not fates
+    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
+    assert ([one[0].partition("@")[0] for one in opened], closed) == (["a", "b"], [])
+    assert alert.id in {one.id for one in _last_of(broker, "a").alerts}
 
 
 def test_alerts_by_a_table_that_is_not_declared_are_refused() -> None:
