@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -11,13 +12,16 @@ from contracts.types.key import LARGEST_KEY
 from contracts.wire.table import TableRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pydantic import BaseModel
 
     from contracts.model.table import Table
     from contracts.records.record import Record
+
+LONG = 1 << 63
+"""The bound of an integer of 64 bits."""
 
 
 class TableRow(NamedTuple):
@@ -46,16 +50,23 @@ class RowRejectedError(ValueError):
 
 
 def parse_row(table: Table, key: str, value: bytes | str) -> BaseModel:
-    """Return a row from its JSON. Raises ValueError for a key, and RowRejectedError for a value that does not fit."""
+    """Return a row from its JSON. Raises ValueError for a key, and RowRejectedError for a value that does not fit.
+
+    A value that no record can have, such as NaN or 1e400, does not fit: readers of the table would reject its record.
+    """
     if not 0 < (size := len(key.encode())) <= LARGEST_KEY:
         raise ValueError(f"the key has {size} bytes, and 1 to {LARGEST_KEY} are allowed")
-    return _validated(table, value)
+    row = _validated(table, value)
+    if problems := list(_unwritable(row.model_dump(), ())):
+        raise RowRejectedError(problems)
+    _validated(table, orjson.dumps(_on_the_wire(row)))
+    return row
 
 
 def encode_row(table: Table, key: str, value: bytes | str, author: str | None) -> bytes:
     """Return the record of a row from its JSON. Raises as `parse_row`."""
     row = parse_row(table, key, value)
-    return TableRecord(value=row.model_dump(mode="json", exclude_none=True), author=author).encode()
+    return TableRecord(value=_on_the_wire(row), author=author).encode()
 
 
 def decode_row(table: Table, record: Record) -> TableRow:
@@ -103,6 +114,24 @@ def _validated(table: Table, value: bytes | str) -> BaseModel:
         return table.model.model_validate_json(value)
     except ValidationError as error:
         raise RowRejectedError(_problems(error)) from error
+
+
+def _on_the_wire(row: BaseModel) -> dict[str, Any]:
+    return row.model_dump(mode="json", exclude_none=True)
+
+
+def _unwritable(value: Any, path: tuple[Any, ...]) -> Iterator[FieldProblem]:
+    """Yield the numbers of a row that JSON, or its parsers, do not have."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _unwritable(item, (*path, name))
+    elif isinstance(value, list | tuple | set | frozenset):
+        for number, item in enumerate(value):
+            yield from _unwritable(item, (*path, number))
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield FieldProblem(".".join(map(str, path)), "is not a finite number")
+    elif isinstance(value, int) and not -LONG <= value < LONG:
+        yield FieldProblem(".".join(map(str, path)), "is an integer of more than 64 bits")
 
 
 def _problems(error: ValidationError) -> list[FieldProblem]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
 
 import orjson
 import pytest
@@ -12,8 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from contracts import Table
 from contracts.records.record import Record
-from contracts.records.tables import TableRows, encode_row
+from contracts.records.tables import TableRows, encode_row, parse_row
 from contracts.types.key import LARGEST_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 AT = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -81,3 +86,27 @@ def test_a_key_that_no_query_can_find_is_not_written(key: str) -> None:
 def test_a_value_that_the_model_rejects_is_not_written() -> None:
     with pytest.raises(ValueError, match="sped: Extra inputs"):
         encode_row(LIMITS, "k", b'{"speed": 1, "sped": 2}', None)
+
+
+class Band(BaseModel):
+    low: float | None
+    high: float = 0.0
+    steps: list[int] = []
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ('{"low": NaN}', "low: is not a finite number"),
+        ('{"low": 1, "high": Infinity}', "high: is not a finite number"),
+        ('{"low": 1, "high": -1e400}', "high: is not a finite number"),
+        ('{"low": 1, "steps": [1, 9223372036854775808]}', "steps.1: is an integer of more than 64 bits"),
+        ('{"low": null}', "low: Field required"),
+    ],
+)
+@pytest.mark.parametrize("act", [parse_row, partial(encode_row, author="ann")])
+def test_a_row_whose_record_the_table_would_reject_is_neither_tested_nor_written(
+    value: str, problem: str, act: Callable[..., object]
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        act(Table("bands", Band), "k", value)
