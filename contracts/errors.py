@@ -16,6 +16,10 @@ class PermanentError(StateloopError):
     """The same operation fails until an operator applies the remedy in the message."""
 
 
+AUTHOR_ERRORS: tuple[type[BaseException], ...] = (Exception, SystemExit)
+"""The errors of the application's functions: sys.exit in one of them must not end the process that calls it."""
+
+
 class DeclarationError(PermanentError):
     """An application is declared wrongly. `where` is the class, field or function; `write` is what to write instead."""
 

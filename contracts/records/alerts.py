@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from contracts.errors import AUTHOR_ERRORS
 from contracts.model.alerts import AlertRule
 from contracts.wire.alerts import Alert, AlertRecord
 from contracts.wire.window_key import window_key
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
     from contracts.wire.alerts import AlertStatus, ClosedBy
 
-    Failed = Callable[[str, TableRow, Exception], None]
+    Failed = Callable[[str, TableRow, BaseException], None]
 
 
 class Rules:
@@ -129,7 +130,7 @@ class Evaluation(NamedTuple):
                 yield from closed(alert, snapshot.as_of, "condition") if over else (alert,)
             elif self.alerts.is_true(snapshot, row.value):
                 yield self._opened(alert, row, snapshot)
-        except Exception as error:  # noqa: BLE001  # any error of the application's function
+        except AUTHOR_ERRORS as error:
             self.failed(alert.rule, row, error)
             yield alert
 
@@ -141,7 +142,7 @@ class Evaluation(NamedTuple):
                 continue
             try:
                 begins = self.alerts.is_true(snapshot, row.value)
-            except Exception as error:  # noqa: BLE001  # any error of the application's function
+            except AUTHOR_ERRORS as error:
                 self.failed(name, row, error)
                 continue
             if begins:

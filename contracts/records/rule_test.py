@@ -89,6 +89,6 @@ class RuleTest:
             for one in record.alerts
         )
 
-    def _fail(self, _: str, __: TableRow, error: Exception) -> None:
+    def _fail(self, _: str, __: TableRow, error: BaseException) -> None:
         self.failed += 1
         self.failure = self.failure or f"{type(error).__name__}: {error}"

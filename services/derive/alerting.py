@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
+from contracts.errors import AUTHOR_ERRORS
 from contracts.model.named_state import Derived
 from contracts.records.alerts import Evaluation, Rules, expired, rule_of
 from contracts.records.record import Reason, Record
@@ -213,7 +214,7 @@ class Alerting:
         for snapshot in snapshots:
             try:
                 found = tuple(derived(self._application, (declared,), snapshot, self._partition_counts, self._values))
-            except Exception as error:
+            except AUTHOR_ERRORS as error:
                 log.exception("nothing derived from a present state")
                 if not is_reported:
                     yield failed(self._application, snapshot.device_id, self._record(snapshot), error)
@@ -268,7 +269,7 @@ class Alerting:
     def _evaluation(
         self, alerts: Alerts, offset: int, only: Collection[str] | None = None, now: datetime | None = None
     ) -> Evaluation:
-        def report(name: str, row: TableRow, error: Exception) -> None:
+        def report(name: str, row: TableRow, error: BaseException) -> None:
             self._report(alerts, name, row, error)
 
         return Evaluation(alerts, self._rules[alerts.name], offset, report, only, now, self._layout(alerts))
@@ -307,7 +308,7 @@ class Alerting:
         topic, key = self._application.topics.derived(alerts.name), window_key(record.device_id, record.first_seen)
         return OutputRecord(topic, key, record.encode(), partition.number)
 
-    def _report(self, alerts: Alerts, name: str, row: TableRow, error: Exception) -> None:
+    def _report(self, alerts: Alerts, name: str, row: TableRow, error: BaseException) -> None:
         """Make a dead letter of a rule whose condition raises: one for each of its versions."""
         if (alerts.name, name, row.version) in self._failed:
             return

@@ -57,7 +57,7 @@ class StatesNotStoredError(DeriveError, RetryableError):
 class EverythingFailsError(DeriveError, PermanentError):
     """The application's functions raise for every snapshot, so the worker stops."""
 
-    def __init__(self, failures: int, last: Exception) -> None:
+    def __init__(self, failures: int, last: BaseException) -> None:
         super().__init__(
             f"nothing could be derived from {failures} snapshots in a row, the last time because of "
             f"{type(last).__name__}: {last}. Fix the function of the derived state, then start the worker again: "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from contracts.errors import AUTHOR_ERRORS
 from contracts.metrics import derive as metrics
 from contracts.wire import decode_snapshot
 from services.derive.derive import derived, failed
@@ -88,13 +89,13 @@ class DeriveWorker:
                 *derived(self._application, self._declared, snapshot, self._partitions, {}),
                 *(() if self._alerts is None else self._alerts.derived(record, snapshot)),
             )
-        except Exception as error:  # noqa: BLE001 (any error of the application's function)
+        except AUTHOR_ERRORS as error:
             return (self._failed(snapshot.device_id, record, error),)
         self._failures = 0
         self._count(metrics.WRITTEN, len(outputs))
         return outputs
 
-    def _failed(self, device_id: str, record: Record, error: Exception) -> OutputRecord:
+    def _failed(self, device_id: str, record: Record, error: BaseException) -> OutputRecord:
         self._failures += 1
         if self._failures >= MOST_FAILURES:
             raise EverythingFailsError(self._failures, error) from error

@@ -11,6 +11,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError, create_model
 
 from contracts import AbsentError, PermanentCallError, RetryableCallError
+from contracts.errors import AUTHOR_ERRORS
 from contracts.records.record import RecordError
 from contracts.records.shape import check_own
 from services.enrichment.calls.statuses import first_misfit
@@ -69,7 +70,7 @@ class Caller:
             return Outcome("absence", reason=str(absent) or None)
         except (RetryableCallError, PermanentCallError) as failure:
             return Outcome("failure", None, failure.reason, failure.calls, failure.response)
-        except Exception as error:
+        except AUTHOR_ERRORS as error:
             log.exception("enrichment has a bug", extra={"facts": {"enrichment": request.enrichment}})
             return Outcome("failure", reason=f"the function raised {type(error).__name__}")
         return Outcome("result", result=result)

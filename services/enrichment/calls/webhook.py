@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import orjson
 
 from contracts import PermanentCallError, RetryableCallError
+from contracts.errors import AUTHOR_ERRORS
 from contracts.wire.alerts import AlertEvent
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.calls.transport import Post
@@ -58,7 +59,7 @@ class WebhookCaller:
             await self._retrier.call(partial(self._attempt, request, self._content(request)))
         except (RetryableCallError, PermanentCallError) as failure:
             return Outcome("failure", None, failure.reason, failure.calls, failure.response)
-        except Exception as error:
+        except AUTHOR_ERRORS as error:
             log.exception("webhook has a bug", extra={"facts": {"alerts": request.enrichment}})
             return Outcome("failure", reason=f"the function raised {type(error).__name__}")
         return Outcome("result")
