@@ -7,8 +7,10 @@ from typing import Any, cast
 import orjson
 from pydantic import BaseModel
 
+from contracts.errors import AUTHOR_ERRORS
 from contracts.model.application import Application
 from contracts.model.raw import EVENT_ID, Raw, sources_of
+from contracts.records.numbers import unwritable
 from contracts.records.record import LARGEST_HEAD, Reason, RecordError
 from contracts.records.refusal import oversized
 from contracts.types.columns import without_none
@@ -19,6 +21,7 @@ from contracts.wire import DeadLetter
 LONGEST_DETAIL = 300
 """In characters: the message of a decoder's error may have any length."""
 OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+NULL = b"null"
 NUMBERS: dict[Any, type] = {int: int, float: float}
 
 
@@ -68,7 +71,7 @@ class RawDecoder:
             return [one.model_dump(exclude_none=True) if isinstance(one, BaseModel) else dict(one) for one in several]
         except ValueError as error:
             raise _undecodable(str(error)) from error
-        except Exception as error:  # the author's own code: one record must not stop all others
+        except AUTHOR_ERRORS as error:  # one record must not stop all others
             raise _undecodable(f"{type(error).__name__}: {error}") from error
 
     @staticmethod
@@ -85,6 +88,8 @@ class RawDecoder:
             value = orjson.dumps(event, default=_plain, option=OPTIONS)
         except TypeError as error:
             raise _undecodable(str(error)) from error
+        if NULL in value and (problem := next(unwritable(event), None)):  # which orjson writes as null
+            raise _undecodable(f"{problem.field} {problem.detail}")
         if len(value) > self._largest:
             raise RecordError(Reason.OVERSIZED, f"the event has {oversized(len(value), self._largest)}")
         return EncodedEvent(composite_key(*cast("list[str]", parts)).encode(), value)

@@ -14,13 +14,13 @@ from pydantic import BaseModel, create_model
 from contracts.model.application import Application
 from contracts.model.tracing import FIELD
 from contracts.records.document import as_text, pairs, parse, parse_own
+from contracts.records.numbers import LONG
 from contracts.records.record import Reason, RecordError
 from contracts.records.refusal import mistyped, oversized
 from contracts.types.bounds import Bound, all_are_met, bounds, instant, needed
 from contracts.types.columns import is_model, without_none
 from contracts.wire import Feedback
 
-LONG = 1 << 63
 _Taker = Callable[[Any], Any]
 AS_IT_IS = (bool, float, str)
 """The types whose values need no conversion after JSON is parsed."""

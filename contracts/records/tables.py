@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 from pydantic import ValidationError, create_model
 
+from contracts.records.numbers import unwritable
 from contracts.types.key import LARGEST_KEY
 from contracts.wire.table import TableRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from pydantic import BaseModel
 
     from contracts.model.table import Table
     from contracts.records.record import Record
-
-LONG = 1 << 63
-"""The bound of an integer of 64 bits."""
 
 
 class TableRow(NamedTuple):
@@ -57,7 +54,7 @@ def parse_row(table: Table, key: str, value: bytes | str) -> BaseModel:
     if not 0 < (size := len(key.encode())) <= LARGEST_KEY:
         raise ValueError(f"the key has {size} bytes, and 1 to {LARGEST_KEY} are allowed")
     row = _validated(table, value)
-    if problems := list(_unwritable(row.model_dump(), ())):
+    if problems := [FieldProblem(*one) for one in unwritable(row.model_dump())]:
         raise RowRejectedError(problems)
     _validated(table, orjson.dumps(_on_the_wire(row)))
     return row
@@ -118,20 +115,6 @@ def _validated(table: Table, value: bytes | str) -> BaseModel:
 
 def _on_the_wire(row: BaseModel) -> dict[str, Any]:
     return row.model_dump(mode="json", exclude_none=True)
-
-
-def _unwritable(value: Any, path: tuple[Any, ...]) -> Iterator[FieldProblem]:
-    """Yield the numbers of a row that JSON, or its parsers, do not have."""
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield from _unwritable(item, (*path, name))
-    elif isinstance(value, list | tuple | set | frozenset):
-        for number, item in enumerate(value):
-            yield from _unwritable(item, (*path, number))
-    elif isinstance(value, float) and not math.isfinite(value):
-        yield FieldProblem(".".join(map(str, path)), "is not a finite number")
-    elif isinstance(value, int) and not -LONG <= value < LONG:
-        yield FieldProblem(".".join(map(str, path)), "is an integer of more than 64 bits")
 
 
 def _problems(error: ValidationError) -> list[FieldProblem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from contracts.records.numbers import unwritable
 from contracts.records.record import LARGEST_HEAD, Reason
 from contracts.types.key import LARGEST_KEY, shortened
 from contracts.wire import DeadLetter, DerivedRecord
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
 
 DETAIL = 500
+NULL = b"null"
 """The largest detail of a dead letter, in characters."""
 BY_KEY = -1
 """The partition of a record that is selected by its key."""
@@ -58,7 +60,7 @@ def derived(
             yield OutputRecord(topic, whole, value, partition(key.encode(), partitions[topic]))
 
 
-def failed(application: Application, device_id: str, record: Record, error: Exception) -> OutputRecord:
+def failed(application: Application, device_id: str, record: Record, error: BaseException) -> OutputRecord:
     """Return the dead letter of a snapshot on which a function failed. Its key is the device."""
     dead_letter = DeadLetter(
         reason=Reason.NOT_DERIVED,
@@ -87,4 +89,6 @@ def _values(
             layout=layout,
             value=value.model_dump(mode="json", exclude_none=True),
         )
-        yield key, record.encode()
+        if NULL in (encoded := record.encode()) and (problem := next(unwritable(record.value), None)):
+            raise ValueError(f"{one.name} of {key[:100]!r}: {problem.field} {problem.detail}")
+        yield key, encoded

@@ -1,11 +1,13 @@
 """Raw records: the events that they are decoded to, what becomes a dead letter, and what cannot be declared."""
 
 import struct
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 from hypothesis import given
@@ -127,6 +129,30 @@ def test_a_function_that_raises_refuses_its_record(value: bytes, message: str) -
 def test_a_function_that_returns_no_event_refuses_its_record(given: Any) -> None:
     raw = Raw("text", lambda _: given, TEXT.fields)
     assert reason(LINES, raw)[0] == Reason.UNDECODABLE
+
+
+@pytest.mark.parametrize(
+    ("samples", "problem"),
+    [
+        ([1.0, float("nan")], "ecg.1 is not a finite number"),
+        ([float("-inf"), 1.0], "ecg.0 is not a finite number"),
+        (np.array([0.5, np.inf]), "ecg.1 is not a finite number"),
+        (np.array([1.0, 2.0, np.nan, 4.0])[::2], "ecg.1 is not a finite number"),
+    ],
+)
+def test_a_number_that_json_does_not_have_is_refused_as_in_an_event(samples: Any, problem: str) -> None:
+    raw = Raw("text", lambda _: {"ecg": samples}, TEXT.fields)
+    assert reason(LINES, raw) == (Reason.UNDECODABLE, problem)
+
+
+def test_a_missing_sample_may_be_null() -> None:
+    raw = Raw("text", lambda _: {"ecg": [1.0, None, 3.0]}, TEXT.fields)
+    assert events(LINES, raw)[0]["ecg"] == [1.0, None, 3.0]
+
+
+def test_sys_exit_in_a_function_refuses_its_record() -> None:
+    raw = Raw("text", lambda _: sys.exit("no"), TEXT.fields)
+    assert reason(LINES, raw) == (Reason.UNDECODABLE, "SystemExit: no")
 
 
 def test_a_function_may_drop_a_record() -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import sys
 from collections import Counter, deque
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
+from pydantic import BaseModel
 
 from contracts import Application, Derived
 from contracts.metrics import Metric
@@ -39,6 +41,12 @@ APP = Application(
     enrichments=(place, rule),
     derived=(Derived("streets", Place, _streets),),
 )
+
+
+class Level(BaseModel):
+    """The value of a derived state."""
+
+    value: float
 
 
 class InMemory:
@@ -158,6 +166,22 @@ def test_a_key_that_no_query_can_find_makes_a_dead_letter(street: str) -> None:
     dead_letter = DeadLetter.model_validate(orjson.loads(record.value))
     assert dead_letter.reason == "not_derived"
     assert "1 to 500 are allowed" in (dead_letter.detail or "")
+
+
+@pytest.mark.parametrize(
+    ("of", "detail"),
+    [
+        (lambda _: [("a", Level(value=float("nan")))], "ValueError: levels of 'a': value is not a finite number"),
+        (lambda _: sys.exit(1), "SystemExit: 1"),
+    ],
+)
+def test_a_value_that_no_record_can_have_and_sys_exit_make_a_dead_letter(of: Any, detail: str) -> None:
+    derived = (Derived("levels", Level, of),)
+    app = Application(name="scooters", event=Ping, state=Scooter, enrichments=(place, rule), derived=derived)
+    kafka = InMemory([_record(7, _snapshot(1))])
+    DeriveWorker(app, kafka, dict.fromkeys(names(app), 4), kafka.count, lambda: kafka.stopping).run()
+    (record,) = kafka.written
+    assert DeadLetter.model_validate(orjson.loads(record.value)).detail == detail
 
 
 def test_an_invalid_snapshot_is_counted_and_skipped() -> None:
