@@ -6,6 +6,7 @@ would repeat the batch without end, and one record would stop all keys.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -18,7 +19,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StringType, StructType
 from typing_extensions import override
 
+from contracts.errors import AUTHOR_ERRORS
+from contracts.records.numbers import unwritable
 from contracts.records.record import LARGEST_HEAD, Reason
+from contracts.records.refusal import oversized
 from contracts.wire import NEVER_WRITTEN, Answer, DeadLetter
 from spark_app.processor.handle import RESERVED, BufferedHandle
 from spark_app.processor.stored import StoredWindow, instant
@@ -41,6 +45,8 @@ DELTA, RESULT = "delta", "result"
 """The columns that the adapter reads and writes: JSON of a delta or dead letter, of a stored window or dead letter."""
 CONTENT = StructType().add("content", StringType())
 LARGEST_DETAIL = 500
+LONG_NUMBER = re.compile(rb"\d{19}")
+"""What may be an integer of more than 64 bits, in JSON."""
 MODELS = 16
 
 
@@ -61,6 +67,8 @@ class AdapterLayout:
     """The time from a window's start after which it can expire."""
     look_again: timedelta
     """The interval at which the adapter then checks whether the watermark has passed the window's expiry."""
+    largest: int
+    """The maximum size of a state in bytes."""
     epoch: int
 
 
@@ -110,7 +118,7 @@ class ProcessorAdapter(StatefulProcessor):
             return
         try:
             state = self._state(self._processor.handleExpiredTimer(window.key, timerValues, expiredTimerInfo))
-        except Exception as error:  # noqa: BLE001  # the author's own code: one key must not stop all others
+        except AUTHOR_ERRORS as error:  # one key must not stop all others
             self._handle.journal.undo()
             yield self._failure(window, error, {"topic": self._layout.events, "record_time": time * 1000})
             state = None
@@ -128,7 +136,7 @@ class ProcessorAdapter(StatefulProcessor):
         for delta in deltas:
             try:
                 state = self._state(self._processor.handleInputRows(window.key, iter([self._given(delta)]), timers))
-            except Exception as error:  # noqa: BLE001  # the author's own code: one record must not stop all others
+            except AUTHOR_ERRORS as error:  # one record must not stop all others
                 self._handle.journal.undo()
                 yield self._failure(window, error, delta)
                 if not delta["answers"]:
@@ -187,11 +195,19 @@ class ProcessorAdapter(StatefulProcessor):
             last = row
         if last is None:
             return None
+        if not isinstance(last, Row):
+            raise TypeError(
+                f"it yielded a {type(last).__name__}, and a state is a pyspark.sql.Row: write Row(name=value)"
+            )
         state = self._model.model_validate(last.asDict(recursive=True)).model_dump(mode="json", exclude_none=True)
-        orjson.dumps(state)  # raises for a number that no record can have
+        encoded = orjson.dumps(state)
+        if LONG_NUMBER.search(encoded) and (problem := next(unwritable(state), None)):
+            raise ValueError(f"{problem.field} {problem.detail}")
+        if len(encoded) > self._layout.largest:
+            raise ValueError(f"the state has {oversized(len(encoded), self._layout.largest)}")
         return state
 
-    def _failure(self, window: StoredWindow, error: Exception, origin: Json) -> Row:
+    def _failure(self, window: StoredWindow, error: BaseException, origin: Json) -> Row:
         """Return the dead letter of a record, or of a timer, on which the processor raised."""
         content = origin.get("event") or origin.get("answers")
         dead_letter = DeadLetter(
@@ -208,7 +224,7 @@ class ProcessorAdapter(StatefulProcessor):
         return Row(**{RESULT: orjson.dumps(known | {"dead_letter": dead_letter.encode().decode()}).decode()})
 
 
-def described(error: Exception) -> str:
+def described(error: BaseException) -> str:
     """Return the detail of a dead letter for any error of the processor."""
     try:
         text = f"{type(error).__name__}: {error}"

@@ -85,6 +85,7 @@ def layout(application: Application, epoch: int) -> AdapterLayout:
         events=application.topics.events,
         kept_for=application.kept_for + application.skew,
         look_again=application.state.grace,
+        largest=application.largest_record,
         epoch=epoch,
     )
 

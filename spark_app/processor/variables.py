@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyspark.sql.streaming.stateful_processor import ListState, MapState, ValueState
 from typing_extensions import override
 
-from spark_app.processor.values import ValueCheck
+from spark_app.processor.values import ValueCheck, rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,8 +73,9 @@ class BufferedValue(ValueState):
     @override
     def get(self) -> Value | None:
         if not self._is_known:
-            self._value, self._is_known = stored(self._store.get), True
-        return self._value
+            found = stored(self._store.get)
+            self._value, self._is_known = None if found is None else self._checked.formed(found), True
+        return None if self._value is None else self._checked.given(self._value)
 
     @override
     def update(self, newValue: Value) -> None:
@@ -123,7 +124,7 @@ class BufferedList(ListState):
 
     @override
     def get(self) -> Iterator[Value]:
-        return iter([*self._earlier(), *self._added])
+        return map(self._checked.given, [*self._earlier(), *self._added])
 
     @override
     def put(self, newState: list[Value]) -> None:
@@ -158,7 +159,7 @@ class BufferedList(ListState):
     def _earlier(self) -> list[Value]:
         """Return the values before those added since, from the store."""
         if self._base is None:
-            self._base = stored(lambda: list(self._store.get()))
+            self._base = [self._checked.formed(one) for one in stored(lambda: list(self._store.get()))]
         return self._base
 
     def _forget(self) -> None:
@@ -189,16 +190,12 @@ class BufferedMap(MapState):
 
     @override
     def getValue(self, key: Value) -> Value | None:
-        key = self._checked_key(key)
-        if key in self._written:
-            return self._written[key]
-        if key not in self._read:
-            self._read[key] = None if self._is_cleared else stored(lambda: self._store.getValue(key))
-        return self._read[key]
+        found = self._value(self._checked_key(key))
+        return None if found is None else self._checked.given(found)
 
     @override
     def containsKey(self, key: Value) -> bool:
-        return self.getValue(key) is not None
+        return self._value(self._checked_key(key)) is not None
 
     @override
     def updateValue(self, key: Value, value: Value) -> None:
@@ -210,7 +207,7 @@ class BufferedMap(MapState):
 
     @override
     def iterator(self) -> Iterator[tuple[Value, Value]]:
-        return iter(self._all().items())
+        return ((key, self._checked.given(value)) for key, value in self._all().items())
 
     @override
     def keys(self) -> Iterator[Value]:
@@ -218,7 +215,7 @@ class BufferedMap(MapState):
 
     @override
     def values(self) -> Iterator[Value]:
-        return iter(self._all().values())
+        return map(self._checked.given, self._all().values())
 
     @override
     def clear(self) -> None:
@@ -236,9 +233,19 @@ class BufferedMap(MapState):
                 self._store.removeKey(key)
         self._forget()
 
+    def _value(self, key: Value) -> Value | None:
+        if key in self._written:
+            return self._written[key]
+        if key not in self._read:
+            found = None if self._is_cleared else stored(lambda: self._store.getValue(key))
+            self._read[key] = None if found is None else self._checked.formed(found)
+        return self._read[key]
+
     def _all(self) -> dict[Value, Value]:
-        found = {} if self._is_cleared else dict(stored(lambda: list(self._store.iterator())))
-        return {key: value for key, value in (found | self._written).items() if value is not None}
+        """The present values in the order of their keys, wherever they are stored."""
+        in_store = () if self._is_cleared else stored(lambda: list(self._store.iterator()))
+        found = {self._checked_key.formed(key): self._checked.formed(value) for key, value in in_store} | self._written
+        return {key: value for key in sorted(found, key=rank) if (value := found[key]) is not None}
 
     def _write(self, key: Value, value: Value | None) -> None:
         is_first = key not in self._written

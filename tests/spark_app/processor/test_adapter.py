@@ -167,7 +167,10 @@ def test_a_first_record_on_which_the_processor_raises_stores_nothing() -> None:
         (Row(clicks="many"), "ValidationError"),
         (Row(clicks=1, other=2), "ValidationError"),
         (Row(clicks=2**70), "TypeError"),
-        ({"clicks": 1}, "AttributeError"),
+        (Row(clicks=2**63), "ValueError: clicks is an integer of more than 64 bits"),
+        (Row(clicks=-(2**63) - 1), "TypeError"),
+        (Row(countries=["de" * 200_000]), "ValueError: the state has 400018 bytes, and 262144 are allowed"),
+        ({"clicks": 1}, "TypeError: it yielded a dict, and a state is a pyspark.sql.Row: write Row(name=value)"),
     ],
 )
 def test_a_row_that_is_no_state_is_a_dead_letter(row: Any, detail: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,9 +187,16 @@ class UnprintableError(ValueError):
 
 
 @pytest.mark.parametrize(
-    ("error", "detail"), [(ValueError("half \ud800"), "ValueError: half ?"), (UnprintableError(), "UnprintableError")]
+    ("error", "detail"),
+    [
+        (ValueError("half \ud800"), "ValueError: half ?"),
+        (UnprintableError(), "UnprintableError"),
+        (SystemExit(1), "SystemExit: 1"),
+    ],
 )
-def test_no_text_of_an_error_stops_the_batch(error: Exception, detail: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_error_and_no_text_of_one_stops_the_batch(
+    error: BaseException, detail: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(_: Tally) -> Row:
         raise error
 

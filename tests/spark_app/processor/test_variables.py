@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     DoubleType,
+    FloatType,
     LongType,
     MapType,
     StringType,
@@ -21,7 +23,7 @@ from pyspark.sql.types import (
 
 from spark_app.processor.handle import BufferedHandle
 from spark_app.processor.values import ValueCheck, unsupported
-from spark_app.processor.variables import StateStoreError
+from spark_app.processor.variables import BufferedList, BufferedMap, BufferedValue, StateStoreError
 from tests.spark_app.processor.unused import Unused
 
 NUMBER = StructType().add("n", LongType())
@@ -188,6 +190,81 @@ def test_a_nested_value_is_checked_to_its_leaves(value: Any, is_right: bool) -> 
     else:
         with pytest.raises(TypeError, match=r"parts takes a tuple of struct<list:array<struct<n:bigint>>"):
             check(value)
+
+
+NESTED = {"value": (PARTS,), "list": (PARTS,), "map": (TEXT, PARTS)}
+WRITTEN = ([(1,), (2,)], dict.fromkeys(("c", "a", "b"), 0.5), bytearray(b"x"))
+STORED = ([Row(n=1), Row(n=2)], dict.fromkeys(("a", "b", "c"), 0.5), b"x")
+"""The same as Spark returns it: with a Row for a struct, and bytes. Spark's maps have any order."""
+
+
+def nested_variables(handle: BufferedHandle) -> tuple[BufferedValue, BufferedList, BufferedMap]:
+    value, items, entries = (
+        handle.getValueState("value", PARTS),
+        handle.getListState("list", PARTS),
+        handle.getMapState("map", TEXT, PARTS),
+    )
+    assert isinstance(value, BufferedValue)
+    assert isinstance(items, BufferedList)
+    assert isinstance(entries, BufferedMap)
+    return value, items, entries
+
+
+@pytest.mark.parametrize("flushes", [False, True], ids=["in the batch of the write", "in a later one"])
+def test_values_have_one_form_and_one_order_in_every_batch(*, flushes: bool) -> None:
+    store = in_memory().handle
+    handle = BufferedHandle(store, NESTED)
+    value, items, entries = nested_variables(handle)
+    value.update(WRITTEN)
+    items.appendList([WRITTEN, WRITTEN])
+    for key in "bca":
+        entries.updateValue((key,), WRITTEN)
+    if flushes:
+        handle.flush()
+        value, items, entries = nested_variables(BufferedHandle(store, NESTED))
+    entries.updateValue(("aa",), WRITTEN)
+    assert [key for (key,) in entries.keys()] == ["a", "aa", "b", "c"]  # noqa: SIM118  # a method of PySpark's
+    found = [value.get(), *items.get(), entries.getValue(("a",)), *(one for _, one in entries.iterator())]
+    found += entries.values()
+    assert all(one == STORED for one in found)
+    for one in found:
+        assert one is not None
+        numbers_read, by_name, raw = one
+        assert [(type(part), part.n) for part in numbers_read] == [(Row, 1), (Row, 2)]
+        assert (list(by_name), type(raw)) == (["a", "b", "c"], bytes)
+
+
+@pytest.mark.parametrize("flushes", [False, True], ids=["written in the batch", "read from the store"])
+def test_a_value_that_is_changed_in_place_is_not_changed_in_the_variable(*, flushes: bool) -> None:
+    store = in_memory().handle
+    handle = BufferedHandle(store, NESTED)
+    value, items, entries = nested_variables(handle)
+    given: Any = ([(1,), (2,)], {"c": 0.5, "a": 0.5, "b": 0.5}, b"x")
+    value.update(given)
+    items.put([given])
+    entries.updateValue(("a",), given)
+    given[0].clear()
+    if flushes:
+        handle.flush()
+    for _ in range(2):
+        read: list[Any] = [value.get(), *items.get(), entries.getValue(("a",)), *entries.values()]
+        read += [one for _, one in entries.iterator()]
+        assert all(one == STORED for one in read)
+        for one in read:
+            one[0].append(Row(n=9))
+            one[1]["d"] = 1.0
+    handle.flush()
+    assert nested_variables(BufferedHandle(store, NESTED))[0].get() == STORED
+
+
+def test_a_text_that_cannot_be_stored_is_refused_and_a_float_has_the_precision_of_its_type() -> None:
+    check = ValueCheck(StructType().add("text", StringType()).add("single", FloatType()), "parts")
+    with pytest.raises(TypeError, match="parts takes a tuple"):
+        check(("half \ud800", 0.5))
+    with pytest.raises(TypeError, match="parts takes a tuple"):
+        check(("", 1e39))
+    assert check(("\U0001f600", 0.1)) == ("\U0001f600", 0.10000000149011612)
+    assert check((None, float("inf"))) == (None, float("inf"))
 
 
 def test_a_type_that_spark_gives_back_otherwise_is_found_in_a_nested_schema() -> None:
