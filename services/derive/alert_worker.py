@@ -9,6 +9,7 @@ from confluent_kafka import KafkaException
 
 from contracts.metrics import derive as metrics
 from services.derive.kafka import failed
+from services.derive.reported_rows import ReportedRows
 from services.derive.restore import restore_alerts, restored
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class AlertWorker:
         self._reader = reader
         self._count = count
         self._stopping = stopping
+        self._reported = ReportedRows(application.topics.dead_letters, reader, stopping)
         self._partitions: dict[int, AlertPartition] = {}
         self._topics = {application.topics.derived(one.name) for one in application.alerts}
         self._is_unsure = False
@@ -85,8 +87,8 @@ class AlertWorker:
     def evaluate(self, record: Record, snapshot: Snapshot | None) -> list[OutputRecord]:
         """Return the alert records of the next record of snapshots."""
         found = list(self._alerting.evaluate(record, snapshot))
-        self._evaluated += len(found)
-        return found
+        self._evaluated += sum(one.topic in self._topics for one in found)
+        return self._unreported(found)
 
     def derived(self, record: Record, snapshot: Snapshot) -> Iterator[OutputRecord]:
         """Yield what is derived by tables from a snapshot that was evaluated."""
@@ -120,13 +122,17 @@ class AlertWorker:
         if not self.prepare():
             return
         is_busy, dead_letters = self._alerting.is_busy, self._tables.dead_letters(self._partitions)
-        outputs = self._alerting.work()
+        outputs, dead_letters = self._unreported(self._alerting.work()), self._unreported(dead_letters)
         self._evaluated = sum(one.topic in self._topics for one in outputs)
         done = kafka.write([*outputs, *dead_letters]) if outputs or dead_letters or is_busy else True
         if done:
             self._tables.reported(self._partitions)
             self._count(metrics.WRITTEN, len(outputs) - self._evaluated)
         self.settled(done=done)
+
+    def _unreported(self, outputs: Iterable[OutputRecord]) -> list[OutputRecord]:
+        with reading("the dead letters"):
+            return list(self._reported.unreported(outputs))
 
     def _change(self, changes: Iterable[RowChange]) -> None:
         for table, key, row in changes:

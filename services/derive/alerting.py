@@ -83,6 +83,8 @@ class Alerting:
         self._is_swept = False
         self._changes: dict[int, Changes] = {}
         self._failed: set[tuple[str, str, int]] = set()
+        self._reporting: set[tuple[str, str, int]] = set()
+        """The failed rules whose dead letters are not yet written."""
         self._dead_letters_of_rules: list[OutputRecord] = []
 
     @property
@@ -155,12 +157,16 @@ class Alerting:
         for number, changes in self._changes.items():
             self._partitions[number].apply(changes)
         self._changes.clear()
+        self._reporting.clear()
         if self._is_swept:
             self._slice, self._is_swept = None, False
 
     def discard(self) -> None:
         """Drop the changes since the last call: they are not written, and are evaluated again."""
         self._changes.clear()
+        self._failed -= self._reporting
+        self._reporting.clear()
+        self._dead_letters_of_rules.clear()
         self._is_swept = False
 
     def _changes_of(self, partition: AlertPartition) -> Changes:
@@ -310,9 +316,10 @@ class Alerting:
 
     def _report(self, alerts: Alerts, name: str, row: TableRow, error: BaseException) -> None:
         """Make a dead letter of a rule whose condition raises: one for each of its versions."""
-        if (alerts.name, name, row.version) in self._failed:
+        if (version := (alerts.name, name, row.version)) in self._failed:
             return
-        self._failed.add((alerts.name, name, row.version))
+        self._failed.add(version)
+        self._reporting.add(version)
         found = DeadLetter(
             reason=Reason.INVALID_ROW,
             detail=f"the condition of {alerts.name} raised {type(error).__name__}: {error}"[:DETAIL],

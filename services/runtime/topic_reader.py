@@ -45,13 +45,15 @@ class TopicReader:
         partitions: Partitions,
         is_stopping: Callable[[], bool] = lambda: False,
         end_offsets: Mapping[tuple[str, int], int] | None = None,
+        since: datetime | None = None,
     ) -> Iterator[list[Record]]:
         """Yield the records of these partitions from their beginning to their end, then go on with `poll`.
 
-        `end_offsets` has earlier ends of partitions. Raises KafkaException for a fatal error.
+        `end_offsets` has earlier ends of partitions. With `since`, the first record of each is the first one of this
+        time or a later one. Raises KafkaException for a fatal error.
         """
         end_offsets = end_offsets or {}
-        self._consumer.assign([TopicPartition(*one, OFFSET_BEGINNING) for one in partitions])
+        self._consumer.assign(self._starts(partitions, since))
         left = {one for one in partitions if end_offsets.get(one) != 0}
         while left and not is_stopping():
             records, ended = self._batch(POLL_S)
@@ -74,6 +76,12 @@ class TopicReader:
     def close(self) -> None:
         """Close the consumer."""
         self._consumer.close()
+
+    def _starts(self, partitions: Partitions, since: datetime | None) -> list[TopicPartition]:
+        if since is None:
+            return [TopicPartition(*one, OFFSET_BEGINNING) for one in partitions]
+        milliseconds = int(since.timestamp() * 1000)
+        return self._consumer.offsets_for_times([TopicPartition(*one, milliseconds) for one in partitions], LISTED_S)
 
     def _batch(self, wait_s: float) -> tuple[list[Record], set[tuple[str, int]]]:
         """The next records, and the partitions whose end was reached."""

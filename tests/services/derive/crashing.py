@@ -156,12 +156,13 @@ class Reader:
         partitions: list[tuple[str, int]],
         is_stopping: Callable[[], bool],
         end_offsets: Mapping[tuple[str, int], int] | None = None,
+        since: datetime | None = None,
     ) -> Iterator[list[Record]]:
         for topic, number in partitions:
             self.broker.step()
             if is_stopping():
                 return
-            records = self.broker.topics[topic]
+            records = [one for one in self.broker.topics[topic] if since is None or one.timestamp >= since]
             self.positions[topic] = len(records)
             yield records[: (end_offsets or {}).get((topic, number), len(records))]
 

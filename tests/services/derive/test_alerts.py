@@ -219,6 +219,38 @@ def test_a_stop_while_alerts_are_read_again_after_an_unconfirmed_write_replaces_
     assert alert.id in {one.id for one in _last_of(broker, "a").alerts}
 
 
+def test_a_bad_row_and_a_rule_that_raises_have_one_dead_letter_for_each_version_however_often_workers_start() -> None:
+    broker = _broker(("r", Limit(high=5, low=5)), ("s", Limit(high=6, low=6)))
+    broker.append("limits", b"t", b'{"value": {"high": "much"}}')
+    _publish(broker, "a", 1, "no number")
+    for _ in range(4):
+        broker.run()
+    _publish(broker, "b", 1, "no number either")
+    broker.run()
+    assert _failed_rows(broker) == [("limits", 0), ("limits", 1), ("limits", 2)]
+    broker.append("limits", b"r", encode_row(LIMITS, "r", Limit(high=4, low=4).model_dump_json(), "ann"))
+    for _ in range(2):
+        broker.run()
+    assert _failed_rows(broker)[3:] == [("limits", 3)]
+
+
+def test_a_dead_letter_of_a_rule_that_was_not_written_is_written_again() -> None:
+    fates = deque[str]()
+    broker = _broker(("r", Limit(high=5, low=5)))
+    broker.fate = lambda: fates.popleft() if fates else "go"
+    _publish(broker, "a", 1, "no number")
+    fates.extend(["go"] * (RESTORED + 1) + ["refuse"])
+    broker.run()
+    assert not fates
+    assert _failed_rows(broker) == [("limits", 0)]
+
+
+def _failed_rows(broker: Broker) -> list[tuple[str, int]]:
+    found = [DeadLetter.model_validate_json(one.value or b"") for one in broker.topics["dead_letters"]]
+    assert {one.reason for one in found} == {"invalid_row"}
+    return sorted((one.topic, one.offset) for one in found)
+
+
 def test_alerts_by_a_table_that_is_not_declared_are_refused() -> None:
     with pytest.raises(DeclarationError, match="is not declared"):
         Application(name="sensors", event=Reading, state=Sensor, deduplicate=False, alerts=APP.alerts)
