@@ -17,18 +17,23 @@ class Command(NamedTuple):
     module: str
     help: str
     passes_name: bool = False
+    takes_arguments: bool = True
 
 
 GROUPS: dict[str, dict[str, Command]] = {
     "Run the loop": {
         "up": Command("services.launcher", "run the whole loop on this machine, with a live view"),
-        "topics": Command("services.topics", "create the application's topics, and check those that exist"),
-        "job": Command("spark_app", "run the Spark job, which holds the state"),
-        "worker": Command("services.enrichment", "run an enrichment worker"),
-        "derive": Command("services.derive", "run the worker that writes derived states"),
-        "sink": Command("services.sink", "run the sinks, which write states to Redis or PostgreSQL"),
-        "query": Command("services.query", "run the query service, with the console"),
-        "broker": Command("services.broker", "run the embedded Kafka broker"),
+        "topics": Command(
+            "services.topics", "create the application's topics, and check those that exist", takes_arguments=False
+        ),
+        "job": Command("spark_app", "run the Spark job, which holds the state", takes_arguments=False),
+        "worker": Command("services.enrichment", "run an enrichment worker", takes_arguments=False),
+        "derive": Command("services.derive", "run the worker that writes derived states", takes_arguments=False),
+        "sink": Command(
+            "services.sink", "run the sinks, which write states to Redis or PostgreSQL", takes_arguments=False
+        ),
+        "query": Command("services.query", "run the query service, with the console", takes_arguments=False),
+        "broker": Command("services.broker", "run the embedded Kafka broker", takes_arguments=False),
     },
     "Query the state": {
         "get": Command("services.client", "print the state of a key", passes_name=True),
@@ -38,7 +43,11 @@ GROUPS: dict[str, dict[str, Command]] = {
         "states": Command("services.client", "print the named states", passes_name=True),
     },
     "Operate": {
-        "doctor": Command("services.cli.doctor", "check Java, settings, broker, topics, checkpoint, APIs and clocks"),
+        "doctor": Command(
+            "services.cli.doctor",
+            "check Java, settings, broker, topics, checkpoint, APIs and clocks",
+            takes_arguments=False,
+        ),
         "live": Command("services.live", "show the loop in this terminal"),
         "bootstrap": Command("services.cli.bootstrap", "make the first state of files with events of the past"),
         "rebuild": Command("services.cli.rebuild", "build the state anew for a changed application, and switch to it"),
@@ -90,7 +99,22 @@ def main() -> NoReturn:
     if command is None:
         print(f"stateloop: no command {given[0]!r}\n\n{usage()}", file=sys.stderr)
         sys.exit(USAGE_ERROR)
+    if not command.takes_arguments and given[1:]:
+        _describe(given[0], command, given[1:])
     _run(command.module, given if command.passes_name else given[1:])
+
+
+def _describe(name: str, command: Command, arguments: list[str]) -> NoReturn:
+    """Print the help of a command that has settings only, and refuse any argument but the one for help."""
+    described = (
+        f"usage: stateloop {name}\n\n{command.help[0].upper()}{command.help[1:]}. It takes no arguments: its settings\n"
+        "are environment variables with the prefix STATELOOP_, which docs/reference/settings.md lists."
+    )
+    if arguments[0] in ("-h", "--help"):
+        print(described)
+        sys.exit(0)
+    print(f"stateloop {name}: no argument {arguments[0]!r}\n\n{described}", file=sys.stderr)
+    sys.exit(USAGE_ERROR)
 
 
 def _run(module: str, arguments: list[str]) -> NoReturn:

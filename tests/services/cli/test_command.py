@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.cli.__main__ import COMMANDS, USAGE_ERROR, usage
+from services.cli.__main__ import COMMANDS, USAGE_ERROR, main, usage
 
 CHECKOUT = Path(__file__).parents[3]
 
@@ -54,6 +54,19 @@ def test_a_part_gets_the_arguments_after_its_name_and_its_exit_code_is_kept() ->
     done = run("graph", "examples.flights.nowhere:app")
     assert done.returncode == 1
     assert "examples.flights.nowhere" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["topics", "job", "worker", "derive", "sink", "query", "broker", "doctor"])
+def test_a_command_that_has_settings_only_does_not_start_when_it_is_asked_for_help(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments, code in (["--help"], 0), (["-h"], 0), (["--partitions", "3"], USAGE_ERROR):
+        monkeypatch.setattr(sys, "argv", ["stateloop", name, *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        output = capsys.readouterr()
+        assert ended.value.code == code
+        assert f"usage: stateloop {name}" in (output.err if code else output.out)
 
 
 def test_arguments_reach_the_part() -> None:
