@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
 
+UNBOUNDED = 10_000
+"""A width, in characters, that no line has."""
+
 
 def main(given: Sequence[str]) -> int:
     """Run the command; write an error as one line with its remedy."""
@@ -48,7 +51,13 @@ async def _run(options: Namespace) -> int:
     settings = read(ClientSettings)
     urls = (options.url or settings.url).split(",")
     async with Client(urls, token=settings.secret(options.token_file), discover=options.command != "states") as client:
-        return await Commands(client, Console(highlight=False), _write, _time).run(options)
+        return await Commands(client, _console(), _write, _time).run(options)
+
+
+def _console() -> Console:
+    """Return the console. Lines that are piped to a program are not wrapped, unless COLUMNS sets a width."""
+    is_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(highlight=False, width=UNBOUNDED if is_piped else None)
 
 
 def _write(line: str) -> None:

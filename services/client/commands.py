@@ -103,7 +103,7 @@ class Commands:
             options.state, [path for path in options.fields if not any(has_path(one.value, path) for one in found)]
         )
         if not options.json:
-            self.console.print(windows(options.key, found, options.fields))
+            self.console.print(windows(options.key, found, options.fields), crop=False)
         return Code.FOUND if found else Code.NEVER_SEEN
 
     async def _coverage(self, options: Namespace) -> Code:

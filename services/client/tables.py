@@ -68,7 +68,7 @@ def windows(key: str, found: Sequence[Found[Any]], paths: Sequence[str]) -> Rend
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("window (UTC)", no_wrap=True)
     for name in ("", "version", *(path.removeprefix(STATE) for path in columns)):
-        table.add_column(name, justify="left" if not name else "right", overflow="fold")
+        table.add_column(name, justify="left" if not name else "right", overflow="fold", min_width=len(name))
     for one in found:
         start = Text(f"{one.window_start:{TIME}}" if one.window_start else "", style="bold")
         is_open = Text("open", style="green") if one.is_open else Text("")

@@ -258,6 +258,22 @@ async def test_get_shows_a_range_as_a_table(fake: Fake, capsys: pytest.CaptureFi
     ]
 
 
+@pytest.mark.parametrize(("columns", "lines"), [("80", 4), ("", 4)])
+async def test_a_table_of_windows_breaks_no_header_and_no_line_of_a_pipe(
+    fake: Fake, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str, lines: int
+) -> None:
+    if columns:
+        monkeypatch.setenv("COLUMNS", columns)
+    else:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    names = {f"measurement_{number}": number for number in range(8)}
+    fake.windows = [window("JFK", start, number, flights=10, **names) for number, start in enumerate(HOURS, 1)]
+    assert await command("get", STATE, "JFK", "--to", "now", url=fake.url) == 0
+    output = capsys.readouterr().out.splitlines()
+    assert output[0].split() == ["window", "(UTC)", "version", "status", "flights", *names]
+    assert len(output) == lines
+
+
 async def test_get_writes_a_range_as_lines_of_json(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     fake.windows = [window("JFK", start) for start in HOURS]
     assert await command("get", STATE, "JFK", "--to", "now", "--newest-first", "--json", url=fake.url) == 0
