@@ -1,6 +1,7 @@
 """An application: the declaration of an event model, a state model and enrichments, checked when it is created."""
 
 import importlib
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -30,6 +31,7 @@ from contracts.types.columns import without_none
 from contracts.types.filters import Filter
 from contracts.types.key import SEPARATOR, Key, MaxBytes
 
+MODULES = re.compile(r"\b(?:typing|datetime|contracts(?:\.[a-z_]+)*)\.(?=[A-Za-z])")
 SMALLEST_RECORD = 4 * 1024
 """In bytes: the feedback of a failure must fit."""
 LARGEST_RECORD = 960 * 1024
@@ -41,8 +43,9 @@ class Application:
 
     `apis` has a policy for each API that needs another than `Policy()`. `budget` limits the requests of each device.
     `skew` is the maximum lead of a device's clock over the record's timestamp. With `deduplicate`, events with the
-    same `event_id` count once. `largest_record` is in bytes. `traced` carries the trace context of
-    events and feedback through the state. `emit` chooses when the job writes a snapshot, and `emit_interval` is the
+    same `event_id` count once. `largest_record` bounds, in bytes, the records that the job reads, results, derived
+    values, and the states of a processor; a snapshot of any state has 1,000,000 at most. `traced` carries the trace
+    context of events and feedback through the state. `emit` chooses when the job writes a snapshot, and `emit_interval` is the
     interval of `Emit.BATCH` and `Emit.CLOSE`. `processor` computes the state, whose fields then have no reducers.
     `query` has the options of queries of the state, under the application's name; `derived` and `states` are further
     states that can be queried. `tables` are reference tables, and `alerts` are conditions by the rules of a table.
@@ -259,7 +262,15 @@ def _check_event(event: type[BaseEvent], state: type[State], *, deduplicate: boo
     """Refuse an event without the fields that its state needs."""
     for name in state.keys:
         if not _is_required(event, name, str):
-            raise DeclarationError(f"{state.__name__}(key={name!r})", "is not a required str of the event", "Name one")
+            possible = [one for one in event.model_fields if _is_required(event, one, str)]
+            write = f"Write class {state.__name__}(State, key={(possible or ['device_id'])[0]!r}, …)"
+            write += (
+                f"; the required texts of {event.__name__} are {', '.join(possible)}"
+                if possible
+                else (f", and device_id: str in {event.__name__}")
+            )
+            problem = f"is not a required str of {event.__name__}"
+            raise DeclarationError(f"{state.__name__}(key={name!r})", problem, write)
     if not state.is_windowed and not _is_required(event, "first_seen", datetime):
         problem = f"has no required first_seen, with which the window of {state.__name__} starts"
         write = "Write `first_seen: AwareDatetime`, or declare the state with window=timedelta(hours=1)"
@@ -328,8 +339,14 @@ def _check_fit(where: str, reducer: Reducer, annotation: Any, source: Any) -> No
     except TypeError as error:
         raise DeclarationError(where, f"{kind} {error}", "Choose another reducer, or another field") from error
     if without_none(annotation) != without_none(expected):
-        spelled = str(expected).replace("<class '", "").replace("'>", "")
-        raise DeclarationError(where, f"{kind} gives {spelled}", f"Write Annotated[{spelled}, {kind}(…)]")
+        spelled, found = _spelled(expected), _spelled(annotation)
+        problem = f"{kind} gives {spelled}, and the field is declared as {found}"
+        raise DeclarationError(where, problem, f"Write Annotated[{spelled}, {kind}(…)]")
+
+
+def _spelled(annotation: Any) -> str:
+    """Return an annotation as an application writes it, without the modules of Python's types and Stateloop's."""
+    return MODULES.sub("", repr(annotation).replace("<class '", "").replace("'>", ""))
 
 
 def _check_emit(name: str, emit: Emit, interval: timedelta, enrichments: tuple[Enrichment, ...]) -> None:

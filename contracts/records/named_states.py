@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import create_model
 
 from contracts.model.named_state import CoverageField, NamedState
+from contracts.records.indexes import check_indexes
 from contracts.records.schema import schemas
 from contracts.records.tables import table_shape
 from contracts.reducers import Coverage
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def named(application: Application) -> dict[str, NamedState]:
-    """Return all states that can be queried, by name."""
+    """Return all states that can be queried, by name. Raises DeclarationError for an index of an unknown field."""
     own = NamedState(
         name=application.name,
         topic=application.topics.snapshots,
@@ -43,7 +44,10 @@ def named(application: Application) -> dict[str, NamedState]:
     derived = (_derived(application, one) for one in application.derived)
     alerts = (_alerts(application, one) for one in application.alerts)
     tables = (_table(application, one) for one in application.tables)
-    return {one.name: one for one in (own, *derived, *alerts, *tables, *application.states)}
+    found = {one.name: one for one in (own, *derived, *alerts, *tables, *application.states)}
+    for one in found.values():
+        check_indexes(one)
+    return found
 
 
 def named_in(suite: Suite) -> dict[str, NamedState]:

@@ -100,6 +100,21 @@ class FieldReference:
     def __ge__(self, operand: Operand) -> Filter:
         return Comparison(self.name, ">=", _operand(self.name, operand))
 
+    def __and__(self, _: object) -> Filter:
+        """Raise DeclarationError: Python reads `field("a") == "x" & field("b")` as `field("a") == ("x" & …)`."""
+        raise _no_filter("&", self)
+
+    def __or__(self, _: object) -> Filter:
+        """Raise DeclarationError, as `&` does."""
+        raise _no_filter("|", self)
+
+    __rand__, __ror__ = __and__, __or__
+
+    def __invert__(self) -> Filter:
+        """Raise DeclarationError."""
+        write = f"Write ~(field({self.name!r}) == …)"
+        raise DeclarationError(f"~field({self.name!r})", "is no filter, for nothing is compared", write)
+
     __hash__ = None  # type: ignore[assignment]  # == gives a filter, so a reference cannot be looked up
 
     def is_in(self, *operands: Operand) -> Filter:
@@ -299,8 +314,12 @@ class Negation(Filter):
 def _filter(sign: str, other: object) -> Filter:
     if isinstance(other, Filter):
         return other
+    raise _no_filter(sign, other)
+
+
+def _no_filter(sign: str, other: object) -> DeclarationError:
     write = f"Write (field('a') == 1) {sign} (field('b') == 2): {sign} binds tighter than a comparison"
-    raise DeclarationError(f"… {sign} {other!r}", "is no filter", write)
+    return DeclarationError(f"… {sign} {other!r}", "is no filter", write)
 
 
 def _operand(name: str, operand: object) -> Operand:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, Field
@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from contracts import (
     Api,
     Application,
+    BaseEvent,
     Bitmap,
     Count,
     DeclarationError,
@@ -26,6 +27,8 @@ from contracts import (
     Recent,
     State,
     Sum,
+    TopK,
+    ValueCount,
     Variance,
     enrichment,
     field,
@@ -105,6 +108,29 @@ def test_a_wrong_field_is_refused(annotation: Any, message: str) -> None:
         of(state("wrong", annotation))
     assert message in str(error.value)
     assert "One.wrong" in str(error.value)
+
+
+class Keyless(BaseEvent):
+    page: str
+
+
+class Coded(Event):
+    page: str
+    code: Literal["a", "b"]
+
+
+def test_an_error_about_a_type_or_a_key_spells_what_to_write() -> None:
+    top = state("top", Annotated[list[ValueCount], TopK(3, of="code")], key="page", window=timedelta(hours=1))
+    with pytest.raises(DeclarationError) as error:
+        of(top, event=Coded)
+    assert (
+        "and the field is declared as list[ValueCount]. Write Annotated[list[ValueCount[Literal['a', 'b']]], TopK(…)]"
+        in (str(error.value))
+    )
+    with pytest.raises(
+        DeclarationError, match=r"Write class One\(State, key='page', …\); the required texts of Keyless are page"
+    ):
+        of(state("n", Annotated[int, Count()], window=timedelta(hours=1)), event=Keyless)
 
 
 @pytest.mark.parametrize("wrong", [field("speed"), True, "speed > 3"])

@@ -32,6 +32,29 @@ def test_the_state_of_the_application_can_be_queried_by_its_name() -> None:
     assert (state.key, state.windowed) == ("device_id", True)
 
 
+@pytest.mark.parametrize(
+    ("path", "write"),
+    [
+        ("state.sped", "Write one of these: state."),
+        ("staet.speed", "state"),
+        ("enrichments.place.result.stret", "enrichments.place.result.street"),
+        ("state.speed.unit", "Write one of these: another field"),
+        ("enrichments.palce.status", "enrichments.place"),
+    ],
+)
+def test_an_index_of_an_unknown_field_is_refused_with_the_known_ones(path: str, write: str) -> None:
+    with pytest.raises(DeclarationError, match="is no field of its records") as refused:
+        named(_application(query=QueryOptions(indexes=("state.speed", path))))
+    assert write in str(refused.value)
+    assert f"QueryOptions(indexes={path!r}) of scooters" in str(refused.value)
+
+
+def test_an_index_of_a_field_in_an_answer_or_a_derived_value_is_accepted() -> None:
+    derived = Derived("streets", Place, _streets, query=QueryOptions(indexes=("value.street", "device_id")))
+    own = QueryOptions(indexes=("enrichments.place.status", "enrichments.place.result.street"))
+    assert named(_application(derived=(derived,), query=own))["streets"].query.indexes == ("value.street", "device_id")
+
+
 def test_derived_and_other_topics_are_states_too() -> None:
     other = NamedState(name="weather", topic="weather.hourly", schema={}, partitions=2, window_start=None, version=None)
     derived = Derived("streets", Place, _streets)

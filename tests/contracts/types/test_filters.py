@@ -165,3 +165,18 @@ def test_a_reference_is_no_key_of_a_dict() -> None:
     with pytest.raises(TypeError, match="unhashable"):
         {field("x"): 1}
     assert isinstance(field("x"), FieldReference)
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda: field("a") == "x" & field("b"),
+        lambda: field("a") == "x" & field("b") == "y",
+        lambda: field("b") & (field("a") == "x"),
+        lambda: (field("a") == "x") | field("b"),
+        lambda: ~field("b"),
+    ],
+)
+def test_a_field_in_place_of_a_comparison_is_refused_with_parentheses(declare: Callable[[], object]) -> None:
+    with pytest.raises(DeclarationError, match=r"Write (~\(field|.* binds tighter)"):
+        declare()
