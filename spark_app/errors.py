@@ -49,8 +49,8 @@ class RawWriteError(JobError, RetryableError):
 class UnsupportedOptionError(JobError, PermanentError):
     """STATELOOP_KAFKA_OPTIONS has an option that the job cannot pass to Spark's client."""
 
-    def __init__(self, name: str, known: str) -> None:
-        super().__init__(f"STATELOOP_KAFKA_OPTIONS: the job cannot use {name} as it is there; it takes {known}")
+    def __init__(self, name: str, problem: str = "Java's client has no such option: leave it out") -> None:
+        super().__init__(f"STATELOOP_KAFKA_OPTIONS: the job cannot use {name} as it is there: {problem}")
         self.name = name
 
 

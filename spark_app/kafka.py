@@ -1,17 +1,34 @@
 """Kafka's settings for the connector: the project uses librdkafka's names, Spark's client Java's."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from contracts.model.topics import READ_COMMITTED
 from spark_app.errors import UnsupportedOptionError
 
-SAME = ("security.protocol", "client.id", "client.rack", "ssl.endpoint.identification.algorithm")
-"""Options with one name in both clients. The others have no counterpart, or a job must not change them."""
+SAME = (
+    "security.protocol",
+    "client.id",
+    "client.rack",
+    "ssl.endpoint.identification.algorithm",
+    "sasl.kerberos.service.name",
+    "sasl.kerberos.min.time.before.relogin",
+)
+"""Options with one name, and one form, in both clients."""
+SECURITY = ("ssl.", "sasl.", "security.", "enable.ssl.", "enable.sasl.")
+"""The beginnings of options that a client must not ignore."""
+HARMLESS = ("sasl.kerberos.kinit.cmd",)
+"""Options of these that Java's client does by itself."""
+PEM = ("ssl.key.pem", "ssl.key.location", "ssl.certificate.pem", "ssl.certificate.location")
 LOGINS = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
+
+OAUTH = "org.apache.kafka.common.security.oauthbearer"
+KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
+NOT_PKCS8 = ("BEGIN RSA PRIVATE KEY", "BEGIN EC PRIVATE KEY", "BEGIN DSA PRIVATE KEY")
 
 CONSUMER = {f"kafka.{name}": value for name, value in READ_COMMITTED.items()}
 """Further options of the sources' consumers."""
@@ -28,24 +45,109 @@ PRODUCER = {
 
 
 def connector(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of Spark's Kafka source and sink for these of librdkafka. Raises UnsupportedOptionError."""
+    """Return the options of Spark's Kafka source and sink for these of librdkafka, without the `ignored` ones.
+
+    Raises UnsupportedOptionError for an option of security that Java's client cannot have. Keys and certificates are
+    read here, so that executors need no files of them.
+    """
     left = dict(options)
     java = {"bootstrap.servers": left.pop("bootstrap.servers")}
     java |= {name: left.pop(name) for name in SAME if name in left}
-    mechanism = left.pop("sasl.mechanism", left.pop("sasl.mechanisms", None))
-    if mechanism is not None:
-        user, password = left.pop("sasl.username", None), left.pop("sasl.password", None)
-        if mechanism not in LOGINS or user is None or password is None:
-            raise UnsupportedOptionError("sasl.mechanism", f"{', '.join(LOGINS)} with sasl.username and sasl.password")
-        login = f"username={_quoted(user)} password={_quoted(password)}"
-        java |= {"sasl.mechanism": mechanism, "sasl.jaas.config": f"{LOGINS[mechanism]} required {login};"}
-    if "ssl.ca.location" in left:
-        java |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": left.pop("ssl.ca.location")}
+    java |= _login(left) | _authorities(left) | _certificate(left)
     for name in left:
-        raise UnsupportedOptionError(
-            name, "security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.location"
-        )
+        if name.startswith(SECURITY) and name not in HARMLESS:
+            raise UnsupportedOptionError(name)
     return {f"kafka.{name}": value for name, value in java.items()}
+
+
+def ignored(options: Mapping[str, str]) -> list[str]:
+    """Return the names of the options that `connector` leaves out: they tune the client of the other parts."""
+    others = options.keys() - {"bootstrap.servers", *SAME}
+    return sorted(name for name in others if name in HARMLESS or not name.startswith(SECURITY))
+
+
+def _login(left: dict[str, str]) -> dict[str, str]:
+    mechanism = left.pop("sasl.mechanism", left.pop("sasl.mechanisms", None))
+    if mechanism is None:
+        return {}
+    if mechanism in LOGINS:
+        fields = {"username": left.pop("sasl.username", None), "password": left.pop("sasl.password", None)}
+        return _jaas(mechanism, LOGINS[mechanism], fields)
+    if mechanism == "GSSAPI":
+        fields = {
+            "keyTab": left.pop("sasl.kerberos.keytab", None),
+            "principal": left.pop("sasl.kerberos.principal", None),
+        }
+        return _jaas(mechanism, KERBEROS, fields)
+    if mechanism == "OAUTHBEARER" and left.pop("sasl.oauthbearer.method", None) == "oidc":
+        return _oidc(left)
+    needs = f"{', '.join(LOGINS)}, GSSAPI, or OAUTHBEARER with sasl.oauthbearer.method=oidc"
+    raise UnsupportedOptionError("sasl.mechanism", f"it takes {needs}")
+
+
+def _oidc(left: dict[str, str]) -> dict[str, str]:
+    fields = {
+        "clientId": left.pop("sasl.oauthbearer.client.id", None),
+        "clientSecret": left.pop("sasl.oauthbearer.client.secret", None),
+    }
+    if "sasl.oauthbearer.scope" in left:
+        fields["scope"] = left.pop("sasl.oauthbearer.scope")
+    for extension in filter(None, left.pop("sasl.oauthbearer.extensions", "").split(",")):
+        name, _, value = extension.partition("=")
+        fields[f"extension_{name}"] = value
+    address = "sasl.oauthbearer.token.endpoint.url"
+    if address not in left:
+        raise UnsupportedOptionError("sasl.mechanism", f"OAUTHBEARER needs {address}")
+    handler = {"sasl.login.callback.handler.class": f"{OAUTH}.OAuthBearerLoginCallbackHandler"}
+    module = f"{OAUTH}.OAuthBearerLoginModule"
+    return _jaas("OAUTHBEARER", module, fields) | {address: left.pop(address)} | handler
+
+
+def _jaas(mechanism: str, module: str, fields: Mapping[str, str | None]) -> dict[str, str]:
+    if missing := [name for name, value in fields.items() if value is None]:
+        raise UnsupportedOptionError("sasl.mechanism", f"{mechanism} needs the options of {' and '.join(missing)}")
+    written = " ".join(f"{name}={_quoted(value)}" for name, value in fields.items() if value is not None)
+    flags = " useKeyTab=true storeKey=true" if module == KERBEROS else ""
+    return {"sasl.mechanism": mechanism, "sasl.jaas.config": f"{module} required{flags} {written};"}
+
+
+def _authorities(left: dict[str, str]) -> dict[str, str]:
+    if "ssl.ca.location" in left:
+        return {"ssl.truststore.type": "PEM", "ssl.truststore.location": left.pop("ssl.ca.location")}
+    if "ssl.ca.pem" in left:
+        return {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": left.pop("ssl.ca.pem")}
+    return {}
+
+
+def _certificate(left: dict[str, str]) -> dict[str, str]:
+    """The client's own certificate and key."""
+    password = {"ssl.key.password": left.pop("ssl.key.password")} if "ssl.key.password" in left else {}
+    if "ssl.keystore.location" in left:
+        store = {name: left.pop(name) for name in ("ssl.keystore.location", "ssl.keystore.password") if name in left}
+        return {"ssl.keystore.type": "PKCS12"} | store | password
+    if not any(name in left for name in PEM):
+        return password
+    key, certificate = (_pem(left, part) for part in ("ssl.key", "ssl.certificate"))
+    if key is None or certificate is None:
+        raise UnsupportedOptionError(
+            "ssl.certificate.location", "a certificate needs its key, and a key its certificate"
+        )
+    if any(kind in key for kind in NOT_PKCS8):
+        convert = "write it as PKCS #8: openssl pkcs8 -topk8 -nocrypt -in client.key -out client.pk8"
+        raise UnsupportedOptionError("ssl.key.location", f"Java does not read a key of this format; {convert}")
+    own = {"ssl.keystore.type": "PEM", "ssl.keystore.key": key, "ssl.keystore.certificate.chain": certificate}
+    return own | password
+
+
+def _pem(left: dict[str, str], part: str) -> str | None:
+    """Return a key or a certificate: its text, or the content of its file."""
+    path, text = left.pop(f"{part}.location", None), left.pop(f"{part}.pem", None)
+    if path is None:
+        return text
+    try:
+        return Path(path).read_text("utf-8")
+    except (OSError, UnicodeError) as error:
+        raise UnsupportedOptionError(f"{part}.location", f"{path} cannot be read ({type(error).__name__})") from error
 
 
 def _quoted(value: str) -> str:

@@ -15,6 +15,7 @@ from services.runtime.shutdown import stop_event
 from spark_app.application_job import ApplicationJob
 from spark_app.applications import run_all
 from spark_app.figures import JobMetrics
+from spark_app.kafka import ignored
 from spark_app.raw_job import RawJob
 from spark_app.report import JobReport
 from spark_app.session import open_session
@@ -55,6 +56,9 @@ def run(
         slots = sum(job.slots() for job in jobs)
         with open_session(settings, slots) as spark:
             report.started(settings.model_dump(mode="json"), slots, port)
+            if unused := ignored(settings.client()):
+                problem = f"Spark's client does not use these of STATELOOP_KAFKA_OPTIONS: {', '.join(unused)}"
+                report.line("warning", "warning", problem=problem)
             run_all(jobs, spark, stopping, retry_after=settings.give_up)
 
 
