@@ -292,23 +292,3 @@ def test_a_request_that_gets_no_answer_ends_when_the_api_answers_others() -> Non
         assert (bad.result().status, bad.result().reason) == ("failure", "no answer within 5 s")
 
     virtually(scenario())
-
-
-def test_a_pause_that_any_call_requests_is_respected() -> None:
-    """The breaker opens, or probes, while other calls are under way: their Retry-After counts too."""
-
-    async def scenario() -> None:
-        api = Scripted(away)
-        desk = Desk(api, Policy())
-        pending = asyncio.create_task(desk.answers(20))
-        await asyncio.sleep(10)
-        api.answers = lambda target: (
-            Response(429, b"", retry_after="30") if target.endswith("P9") else Response(503, b"")
-        )
-        await asyncio.sleep(60)
-        asked = [when for when, target in api.requests if when > 10 and target.endswith("P9")]
-        during = [when for when, _ in api.requests if asked[0] + LATENCY_S < when < asked[0] + LATENCY_S + 30]
-        assert during == []
-        pending.cancel()
-
-    virtually(scenario())
