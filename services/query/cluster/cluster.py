@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from services.query.cluster.errors import DuplicateAddressError
 from services.query.cluster.routing import Member
 from services.query.store import StatePartition
 
@@ -90,7 +91,10 @@ class Cluster:
         self._wake.set()
 
     async def run(self) -> None:
-        """Stay in the cluster until cancelled, then leave it. Raises DuplicateInstanceError, KafkaClientError."""
+        """Stay in the cluster until cancelled, then leave it.
+
+        Raises DuplicateInstanceError, DuplicateAddressError, KafkaClientError.
+        """
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._announcements.run(self._receive))
             tasks.create_task(self._group.run(self._assign))
@@ -103,6 +107,8 @@ class Cluster:
     async def _step(self) -> None:
         while True:
             now = self._now()
+            if self.instance.address_taken_by is not None:
+                raise DuplicateAddressError(self.instance.me.url, self.instance.address_taken_by)
             if self.instance.step(now) or now - self._announced_at >= self._interval_s:
                 self._announced_at = now
                 self._announcements.send(self.instance.announce(now, datetime.now(UTC)))

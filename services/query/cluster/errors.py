@@ -21,6 +21,18 @@ class FolderTakenError(QueryServiceError, PermanentError):
         self.folder = folder
 
 
+class DuplicateAddressError(QueryServiceError, PermanentError):
+    """Another live instance announces the same address, so requests for it would reach only one of the two."""
+
+    def __init__(self, url: str, other: str) -> None:
+        super().__init__(
+            f"The live instance {other!r} announces the address {url} too: give each instance an address of its own. It "
+            "is STATELOOP_URL, which is the address of any instance for clients; unset, the one that it listens at"
+        )
+        self.url = url
+        self.other = other
+
+
 class DuplicateInstanceError(QueryServiceError, PermanentError):
     """Another process has the same instance name, and has fenced this one out of the consumer group."""
 

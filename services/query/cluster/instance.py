@@ -64,6 +64,10 @@ class Instance:
         self._number = 0
         self._announced: object = None
         self._rejected: set[tuple[str, str]] = set()
+        self._same_address: dict[str, int] = {}
+        """The announcements after this instance's first one, of each store that had announced its address before."""
+        self.address_taken_by: str | None = None
+        """The name of an earlier instance that is alive, and has the address of this one."""
 
     def in_use(self, partitions: Collection[StatePartition]) -> set[StatePartition]:
         """Return those of the partitions that have keys. While some are being added, the new ones have none yet."""
@@ -73,11 +77,25 @@ class Instance:
         """Handle an announcement of this instance or of another. Leases that it takes away are released at once."""
         membership, is_peer = self.lease_table.membership, self.me.store != announcement.store
         after_contact = membership.contact is not None and is_peer  # it follows one of ours in the topic
+        if is_peer and announcement.url == self.me.url and not announcement.leaving:
+            self._check_address(announcement, is_alive=after_contact)
         if after_contact and not membership.knows(announcement):
             self._announced = None  # an instance that joins, or returns, needs our state at once
         self.lease_table.receive(announcement, at)
         if after_contact:
             self._take_watermarks(announcement)
+
+    def _check_address(self, announcement: Announcement, *, is_alive: bool) -> None:
+        """Note an instance of the same address. The one that announced itself later leaves.
+
+        One announcement may have been under way when its instance was killed, and this one started in its place.
+        """
+        if not is_alive:
+            self._same_address[announcement.store] = 0
+        elif announcement.store in self._same_address:
+            self._same_address[announcement.store] += 1
+            if self._same_address[announcement.store] > 1:
+                self.address_taken_by = announcement.instance
 
     def _take_watermarks(self, announcement: Announcement) -> None:
         """Advance the watermarks to the announced ones; those of instances that are gone are not used.
