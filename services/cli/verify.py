@@ -36,7 +36,8 @@ from spark_app.settings import JobSettings
 from spark_app.supervise import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -44,19 +45,28 @@ if TYPE_CHECKING:
     from services.verify.comparison import ComparisonResult, IsLive, StoredSnapshots
     from services.verify.snapshots import KeyChoice, TopicContent
 
+    OpenSession = Callable[[JobSettings], AbstractContextManager[SparkSession]]
+
 DIFFERENT = 3
 """The exit code after differences."""
 CLOCKS = timedelta(minutes=1)
 """The maximum difference of the clocks of the broker, the checkpoint's file system and this machine."""
 PAUSE_S = 1.0
+ANSWER_S = 5.0
+"""The timeout of the first request to the query service."""
 
 
-def main(given: Sequence[str]) -> int:
-    """Run the command: 0 without a difference, 3 with one. Return 1 after an error, which is printed in one line."""
+def main(given: Sequence[str], open_session: OpenSession = spark_session) -> int:
+    """Run the command: 0 without a difference, 3 with one. Return 1 after an error, which is printed in one line.
+
+    The query service is asked first: without it, the state would be read for nothing.
+    """
     options, console = _options(given), Console(highlight=False, soft_wrap=True)
     try:
         settings, client = read(JobSettings), read(ClientSettings)
-        with spark_session(settings) as spark:
+        if not options.no_query:
+            asyncio.run(_require_query_service(client))
+        with open_session(settings) as spark:
             each = selected(settings, options.application)
             found = [Verification(spark, one, own, client, options).run(console) for one, own in each]
     except StateloopError as error:
@@ -66,6 +76,12 @@ def main(given: Sequence[str]) -> int:
         print(f"stateloop verify: {first_line(str(error))}", file=sys.stderr)
         return 1
     return DIFFERENT if any(found) else 0
+
+
+async def _require_query_service(settings: ClientSettings) -> None:
+    """Raise a ClientError unless the query service answers."""
+    async with Client(settings.url.split(","), token=settings.secret(None), deadline=ANSWER_S) as client:
+        await client.states()
 
 
 class Verification:

@@ -26,8 +26,8 @@ class DuplicateAddressError(QueryServiceError, PermanentError):
 
     def __init__(self, url: str, other: str) -> None:
         super().__init__(
-            f"The live instance {other!r} announces the address {url} too: give each instance an address of its own. It "
-            "is STATELOOP_URL, which is the address of any instance for clients; unset, the one that it listens at"
+            f"The live instance {other!r} announces the address {url} too: give each instance an address of its own. "
+            "It is STATELOOP_URL, which is the address of any instance for clients; unset, the one that it listens at"
         )
         self.url = url
         self.other = other
