@@ -39,6 +39,9 @@ class InvalidSettingsError(PermanentError):
         self.problems = problems
 
 
+SHARED = "If other applications use it, declare Topics(replay=…) and Application(raw=…) as they do"
+
+
 class TopicConfigError(PermanentError):
     """A topic on the broker has other settings than the catalogue requires: `wrong` has those values."""
 
@@ -46,8 +49,9 @@ class TopicConfigError(PermanentError):
         differences = " and ".join(f"{name}={found.get(name)}, not {value}" for name, value in wrong.items())
         values = ",".join(f"{name}=[{value}]" if "," in value else f"{name}={value}" for name, value in wrong.items())
         super().__init__(
-            f"topic {topic!r} has {differences}: delete it, or run kafka-configs --bootstrap-server {kafka} --alter "
-            f"--entity-type topics --entity-name {topic} --add-config '{values}' (the records in it stay as they are)"
+            f"topic {topic!r} has {differences}: run kafka-configs --bootstrap-server {kafka} --alter "
+            f"--entity-type topics --entity-name {topic} --add-config '{values}' (the records in it stay as they are), "
+            f"or delete it if its records are of no use. {SHARED if 'message.timestamp.type' in wrong else ''}".rstrip()
         )
         self.topic = topic
         self.wrong = wrong

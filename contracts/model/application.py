@@ -45,11 +45,11 @@ class Application:
     `skew` is the maximum lead of a device's clock over the record's timestamp. With `deduplicate`, events with the
     same `event_id` count once. `largest_record` bounds, in bytes, the records that the job reads, results, derived
     values, and the states of a processor; a snapshot of any state has 1,000,000 at most. `traced` carries the trace
-    context of events and feedback through the state. `emit` chooses when the job writes a snapshot, and `emit_interval` is the
-    interval of `Emit.BATCH` and `Emit.CLOSE`. `processor` computes the state, whose fields then have no reducers.
-    `query` has the options of queries of the state, under the application's name; `derived` and `states` are further
-    states that can be queried. `tables` are reference tables, and `alerts` are conditions by the rules of a table.
-    `raw` are topics of records that the job decodes to events.
+    context of events and feedback through the state. `emit` chooses when the job writes a snapshot, and
+    `emit_interval` is the interval of `Emit.BATCH` and `Emit.CLOSE`. `processor` computes the state, whose fields then
+    have no reducers. `query` has the options of queries of the state, under the application's name; `derived` and
+    `states` are further states that can be queried. `tables` are reference tables, and `alerts` are conditions by the
+    rules of a table. `raw` are topics of records that the job decodes to events.
     """
 
     def __init__(  # noqa: PLR0913  # one argument for each declaration

@@ -50,9 +50,11 @@ def test_a_topic_of_another_configuration_is_refused_with_the_command_that_fixes
         snapshots.require(found, "kafka:9092")
     assert str(differs.value) == (
         "topic 'a.snapshots' has message.timestamp.type=CreateTime, not LogAppendTime and cleanup.policy=delete, "
-        "not compact,delete: delete it, or run kafka-configs --bootstrap-server kafka:9092 --alter "
+        "not compact,delete: run kafka-configs --bootstrap-server kafka:9092 --alter "
         "--entity-type topics --entity-name a.snapshots --add-config "
-        "'message.timestamp.type=LogAppendTime,cleanup.policy=[compact,delete]' (the records in it stay as they are)"
+        "'message.timestamp.type=LogAppendTime,cleanup.policy=[compact,delete]' (the records in it stay as they are), "
+        "or delete it if its records are of no use. If other applications use it, declare Topics(replay=…) and "
+        "Application(raw=…) as they do"
     )
 
 
