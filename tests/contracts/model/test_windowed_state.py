@@ -110,7 +110,7 @@ def test_a_windowed_state_needs_only_a_time_and_its_key() -> None:
 
 @pytest.mark.parametrize("key", ["path", "ts", "nothing", ("page", "path")])
 def test_a_key_that_is_no_required_text_is_refused(key: Any) -> None:
-    with pytest.raises(DeclarationError, match="is not a required str of View. Write class Views"):
+    with pytest.raises(DeclarationError, match=r"is not a required str of View\. Write class Views"):
         of(state(key=key, window=HOUR))
 
 

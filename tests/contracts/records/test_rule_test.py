@@ -41,7 +41,7 @@ def _snapshot(key: str, version: int, value: int, second: int) -> Snapshot:
 
 
 def _saved(rules: dict[str, TableRow], now: datetime | None) -> Evaluation:
-    def fail(name: str, _: TableRow, error: Exception) -> None:
+    def fail(name: str, _: TableRow, error: BaseException) -> None:
         raise AssertionError(name) from error
 
     return Evaluation(ALERTS, Rules(rules), 0, fail, now=now)

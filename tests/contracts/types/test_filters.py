@@ -171,7 +171,7 @@ def test_a_reference_is_no_key_of_a_dict() -> None:
     "declare",
     [
         lambda: field("a") == "x" & field("b"),
-        lambda: field("a") == "x" & field("b") == "y",
+        lambda: field("a") == "x" & field("b") == "y",  # type: ignore[comparison-overlap]  # that is the mistake
         lambda: field("b") & (field("a") == "x"),
         lambda: (field("a") == "x") | field("b"),
         lambda: ~field("b"),

@@ -266,7 +266,7 @@ async def test_a_table_of_windows_breaks_no_header_and_no_line_of_a_pipe(
         monkeypatch.setenv("COLUMNS", columns)
     else:
         monkeypatch.delenv("COLUMNS", raising=False)
-    names = {f"measurement_{number}": number for number in range(8)}
+    names: dict[str, Any] = {f"measurement_{number}": number for number in range(8)}
     fake.windows = [window("JFK", start, number, flights=10, **names) for number, start in enumerate(HOURS, 1)]
     assert await command("get", STATE, "JFK", "--to", "now", url=fake.url) == 0
     output = capsys.readouterr().out.splitlines()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 from typing_extensions import override
 
+from contracts import Breaker
 from contracts.metrics import worker as metrics
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
@@ -166,6 +168,27 @@ async def test_a_webhook_that_refuses_everything_stops_no_other_and_goes_on_in_o
     for event in opened:
         closed = [later for later in refusing.accepted if later.id == event.id and later.event == "closed"]
         assert all(refusing.accepted.index(event) < refusing.accepted.index(later) for later in closed)
+
+
+async def test_an_event_that_always_gets_500_is_a_dead_letter_after_its_attempts_while_nothing_else_is_sent() -> None:
+    opened, closed = crossing("sensor-1", 1)
+    one, calls = Delivering([opened]), list[AlertEvent]()
+
+    def refuse(event: AlertEvent) -> int:
+        calls.append(event)
+        return 500 if event.event == "opened" else 200
+
+    policy = PATIENT.model_copy(
+        update={"attempts": 6, "breaker": Breaker(failures=2, open_for=timedelta(seconds=0.01))}
+    )
+    receiving = Receiving(refuse)
+    async with delivering(one, receiving, policy):
+        await until(lambda: one.log.confirmed == {0: 1})
+        one.log.values.append(closed.encode())
+        await until(lambda: one.log.confirmed == {0: 2})
+    (dead_letter,) = one.dead_letters()
+    assert (dead_letter.attempts, (dead_letter.detail or "").partition(":")[0]) == (6, "status 500")
+    assert [event.event for event in calls] == ["opened"] * 6 + ["closed"]
 
 
 async def test_an_event_that_two_records_have_is_delivered_once_and_rubbish_is_a_dead_letter() -> None:

@@ -22,8 +22,8 @@ SECOND = timedelta(seconds=1)
 
 def test_a_topic_is_read_from_its_first_record_of_a_time_to_its_end(broker: EmbeddedBroker, topics_prefix: str) -> None:
     topic, client = f"{topics_prefix}dead_letters", {"bootstrap.servers": broker.bootstrap}
-    created = AdminClient(client).create_topics([NewTopic(topic, 1, 1, config={"retention.ms": "-1"})])
-    created[topic].result(DEADLINE_S)
+    admin = AdminClient({**client})
+    admin.create_topics([NewTopic(topic, 1, 1, config={"retention.ms": "-1"})])[topic].result(DEADLINE_S)
     producer = create_producer(client, "test")
     for second in range(5):
         stamp = round((NOON + second * SECOND).timestamp() * 1000)
