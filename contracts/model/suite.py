@@ -21,6 +21,14 @@ class Suite:
         _check_outputs(applications)
         _check_events(applications)
 
+    def select(self, name: str | None) -> tuple[Application, ...]:
+        """Return all applications, or the one of this name. Raises DeclarationError."""
+        found = tuple(one for one in self.applications if name in (None, one.name))
+        if not found:
+            known = ", ".join(one.name for one in self.applications)
+            raise DeclarationError(f"--application {name}", "is not in the suite", f"Name one of these: {known}")
+        return found
+
     def catalogue(self) -> tuple[Topic, ...]:
         """Return all topics with their settings. A shared topic of events has the longest retention."""
         topics: dict[str, Topic] = {}
