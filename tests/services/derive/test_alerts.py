@@ -239,7 +239,7 @@ def test_a_dead_letter_of_a_rule_that_was_not_written_is_written_again() -> None
     broker = _broker(("r", Limit(high=5, low=5)))
     broker.fate = lambda: fates.popleft() if fates else "go"
     _publish(broker, "a", 1, "no number")
-    fates.extend(["go"] * (RESTORED + 1) + ["refuse"])
+    fates.extend(["go"] * RESTORED + ["refuse"])
     broker.run()
     assert not fates
     assert _failed_rows(broker) == [("limits", 0)]
