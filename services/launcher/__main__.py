@@ -6,7 +6,6 @@ import argparse
 import os
 import signal
 import sys
-import threading
 
 from rich.console import Console
 
@@ -17,6 +16,7 @@ from services.launcher.folders import Folders
 from services.launcher.launch import launch
 from services.launcher.process_specs import process_specs
 from services.launcher.settings import LauncherSettings
+from services.runtime.shutdown import stop_event
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -25,9 +25,7 @@ def main() -> int:
     """Run until stopped: 0. Or return 1 after one line with the remedy."""
     console = Console(highlight=False, soft_wrap=True)
     options = _options()
-    stopping = threading.Event()
-    for number in STOP_SIGNALS:
-        signal.signal(number, lambda *_: stopping.set())
+    stopping = stop_event(STOP_SIGNALS)
     try:
         settings = read(LauncherSettings)
         folders = Folders(settings.data)
