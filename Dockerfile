@@ -1,6 +1,6 @@
-# Two images: `services`, Python alone, and `spark`, the same with Java, Spark and the Kafka connector. What seldom
-# changes comes first and the code last, so that a change of code rebuilds the last small layers. The classic builder,
-# which builds every stage before its target, will do: hence the order of the stages.
+# Two images: `services`, Python alone, and `spark`, the same with Java, Spark and the Kafka connector. Both have the
+# command `stateloop`. What seldom changes comes first and the code last, so that a change of code rebuilds the last
+# small layers. The classic builder, which builds every stage before its target, will do: hence the order of the stages.
 ARG DEBIAN_TAG=bookworm-slim
 
 FROM debian:${DEBIAN_TAG} AS python
@@ -9,7 +9,9 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
  && groupadd --gid 10001 stateloop \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin stateloop \
- && install -d -o 10001 -g 10001 /var/lib/stateloop
+ && install -d -o 10001 -g 10001 /var/lib/stateloop \
+ && printf '#!/bin/sh\nexec python3 -m services.cli "$@"\n' > /usr/local/bin/stateloop \
+ && chmod 755 /usr/local/bin/stateloop
 # Modules come from these two folders only, never from the working directory, which any user may write to.
 ENV PYTHONPATH=/opt/stateloop:/opt/packages PYTHONSAFEPATH=1 PYTHONUNBUFFERED=1
 # Spark writes into its working directory, and dies where it cannot.
@@ -70,11 +72,13 @@ USER 10001:10001
 
 FROM spark-base AS spark
 COPY --from=jars /opt/jars/spark /opt/jars/spark
+COPY --from=jars /opt/jars/console /opt/jars/console
+ENV STATELOOP_JARS=/opt/jars
 COPY deploy/spark/entrypoint.sh /opt/entrypoint.sh
 ENTRYPOINT ["/opt/entrypoint.sh"]
 COPY LICENSE /opt/stateloop/
 COPY contracts /opt/stateloop/contracts
-COPY services/runtime /opt/stateloop/services/runtime
+COPY services /opt/stateloop/services
 COPY spark_app /opt/stateloop/spark_app
 COPY examples /opt/stateloop/examples
 RUN python3 -m compileall -q /opt/stateloop

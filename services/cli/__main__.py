@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -18,15 +19,18 @@ class Command(NamedTuple):
     help: str
     passes_name: bool = False
     takes_arguments: bool = True
+    needs_spark: bool = False
 
 
 GROUPS: dict[str, dict[str, Command]] = {
     "Run the loop": {
-        "up": Command("services.launcher", "run the whole loop on this machine, with a live view"),
+        "up": Command("services.launcher", "run the whole loop on this machine, with a live view", needs_spark=True),
         "topics": Command(
             "services.topics", "create the application's topics, and check those that exist", takes_arguments=False
         ),
-        "job": Command("spark_app", "run the Spark job, which holds the state", takes_arguments=False),
+        "job": Command(
+            "spark_app", "run the Spark job, which holds the state", takes_arguments=False, needs_spark=True
+        ),
         "worker": Command("services.enrichment", "run an enrichment worker", takes_arguments=False),
         "derive": Command("services.derive", "run the worker that writes derived states", takes_arguments=False),
         "sink": Command(
@@ -47,16 +51,29 @@ GROUPS: dict[str, dict[str, Command]] = {
             "services.cli.doctor",
             "check Java, settings, broker, topics, checkpoint, APIs and clocks",
             takes_arguments=False,
+            needs_spark=True,
         ),
         "live": Command("services.live", "show the loop in this terminal"),
-        "bootstrap": Command("services.cli.bootstrap", "make the first state of files with events of the past"),
-        "rebuild": Command("services.cli.rebuild", "build the state anew for a changed application, and switch to it"),
-        "savepoint": Command("services.cli.savepoint", "copy the job's state, list copies, or restore one"),
-        "archive": Command("services.cli.archive", "write the snapshots of the job to files of Parquet"),
+        "bootstrap": Command(
+            "services.cli.bootstrap", "make the first state of files with events of the past", needs_spark=True
+        ),
+        "rebuild": Command(
+            "services.cli.rebuild", "build the state anew for a changed application, and switch to it", needs_spark=True
+        ),
+        "savepoint": Command(
+            "services.cli.savepoint", "copy the job's state, list copies, or restore one", needs_spark=True
+        ),
+        "archive": Command(
+            "services.cli.archive", "write the snapshots of the job to files of Parquet", needs_spark=True
+        ),
         "table": Command("services.cli.table", "put, get, list or remove rows of a reference table"),
-        "state": Command("services.cli.state", "read the state from a checkpoint, without the query service"),
+        "state": Command(
+            "services.cli.state", "read the state from a checkpoint, without the query service", needs_spark=True
+        ),
         "verify": Command(
-            "services.cli.verify", "compare the state in the checkpoint, the topic and the query service"
+            "services.cli.verify",
+            "compare the state in the checkpoint, the topic and the query service",
+            needs_spark=True,
         ),
         "redrive": Command("services.redrive", "list dead letters, or send them again"),
     },
@@ -66,6 +83,7 @@ GROUPS: dict[str, dict[str, Command]] = {
     },
 }
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
+WITHOUT_SPARK = "Spark is not installed here: use the image stateloop-spark, or pip install pyspark"
 NAME_WIDTH = max(map(len, COMMANDS)) + 2
 
 
@@ -101,6 +119,9 @@ def main() -> NoReturn:
         sys.exit(USAGE_ERROR)
     if not command.takes_arguments and given[1:]:
         _describe(given[0], command, given[1:])
+    if command.needs_spark and find_spec("pyspark") is None:
+        print(f"stateloop {given[0]}: {WITHOUT_SPARK}", file=sys.stderr)
+        sys.exit(1)
     _run(command.module, given if command.passes_name else given[1:])
 
 

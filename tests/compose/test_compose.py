@@ -5,6 +5,7 @@ import json
 import re
 import tomllib
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from contracts.model.suite import load_suite
 from examples.flights.reference.settings import ReferenceSettings
 from examples.flights.replay.settings import ReplaySettings
+from services.cli.__main__ import COMMANDS
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
 from services.query.console.monitoring import unmonitored
@@ -23,7 +25,6 @@ from tests.compose.configured import ROOT, Service, configured, variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from pydantic_settings import BaseSettings
 
@@ -193,14 +194,53 @@ def test_code_of_the_services_needs_nothing_that_their_image_leaves_out() -> Non
     assert needing == NOT_RUN_BY_SERVICES
 
 
-def test_the_image_of_spark_has_the_packages_that_the_job_imports() -> None:
-    _, spark = (ROOT / "Dockerfile").read_text().split("COPY --from=spark-packages")
-    copied = set(re.findall(r"^COPY (?!--from)(\S+)", spark, re.MULTILINE))
-    needed = {module for path in (ROOT / "spark_app").rglob("*.py") for module in imported(path)}
-    own = {module.split(".")[0] for module in needed if module.startswith(("contracts", "spark_app"))}
-    services = {"/".join(module.split(".")[:2]) for module in needed if module.startswith("services.")}
-    assert own | services == {"contracts", "spark_app", "services/runtime"}
-    assert own | services <= copied
+def test_both_images_have_the_command_and_spark_has_the_code_of_each_of_its_parts() -> None:
+    base, services, spark = re.split(r"^FROM .* AS (?:services|spark)$", dockerfile(), flags=re.MULTILINE)
+    assert "> /usr/local/bin/stateloop" in base.split("FROM python AS packages")[0]
+    assert copied(services) == {"LICENSE", "contracts", "services", "examples"}
+    assert copied(spark) >= copied(services) | {"spark_app"}
+    assert "ENV STATELOOP_JARS=/opt/jars" in services
+    assert "ENV STATELOOP_JARS=/opt/jars" in spark
+
+
+def test_each_command_that_the_image_of_the_services_cannot_run_names_the_other_image() -> None:
+    """It has no Spark, and no code of the job."""
+    for name, command in COMMANDS.items():
+        found = find_spec(command.module)
+        assert found is not None
+        assert found.origin is not None
+        source = Path(found.origin)
+        main = source.with_name("__main__.py") if source.name == "__init__.py" else source
+        assert command.needs_spark == (name == "up" or needs_spark(main)), name
+
+
+def needs_spark(source: Path) -> bool:
+    """Whether a module imports the job, or a module of the commands that does."""
+    parts = {module for module in imported(source) if module.startswith("services.cli.")}
+    parts |= {f"services.cli.{name}" for name in names_of(source, "services.cli")}
+    paths = [ROOT / f"{one.replace('.', '/')}.py" for one in parts]
+    is_job = source.parts[-2] == "spark_app"
+    return (
+        is_job
+        or any(module.split(".")[0] in {"spark_app", "pyspark"} for module in imported(source))
+        or any(needs_spark(path) for path in paths if path.exists())
+    )
+
+
+def names_of(source: Path, package: str) -> Iterator[str]:
+    """Yield the names that a module imports from a package."""
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == package:
+            yield from (name.name for name in node.names)
+
+
+def dockerfile() -> str:
+    return (ROOT / "Dockerfile").read_text()
+
+
+def copied(stage: str) -> set[str]:
+    """The folders of the checkout that a stage copies."""
+    return set(re.findall(r"^COPY (?!--from)(\S+) /opt/stateloop", stage, re.MULTILINE))
 
 
 def test_the_build_receives_only_the_files_of_the_dockerfile() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.cli.__main__ import COMMANDS, USAGE_ERROR, main, usage
+from services.cli.__main__ import COMMANDS, USAGE_ERROR, WITHOUT_SPARK, main, usage
 
 CHECKOUT = Path(__file__).parents[3]
 
@@ -48,6 +48,16 @@ def test_the_client_knows_its_command_and_options_before_it(arguments: tuple[str
     done = run(*arguments)
     assert done.returncode == 0
     assert done.stdout.startswith("usage: stateloop get")
+
+
+def test_without_spark_a_command_names_the_image_that_has_it() -> None:
+    hidden = "import sys; sys.modules['pyspark'] = None; from services.cli.__main__ import main; main()"
+    for name in ("rebuild", "savepoint", "job"):
+        command = [sys.executable, "-c", hidden, name, "--help"]
+        done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert done.stderr == f"stateloop {name}: {WITHOUT_SPARK}\n"
+    assert "image stateloop-spark" in WITHOUT_SPARK
 
 
 def test_a_part_gets_the_arguments_after_its_name_and_its_exit_code_is_kept() -> None:
