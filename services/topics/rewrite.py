@@ -1,11 +1,14 @@
 """Rewrites the topic of a state, after partitions were added to it.
 
 Records whose versions are offsets get the former one in their copies. So each copy has the order of the record that it
-replaces, and readers drop what they have seen.
+replaces, and readers drop what they have seen. The copies of a partition are one transaction: after an interruption
+there are all of them or, for readers and for the next call, none. A part of them would end with an older value of a key
+than the next call reads elsewhere, and compaction keeps what was written last.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -18,6 +21,8 @@ from services.topics.broker import watermarks
 from services.topics.errors import NoBrokerError, refused
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from confluent_kafka import Consumer, Message
 
     from contracts.model.named_state import NamedState
@@ -27,9 +32,11 @@ if TYPE_CHECKING:
 GROUP = "stateloop-topics"
 """The client requires a group id; it joins no group."""
 READ = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
-WRITE = {"linger.ms": 20, "message.max.bytes": 64 * 1024 * 1024}
+TRANSACTION_MS = 15 * 60 * 1000
+"""The duration of a transaction: the longest that a broker allows by default."""
+WRITE = {"linger.ms": 20, "message.max.bytes": 64 * 1024 * 1024, "transaction.timeout.ms": TRANSACTION_MS}
 MOST, POLL_S = 5_000, 1.0
-FLUSH_S = 60.0
+ANSWER_S = 60.0
 
 
 def rewrite(
@@ -40,17 +47,19 @@ def rewrite(
     `model` is that of records whose versions are offsets. Records of one partition keep their order. Nothing else
     writes to the topic. A call that was interrupted may be repeated. Raises TopicRefusedError, NoBrokerError.
     """
+    copier = Copier(settings, state.topic)
     consumer = create_consumer(settings.client(), "topics", GROUP, READ)
-    copier = _Copier(settings, state.topic)
     try:
         found = watermarks(consumer, state.topic).items()
         end_offsets = [TopicPartition(state.topic, number, end) for number, (begin, end) in found if begin < end]
-        _copy(consumer, end_offsets, copier, RecordMover(state, partitions, model))
+        mover = RecordMover(state, partitions, model)
+        for one in end_offsets:
+            with copier.transaction():
+                _copy(consumer, one, copier, mover)
     except KafkaException as error:
         raise NoBrokerError(settings.kafka, error.args[0].str()) from error
     finally:
         consumer.close()
-    copier.flush()
     admin = create_admin_client(settings.client(), "topics")
     for future in admin.delete_records(end_offsets).values() if end_offsets else ():
         try:
@@ -59,18 +68,19 @@ def rewrite(
             raise refused(state.topic, settings.kafka, error.args[0]) from error
 
 
-def _copy(consumer: Consumer, end_offsets: list[TopicPartition], copier: _Copier, mover: RecordMover) -> None:
-    """Copy all records before these end offsets."""
-    unread = {one.partition: one.offset for one in end_offsets}
-    consumer.assign([TopicPartition(one.topic, one.partition, 0) for one in end_offsets])
-    while unread:
+def _copy(consumer: Consumer, end: TopicPartition, copier: Copier, mover: RecordMover) -> None:
+    """Copy the records of a partition before its end offset."""
+    consumer.assign([TopicPartition(end.topic, end.partition, 0)])
+    while True:
         for message in consumer.consume(MOST, POLL_S):
-            number, offset, error = message.partition() or 0, message.offset() or 0, message.error()
+            number, offset, error = message.partition(), message.offset() or 0, message.error()
+            if number != end.partition:  # of the one before
+                continue
             if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 (a public name)
                 continue
-            if offset >= unread.get(number, 0):
-                unread.pop(number, None)
-            elif error is None and (found := mover.moved(message)) is not None:
+            if offset >= end.offset:
+                return
+            if error is None and (found := mover.moved(message)) is not None:
                 copier.copy(message, *found)
 
 
@@ -109,38 +119,46 @@ class RecordMover:
         return partition(key.encode(), self._partitions)
 
 
-class _Copier:
-    """Writes copies. Raises an error that the broker returned for an earlier one."""
+class Copier:
+    """Writes copies in transactions. Raises TopicRefusedError and NoBrokerError."""
 
     def __init__(self, settings: KafkaSettings, topic: str) -> None:
-        self._producer = create_producer(settings.client(), "topics", WRITE)
+        own = {"transactional.id": f"{GROUP}-{topic}"}
+        self._producer = create_producer(settings.client(), "topics", WRITE | own)
         self._topic, self._kafka = topic, settings.kafka
-        self._refusal: KafkaError | None = None
+        with self._refusals():  # aborts the transaction of a call that was interrupted
+            self._producer.init_transactions(ANSWER_S)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Begin a transaction, and commit it at the end of the block, or abort it after an error."""
+        with self._refusals():
+            self._producer.begin_transaction()
+        try:
+            yield
+        except BaseException:
+            with suppress(KafkaException):  # the next call aborts it too
+                self._producer.abort_transaction(ANSWER_S)
+            raise
+        with self._refusals():
+            self._producer.commit_transaction()
 
     def copy(self, message: Message, number: int, value: bytes | None) -> None:
         """Write the record to a partition, with this value."""
         key, headers = message.key(), message.headers()
         while True:
             self._producer.poll(0)
-            self._check()
             try:
-                self._producer.produce(
-                    self._topic, value, key, number, headers=headers or [], on_delivery=self._on_delivery
-                )
+                with self._refusals():
+                    self._producer.produce(self._topic, value, key, number, headers=headers or [])
             except BufferError:
                 self._producer.poll(POLL_S)
             else:
                 return
 
-    def flush(self) -> None:
-        """Wait until the broker has all copies."""
-        while self._producer.flush(FLUSH_S):
-            self._check()
-        self._check()
-
-    def _on_delivery(self, error: KafkaError | None, _: Message) -> None:
-        self._refusal = self._refusal or error
-
-    def _check(self) -> None:
-        if self._refusal is not None:
-            raise refused(self._topic, self._kafka, self._refusal)
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as error:
+            raise refused(self._topic, self._kafka, error.args[0]) from error

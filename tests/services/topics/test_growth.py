@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import TYPE_CHECKING, Annotated
 
 import pytest
@@ -22,10 +24,13 @@ from services.topics import growth
 from services.topics.__main__ import make
 from services.topics.errors import FewerPartitionsError, WebhooksError
 from services.topics.growth import PartitionGrowth
+from services.topics.rewrite import Copier, RecordMover
 from services.topics.settings import TopicsSettings
 from tests.spark_app.running import everything
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from confluent_kafka import Message
 
     from tests.services.broker.embedded import EmbeddedBroker
@@ -168,6 +173,37 @@ def test_an_interrupted_growth_continues(world: World, monkeypatch: pytest.Monke
         with pytest.raises(KeyboardInterrupt):
             world.grow()
     assert {name for name, count in world.counts().items() if count == BEFORE} == {last}
+    world.grow(None)
+    world.check()
+
+
+@contextmanager
+def left_open(copier: Copier) -> Iterator[None]:
+    """Begin a transaction that nothing ends, as in a process that is killed."""
+    copier._producer.begin_transaction()  # noqa: SLF001
+    yield
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_readers_never_find_a_part_of_the_copies(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, is_killed: bool
+) -> None:
+    """An interrupted call has copied some versions of a key: behind the newest one, they would be what is left."""
+    moved, done = RecordMover.moved, count(1)
+
+    def interrupted(mover: RecordMover, message: Message) -> tuple[int, bytes | None] | None:
+        if next(done) == len(DEVICES) + 5:
+            raise KeyboardInterrupt
+        return moved(mover, message)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordMover, "moved", interrupted)
+        if is_killed:
+            patch.setattr(Copier, "transaction", left_open)
+        with pytest.raises(KeyboardInterrupt):
+            world.grow()
+    newest = world.records(world.topics.snapshots)[window_key(DEVICES[1], START)][-1]
+    assert Snapshot.model_validate_json(newest.value() or b"").version == 3
     world.grow(None)
     world.check()
 
