@@ -96,16 +96,19 @@ def _state(folder: CheckpointFolder, paths: Iterable[str], first: int, last: int
 
 def _shared_files(folder: CheckpointFolder, whole: str) -> Iterator[str]:
     """Yield the names of the files that a whole state consists of, other than those in its zip file."""
-    with zipfile.ZipFile(BytesIO(folder.read_bytes(whole) or b"")) as archive:
-        content = json.loads(archive.read("metadata").splitlines()[1])
-    yield from (one["dfsSstFileName"] for one in content.get("sstFiles", ()))
-    yield from (one["dfsLogFileName"] for one in content.get("logFiles", ()))
+    content = folder.read_bytes(whole)
+    if content is None:  # deleted meanwhile
+        return
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        files = json.loads(archive.read("metadata").splitlines()[1])
+    yield from (one["dfsSstFileName"] for one in files.get("sstFiles", ()))
+    yield from (one["dfsLogFileName"] for one in files.get("logFiles", ()))
 
 
 def _between(paths: Iterable[str], first: int, last: int) -> Iterator[str]:
     for path in paths:
-        version = version_of(path)
-        if version is None or first <= version <= last:
+        version = version_of(path)  # None for a temporary file, which Spark is about to rename
+        if version is not None and first <= version <= last:
             yield path
 
 

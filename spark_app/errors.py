@@ -186,6 +186,17 @@ class SnapshotsDeletedError(JobError, PermanentError):
         self.counts = counts
 
 
+class FilesDeletedError(JobError, RetryableError):
+    """Spark deleted files of each commit before they were copied."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(
+            f"the job deletes the files of {folder} sooner than they are copied: try again, with the checkpoint and "
+            "the copy on file systems that are near, with longer batches, or after the job has stopped"
+        )
+        self.folder = folder
+
+
 class UnreadableSavepointError(JobError, PermanentError):
     """The folder holds no complete savepoint."""
 

@@ -11,16 +11,23 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, PositiveInt, ValidationError
 
-from spark_app.backlog import Positions, committed_positions, last_batch
+from spark_app.backlog import COMMITS, Positions, committed_positions, last_batch
 from spark_app.checkpoint import CheckpointIdentity, found_at, write
 from spark_app.commit_files import commit_files
-from spark_app.errors import EmptyCheckpointError, FolderNotEmptyError, RestoreRefusedError, UnreadableSavepointError
+from spark_app.errors import (
+    EmptyCheckpointError,
+    FilesDeletedError,
+    FolderNotEmptyError,
+    RestoreRefusedError,
+    UnreadableSavepointError,
+)
 from spark_app.folder import CheckpointFolder
 from spark_app.generations import active, active_folder
 from spark_app.republish import request_republication
 
 FILE = "savepoint.json"
 FORMAT: Literal[1] = 1
+ATTEMPTS = 5
 Open = Callable[[str], CheckpointFolder]
 
 
@@ -55,16 +62,16 @@ class Savepoint(BaseModel):
 def create(checkpoint: CheckpointFolder, target: CheckpointFolder, application: str) -> Savepoint:
     """Copy the last commit of a checkpoint's active generation, whose job may run, into an empty folder.
 
-    Raises EmptyCheckpointError, FolderNotEmptyError, UnreadableCheckpointError and CheckpointUnreachableError.
+    Raises EmptyCheckpointError, FolderNotEmptyError, FilesDeletedError, UnreadableCheckpointError and
+    CheckpointUnreachableError.
     """
     activation, folder = active(checkpoint), active_folder(checkpoint)
-    found, batch = found_at(folder), last_batch(folder)
-    if found is None or batch is None:
+    found = found_at(folder)
+    if found is None or last_batch(folder) is None:
         raise EmptyCheckpointError(folder.path)
     if target.names():
         raise FolderNotEmptyError(target.path)
-    copied = [folder.copy(path, target) for path in commit_files(folder, batch)]
-    sizes = [size for size in copied if size is not None]
+    batch, sizes = _copied(folder, target)
     savepoint = Savepoint(
         format=FORMAT,
         application=application,
@@ -78,6 +85,24 @@ def create(checkpoint: CheckpointFolder, target: CheckpointFolder, application: 
     )
     target.write_new(FILE, savepoint.model_dump_json(indent=1))
     return savepoint
+
+
+def _copied(folder: CheckpointFolder, target: CheckpointFolder) -> tuple[int, list[int]]:
+    """Copy the files of the last commit; return the batch, and the sizes of the files.
+
+    Spark deletes the files of a batch once it has committed a hundred others. Then a later commit is copied.
+    """
+    for _ in range(ATTEMPTS):
+        batch = last_batch(folder)
+        paths = list(commit_files(folder, batch or 0))
+        sizes = {path: folder.copy(path, target) for path in paths}
+        copied = [size for size in sizes.values() if size is not None]
+        if batch is not None and len(copied) == len(paths) and f"{COMMITS}/{batch}" in sizes:
+            return batch, copied
+        for path, size in sizes.items():
+            if size is not None:
+                target.delete(path)
+    raise FilesDeletedError(folder.path)
 
 
 def savepoints(folder: CheckpointFolder, open_folder: Open) -> Iterator[tuple[str, Savepoint]]:

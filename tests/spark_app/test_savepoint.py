@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pytest
+from typing_extensions import override
 
 from contracts.records.fold import present
 from contracts.wire import Snapshot, decode_snapshot
-from spark_app.checkpoint import identity, write
-from spark_app.errors import EmptyCheckpointError, RestoreRefusedError, UnreadableSavepointError
+from spark_app.checkpoint import identity, parse, write
+from spark_app.errors import EmptyCheckpointError, FilesDeletedError, RestoreRefusedError, UnreadableSavepointError
 from spark_app.folder import CheckpointFolder
 from spark_app.generations import activate
 from spark_app.savepoint import Savepoint, create, restore, savepoints
@@ -127,6 +128,67 @@ def check_export(stateloop: Callable[..., str], folder: Path, snapshots: dict[tu
 def test_a_checkpoint_without_a_commit_gives_no_savepoint(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(EmptyCheckpointError):
         create(CheckpointFolder(spark, str(tmp_path / "none")), CheckpointFolder(spark, str(tmp_path / "copy")), "app")
+
+
+class PurgedFolder(CheckpointFolder):
+    """The folder of a job that commits a batch and deletes the files of the one before while they are copied."""
+
+    commits = 1
+    left = 0
+
+    @override
+    def copy(self, name: str, target: CheckpointFolder) -> int | None:
+        if name.startswith("state/") and self.left:
+            self.left -= 1
+            self.commit()
+        return super().copy(name, target)
+
+    def commit(self) -> None:
+        """Commit a batch, and delete the former ones."""
+        batch = self.commits
+        for log in ("offsets", "commits"):
+            self.below(log).create(str(batch), "v1\n{}\n-")
+            self.below(log).delete(str(batch - 1))
+        for number in range(2):
+            partition = self.below(f"state/0/{number}")
+            partition.create(f"{batch + 1}_{number}.changelog", "some")
+            partition.delete(f"{batch}_{number}.changelog")
+        type(self).commits += 1
+
+
+@pytest.fixture
+def purged(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PurgedFolder:
+    """Give the folder of a job with one committed batch."""
+    monkeypatch.setattr(PurgedFolder, "commits", 1)
+    folder = PurgedFolder(spark, str(tmp_path / "checkpoint"))
+    write(folder, MINE, 5)
+    folder.commit()
+    return folder
+
+
+def test_a_savepoint_has_all_files_of_one_commit_when_the_job_deletes_some_meanwhile(
+    spark: SparkSession, purged: PurgedFolder, tmp_path: Path
+) -> None:
+    purged.left = 2
+    copy = CheckpointFolder(spark, str(tmp_path / "copy"))
+    assert create(purged, copy, "everything").batch == 3
+    assert sorted(copy.files()) == [
+        "commits/3",
+        "offsets/3",
+        "savepoint.json",
+        "state/0/0/4_0.changelog",
+        "state/0/1/4_1.changelog",
+    ]
+
+
+def test_no_savepoint_is_made_of_files_that_are_deleted_too_soon(
+    spark: SparkSession, purged: PurgedFolder, tmp_path: Path
+) -> None:
+    purged.left = 1_000
+    copy = CheckpointFolder(spark, str(tmp_path / "copy"))
+    with pytest.raises(FilesDeletedError):
+        create(purged, copy, "everything")
+    assert copy.files() == []
 
 
 TOPICS = [TopicIdentity("events", "id", 1)]
