@@ -97,6 +97,7 @@ class QueryMetrics:
         self._running = False
         self._catching_up = 0
         self._gave_up: str | None = None
+        self._republishing = False
         for metric, family in (families.counters | families.gauges).items():
             if len(metric.labels) == 1:
                 family.labels(application)  # so that it is there from the beginning, as 0
@@ -104,11 +105,13 @@ class QueryMetrics:
     def unhealthy(self) -> str | None:
         """Return why a restart is necessary: the query started or committed a batch too long ago.
 
-        A micro-batch that catches up takes as long as its backlog demands. An application that has given up needs the
-        remedy that its error names, not a restart, which would stop the others.
+        A micro-batch that catches up takes as long as its backlog demands, and one that publishes all windows as long
+        as the size of the state. An application that has given up needs the remedy that its error names, not a restart,
+        which would stop the others.
         """
         silent = self._clock() - self._since
-        if self._catching_up or self._gave_up or silent <= self._longest_s + MARGIN.total_seconds():
+        is_catching_up = self._catching_up or self._republishing
+        if is_catching_up or self._gave_up or silent <= self._longest_s + MARGIN.total_seconds():
             return None
         return f"{self._application}: no batch was committed for {silent:.0f} s, and one lasts {self._longest_s:g} s"
 
@@ -118,6 +121,8 @@ class QueryMetrics:
             return f"{self._application} gave up: {self._gave_up}"
         if self._catching_up:
             return f"{self._application} catches up with {self._catching_up} records before it goes live"
+        if self._republishing:
+            return f"{self._application} publishes each window of its state before it goes live"
         return None if self._running else f"the query of {self._application} does not run yet"
 
     def about(self, state: str, checkpoint: str) -> None:
@@ -126,10 +131,16 @@ class QueryMetrics:
 
     def catching_up(self, records: int) -> None:
         """Record that the next run reads a backlog of so many records, and publishes when it has read all."""
+        self._republishing = False
         self._set_backlog(records)
+
+    def republishing(self) -> None:
+        """Record that the next run publishes each window of the state."""
+        self._republishing = True
 
     def live(self) -> None:
         """Record that the next run reads records as they come."""
+        self._republishing = False
         self._set_backlog(0)
 
     def _set_backlog(self, records: int) -> None:

@@ -52,6 +52,7 @@ class QueryReport:
 
     def republishing(self) -> None:
         """Report that the next run publishes each window of a state that was restored or rebuilt."""
+        self._metrics.republishing()
         self._line("republishing")
 
     def live(self) -> None:

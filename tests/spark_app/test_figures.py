@@ -239,3 +239,16 @@ def test_each_application_has_its_own_figures_and_health(figures: QueryMetrics, 
     other.starting()
     assert job.unready() == "the query of departures does not run yet"
     assert samples(job, "departures")["gave_up",] == 0
+
+
+def test_a_job_that_publishes_each_window_is_healthy_for_as_long_as_that_takes(
+    figures: QueryMetrics, job: JobMetrics, clock: Clock
+) -> None:
+    figures.republishing()
+    figures.starting()
+    figures.running()
+    clock.now += 10 * BATCH.total_seconds() + 1_000
+    assert (job.unhealthy(), job.unready()) == (None, "flights publishes each window of its state before it goes live")
+    figures.live()
+    assert job.unready() is None
+    assert "no batch was committed" in (job.unhealthy() or "")

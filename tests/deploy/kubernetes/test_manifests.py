@@ -54,6 +54,19 @@ def pods() -> dict[str, Manifest]:
     }
 
 
+def test_only_an_unhealthy_process_is_restarted() -> None:
+    """One that catches up is not ready for as long as its backlog demands: a restart would begin it again."""
+    containers = [container for pod in pods().values() for container in pod["containers"]]
+    found = {
+        (container["name"], probe, container[probe]["httpGet"]["path"])
+        for container in containers
+        for probe in ("startupProbe", "livenessProbe")
+        if probe in container
+    }
+    assert found
+    assert {(name, probe) for name, probe, path in found if path == "/readyz"} == set()
+
+
 def lost(written: Any, read: Any, path: str = "") -> list[str]:
     """Return the fields that a schema's model does not know."""
     if isinstance(written, dict):
