@@ -28,6 +28,10 @@ class Activation(BaseModel):
     """The name of the generation's folder."""
     epoch: PositiveInt
 
+    def __str__(self) -> str:
+        """Return the name of the generation for an operator."""
+        return "the first one" if self.generation == ROOT else self.generation
+
 
 def activations(checkpoint: CheckpointFolder) -> dict[int, Activation]:
     """Return all activations by their number, the first one first; none for a checkpoint that was never rebuilt."""

@@ -96,7 +96,7 @@ class ApplicationRebuild:
         else:
             self._activation, self._handover = self._rebuild.activate(self._generation, _now_ms(), self._grow)
         self._print(
-            f"The active generation is {self._activation.generation} now. A running job stops: start the job of this "
+            f"The active generation is {self._activation} now. A running job stops: start the job of this "
             "release, which publishes each window once. `stateloop rebuild --rollback` goes back."
         )
 

@@ -49,8 +49,9 @@ def test_the_way_back_leads_to_the_generation_before(checkpoint: CheckpointFolde
     assert previous(checkpoint) == ROOT
     activate(checkpoint, SECOND, 2, 2)
     assert previous(checkpoint) == FIRST
-    activate(checkpoint, FIRST, 3, 3)
+    assert str(activate(checkpoint, FIRST, 3, 3)) == FIRST
     assert previous(checkpoint) == SECOND
+    assert str(activate(checkpoint, ROOT, 4, 4)) == "the first one"
 
 
 def test_of_two_activations_at_once_one_is_refused(
