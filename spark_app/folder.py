@@ -1,5 +1,8 @@
 """A folder of text files on any file system that Spark writes to, through Hadoop's client, which Spark brings."""
 
+import errno
+import os
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
@@ -11,6 +14,9 @@ from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from spark_app.errors import CheckpointUnreachableError, SparkExitedError
+
+WITHOUT_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP)
+"""The errors of a file system that has no hard links."""
 
 
 class CheckpointFolder:
@@ -115,12 +121,14 @@ class CheckpointFolder:
             self._require(self._fs.rename(self._at(unfinished), self._at(name)), f"rename {unfinished} to {name}")
 
     def create(self, name: str, content: str) -> bool:
-        """Write a file unless there is one; return whether it was written. A crash may leave a part of it."""
+        """Write a file unless there is one; return whether it was written.
+
+        A crash leaves the whole file or none on a local file system; elsewhere as that file system does.
+        """
         with suppress(FileExistsError), self._refusals():
             self._make()
             if self._scheme == "file":  # Hadoop's client for local files looks first and creates later
-                with Path(self._fs.pathToFile(self._at(name)).getPath()).open("x", encoding="utf-8") as file:
-                    file.write(content)
+                _create(Path(self._fs.pathToFile(self._at(name)).getPath()), content)
             else:
                 self._write(name, content, overwrite=False)
             return True
@@ -179,3 +187,27 @@ class CheckpointFolder:
             raise
         except OSError as error:
             raise CheckpointUnreachableError(self.path, str(error)) from error
+
+
+def _create(path: Path, content: str) -> None:
+    """Write a local file, and give it its name when the disk has it. Raises FileExistsError."""
+    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with unfinished.open("x", encoding="utf-8") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            path.hardlink_to(unfinished)
+        except OSError as error:
+            if error.errno not in WITHOUT_LINKS:
+                raise
+            with path.open("x", encoding="utf-8") as file:
+                file.write(content)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

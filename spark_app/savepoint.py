@@ -141,7 +141,7 @@ def restore(
         if path != FILE:
             source.copy(path, checkpoint)
     request_republication(checkpoint)
-    write(checkpoint, mine, now_ms)
+    write(checkpoint, mine, max(now_ms, savepoint.epoch + 1))  # the clock may be behind
     return savepoint
 
 

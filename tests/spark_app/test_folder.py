@@ -1,5 +1,6 @@
 """A file system that refuses an operation ends the job with one line, not with a trace of Java's."""
 
+import errno
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -32,6 +33,33 @@ def test_a_file_is_created_once(spark: SparkSession, tmp_path: Path) -> None:
     folder.delete("file")
     folder.delete("file")
     assert (folder.read("file"), folder.names()) == (None, [])
+
+
+def test_a_file_that_a_crash_interrupts_is_not_there(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = CheckpointFolder(spark, str(tmp_path))
+
+    def crash(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("spark_app.folder.os.fsync", crash)  # the content is not on the disk yet
+        with pytest.raises(KeyboardInterrupt):
+            folder.create("file", "content")
+    assert folder.read("file") is None
+    assert folder.create("file", "content")
+    assert folder.names() == ["file"]
+
+
+def test_a_file_is_created_where_there_are_no_hard_links(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = CheckpointFolder(spark, str(tmp_path))
+    monkeypatch.setattr(Path, "hardlink_to", Mock(side_effect=OSError(errno.EPERM, "not permitted")))
+    assert folder.create("file", "content")
+    assert not folder.create("file", "other")
+    assert (folder.read("file"), folder.names()) == ("content", ["file"])
 
 
 def test_a_delete_that_the_file_system_declines_is_an_error() -> None:

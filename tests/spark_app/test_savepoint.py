@@ -239,6 +239,14 @@ def test_a_savepoint_is_refused_by_another_application_and_by_a_checkpoint_that_
     assert len(refused.value.reasons) == 2
 
 
+def test_a_restored_checkpoint_has_a_later_epoch_than_its_savepoint(spark: SparkSession, tmp_path: Path) -> None:
+    """Also where the clock is behind that of the machine whose job wrote it."""
+    source, checkpoint = (CheckpointFolder(spark, str(tmp_path / name)) for name in ("source", "checkpoint"))
+    made(source, epoch=7_000)
+    restore(source, checkpoint, MINE, {("events", 0): (0, 5)}, 6_000)
+    assert parse(checkpoint.read("stateloop.json") or "", checkpoint.path).epoch == 7_001
+
+
 def test_an_unfinished_copy_is_no_savepoint(spark: SparkSession, tmp_path: Path) -> None:
     folder, unfinished = (CheckpointFolder(spark, str(tmp_path / name)) for name in (".", "unfinished"))
     unfinished.create("metadata", "{}")
