@@ -63,7 +63,7 @@ class ApplicationJob:
             published = activation.epoch if activation else epoch
             query = pipeline(own, application, settings.at(folder.path), published, topics[0].partitions)
             heartbeat = Heartbeat(application, settings)
-            starter = Starter(settings, application, folder, query, report, heartbeat)
+            starter = Starter(own, settings, application, folder, query, report, heartbeat)
 
             def start() -> QueryRun:
                 """Check lease, topics and checkpoint at each start: a topic may have been deleted and created again."""

@@ -22,6 +22,8 @@ WITHOUT_HEARTBEATS = (
 )
 """Heartbeats move the watermark, and must not enter the state. The last condition is true for no row: Spark evaluates a
 filter that does not read the watermark's column before the watermark, where it would remove them too soon."""
+ADDED_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+"""The setting for batches without records, which Spark adds when the watermark has moved."""
 BUILD_RECORDS = 500_000
 """The number of records in a batch of a build, of each topic: after it there is progress to report, and to keep."""
 
@@ -128,10 +130,17 @@ def catching_up(query: DataStreamWriter, application: Application) -> StreamingQ
     return query.trigger(availableNow=True).start()
 
 
-def republishing(query: DataStreamWriter) -> StreamingQuery:
-    """Start the query as `catching_up`; it publishes each window of the state, changed or not."""
-    started = query.outputMode("complete").trigger(availableNow=True).start()
-    query.outputMode("update")  # of the runs that follow
+def republishing(spark: SparkSession, query: DataStreamWriter) -> StreamingQuery:
+    """Start the query of a session as `catching_up`; it publishes each window of the state, changed or not.
+
+    It runs one batch: another one, which Spark adds when the watermark moves, would publish each window once more.
+    """
+    spark.conf.set(ADDED_BATCHES, "false")
+    try:
+        started = query.outputMode("complete").trigger(availableNow=True).start()
+    finally:  # of the runs that follow
+        spark.conf.unset(ADDED_BATCHES)
+        query.outputMode("update")
     return started
 
 

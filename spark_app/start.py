@@ -5,6 +5,7 @@ After a restore or a rebuild, that micro-batch publishes each window of the stat
 
 from dataclasses import dataclass
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -33,6 +34,7 @@ class Starter:
 
     def __init__(  # noqa: PLR0913, PLR0917  # its dependencies
         self,
+        spark: SparkSession,
         settings: JobSettings,
         application: Application,
         checkpoint: CheckpointFolder,
@@ -40,6 +42,7 @@ class Starter:
         report: QueryReport,
         heartbeat: Heartbeat,
     ) -> None:
+        self._spark = spark
         self._settings = settings
         self._application = application
         self._limit = application.state.grace / 2
@@ -57,7 +60,7 @@ class Starter:
         if republishes and is_republication_due(self._checkpoint):
             self._report.republishing()
             self._heartbeat.write()  # without a record there would be no batch
-            return QueryRun(republishing(self._query), is_catch_up=True)
+            return QueryRun(republishing(self._spark, self._query), is_catch_up=True)
         records = self._backlog(topics) if self._settings.catch_up else 0
         self._caught_up = records > 0
         if records:
