@@ -52,15 +52,18 @@ class ApplicationJob:
         application, settings, report = self._application, self._settings, self.report
         topics = identify(settings, application)
         owners = TopicOwners(application, settings.client(), report.warning)
-        owners.claim()
+        former = owners.claim()
         state_partitions = settings.state_partitions or topics[0].partitions
         own = query_session(spark, settings.batch_of(application), state_partitions)
         checkpoint = CheckpointFolder(own, settings.checkpoint)
         lease = acquire(checkpoint, this_job(java_pid(own)), time.monotonic, time.sleep)
         with kept(lease, lambda: stop_queries(own), self.report.warning):
             folder, activation = active_folder(checkpoint), active(checkpoint)
-            epoch = claim(folder, identity(application, topics, state_partitions), time.time_ns() // 1_000_000)
+            now_ms = max(time.time_ns() // 1_000_000, former + 1)  # the clock may be behind that of a former job
+            epoch = claim(folder, identity(application, topics, state_partitions), now_ms)
             published = activation.epoch if activation else epoch
+            if published != former:
+                owners.claim(published)
             query = pipeline(own, application, settings.at(folder.path), published, topics[0].partitions)
             heartbeat = Heartbeat(application, settings)
             starter = Starter(own, settings, application, folder, query, report, heartbeat)
@@ -73,15 +76,19 @@ class ApplicationJob:
                 return starter.start(found)
 
             give_up = max(settings.give_up, 2 * settings.batch_of(application))  # only a committed batch is progress
-            upkeep = Upkeep(owners, heartbeat, settings.batch.total_seconds())
+            upkeep = Upkeep(owners, published, heartbeat, settings.batch.total_seconds())
             supervise(start, report, Failures(give_up, time.monotonic), stopping, upkeep)
 
 
 class Upkeep:
-    """Writes heartbeats and renews the claims while the query runs. Raises ForeignTopicsError after a takeover."""
+    """Writes heartbeats and renews the claims while the query runs.
 
-    def __init__(self, owners: TopicOwners, heartbeat: Heartbeat, renew_every_s: float) -> None:
+    Raises ForeignTopicsError after a takeover, and OlderCheckpointError when a newer checkpoint has a job.
+    """
+
+    def __init__(self, owners: TopicOwners, epoch: int, heartbeat: Heartbeat, renew_every_s: float) -> None:
         self._owners = owners
+        self._epoch = epoch
         self._heartbeat = heartbeat
         self._every_s = renew_every_s
         self._renewed_at = time.monotonic()
@@ -99,5 +106,5 @@ class Upkeep:
     def _renew(self) -> None:
         now = time.monotonic()
         if now - self._renewed_at >= self._every_s:
-            self._owners.claim()
+            self._owners.claim(self._epoch)
             self._renewed_at = now

@@ -49,6 +49,19 @@ class TopicsMissingError(RetryableError):
         self.missing = missing
 
 
+class OlderCheckpointError(PermanentError):
+    """A job of another checkpoint, which is newer, writes the topics of the application. Both are epochs."""
+
+    def __init__(self, application: str, epoch: int, newer: int) -> None:
+        super().__init__(
+            f"a job of another checkpoint writes the topics of {application!r}: readers prefer its epoch {newer} to "
+            f"the epoch {epoch} of this one. Set STATELOOP_CHECKPOINT to that of the other job; to go back to this "
+            "one, stop the other job, make a savepoint of this checkpoint, and restore it into an empty folder"
+        )
+        self.epoch = epoch
+        self.newer = newer
+
+
 class ConsumerFailedError(RetryableError):
     """The consumer had an error after which it cannot continue."""
 

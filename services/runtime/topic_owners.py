@@ -3,6 +3,9 @@
 Kafka deletes a committed offset with its topic, so a topic that is created again has no owner. In a group without
 members the offset also expires, after `offsets.retention.minutes` (7 days by default): the job renews its claims after
 each batch. A topic without an owner is free, and so is every topic while the broker does not return the owners.
+
+The committed offset is the epoch of the job's checkpoint. Of two checkpoints of one application the newer one has the
+topics, because readers prefer its epoch: a job of the older one does not start, and one that runs ends.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from services.runtime.errors import ForeignTopicsError
+from services.runtime.errors import ForeignTopicsError, OlderCheckpointError
 from services.runtime.kafka_clients import create_consumer
 
 if TYPE_CHECKING:
@@ -54,6 +57,13 @@ class TopicOwner(NamedTuple):
         return cls(application or role, role)
 
 
+class TopicClaim(NamedTuple):
+    """The owner of a topic, and the epoch of its checkpoint; 0 before its job has recorded one."""
+
+    owner: TopicOwner
+    epoch: int
+
+
 def outputs(application: Application) -> dict[str, TopicOwner]:
     """Return the topics that the application owns. Events are not among them: applications may share them."""
     topics = application.topics
@@ -82,7 +92,7 @@ class TopicOwners:
     def check(self, is_stopping: Callable[[], bool] = lambda: False) -> None:
         """Read the owners. Raises ForeignTopicsError."""
         with self._consumer(is_stopping) as group:
-            self._require(group.owners(list(self._outputs)))
+            self._require(group.claims(list(self._outputs)))
 
     async def check_async(self) -> None:
         """Do what `check` does, in a thread that ends soon after a cancellation. Raises ForeignTopicsError."""
@@ -92,25 +102,28 @@ class TopicOwners:
         finally:
             cancelled.set()
 
-    def claim(self, *, take_over: bool = False) -> None:
-        """Record this application as the owner, or renew that; `take_over` replaces others. Raises ForeignTopicsError.
+    def claim(self, epoch: int = 0, *, take_over: bool = False) -> int:
+        """Record this application as the owner, or renew that; `take_over` replaces others. Return the recorded epoch.
 
-        The owners are read again at the end: of two applications that claim at once, at most one goes on.
+        `epoch` is that of the job's checkpoint, and 0 keeps the recorded one. The owners are read again at the end: of
+        two that claim at once, at most one goes on. Raises ForeignTopicsError and OlderCheckpointError.
         """
+        recorded = epoch
         with self._consumer() as group:
             if take_over:
                 self._take_over(group)
             else:
-                self._require(group.owners(list(self._outputs)))
-            group.record(self._outputs)
-            self._require(group.owners(list(self._outputs)))
+                recorded = self._require(group.claims(list(self._outputs)), epoch)
+            group.record(self._outputs, recorded)
+            self._require(group.claims(list(self._outputs)), epoch)
+        return recorded
 
     def _take_over(self, group: _Group) -> None:
         """Replace the owner, again if a renewal by its running job was in progress: its next renewal fails."""
         for _ in range(TAKEOVERS):
-            group.record(self._outputs)
+            group.record(self._outputs, 0)
             time.sleep(RENEWAL_S)
-            if group.owners(list(self._outputs)) == self._outputs:
+            if {topic: one.owner for topic, one in group.claims(list(self._outputs)).items()} == self._outputs:
                 return
 
     @contextmanager
@@ -123,9 +136,14 @@ class TopicOwners:
         finally:
             consumer.close()
 
-    def _require(self, found: Mapping[str, TopicOwner]) -> None:
-        if foreign := {topic: owner for topic, owner in found.items() if owner != self._outputs[topic]}:
+    def _require(self, found: Mapping[str, TopicClaim], epoch: int = 0) -> int:
+        """Return the greatest recorded epoch, or this one where it is greater."""
+        if foreign := {topic: one.owner for topic, one in found.items() if one.owner != self._outputs[topic]}:
             raise ForeignTopicsError(self._application, foreign)
+        newest = max((one.epoch for one in found.values()), default=0)
+        if 0 < epoch < newest:
+            raise OlderCheckpointError(self._application, epoch, newest)
+        return max(epoch, newest)
 
     def _report(self, problem: str) -> None:
         if problem != self._warned:
@@ -141,13 +159,13 @@ class _Group:
         self._is_stopping = is_stopping
         self._deadline = time.monotonic() + ANSWER_S
 
-    def owners(self, topics: Sequence[str]) -> dict[str, TopicOwner]:
+    def claims(self, topics: Sequence[str]) -> dict[str, TopicClaim]:
         partitions = [TopicPartition(topic, 0) for topic in topics]
         found = self._repeated(lambda: self._consumer.committed(partitions, TRY_S))
-        return {one.topic: TopicOwner.parse(one.metadata) for one in found if one.metadata}
+        return {one.topic: TopicClaim(TopicOwner.parse(one.metadata), one.offset) for one in found if one.metadata}
 
-    def record(self, owners: Mapping[str, TopicOwner]) -> None:
-        claims = [TopicPartition(topic, 0, 0, metadata=str(owner)) for topic, owner in owners.items()]
+    def record(self, owners: Mapping[str, TopicOwner], epoch: int) -> None:
+        claims = [TopicPartition(topic, 0, epoch, metadata=str(owner)) for topic, owner in owners.items()]
         self._repeated(lambda: _succeeded(self._consumer.commit(offsets=claims, asynchronous=False)))
 
     def _repeated(self, request: Callable[[], list[TopicPartition]]) -> list[TopicPartition]:

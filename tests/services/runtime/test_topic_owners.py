@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.broker.readiness import wait_until
 from services.runtime import topic_owners
-from services.runtime.errors import ForeignTopicsError
+from services.runtime.errors import ForeignTopicsError, OlderCheckpointError
 from services.runtime.kafka_clients import create_producer
 from services.runtime.topic_owners import TopicOwner, TopicOwners, outputs
 from tests.deadline import DEADLINE_S
@@ -147,6 +147,22 @@ def test_a_topic_with_another_role_is_refused(rivals: Rivals) -> None:
     owners._outputs[f"{rivals.prefix}snapshots"] = moved  # noqa: SLF001
     with pytest.raises(ForeignTopicsError, match="snapshots of 'first'"):
         owners.check()
+
+
+@pytest.mark.kafka
+def test_a_newer_checkpoint_has_the_topics(rivals: Rivals) -> None:
+    rivals.create()
+    older, newer = rivals.owners(), rivals.owners()
+    assert older.claim() == 0
+    assert older.claim(1_000) == 1_000
+    assert newer.claim() == 1_000
+    newer.claim(2_000)
+    for refused in (older, rivals.owners()):
+        with pytest.raises(OlderCheckpointError, match="epoch 2000 to the epoch 1000"):
+            refused.claim(1_000)
+    assert rivals.owners().claim() == 2_000, "`stateloop topics` keeps the epoch"
+    rivals.owners().check()
+    newer.claim(2_000)
 
 
 @pytest.mark.kafka
