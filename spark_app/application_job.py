@@ -10,6 +10,7 @@ from contracts.errors import StateloopError
 from contracts.model.application import Application
 from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint import claim, identity, verify
+from spark_app.fence import Fence
 from spark_app.figures import JobMetrics
 from spark_app.folder import CheckpointFolder
 from spark_app.generations import active, active_folder
@@ -57,20 +58,21 @@ class ApplicationJob:
         own = query_session(spark, settings.batch_of(application), state_partitions)
         checkpoint = CheckpointFolder(own, settings.checkpoint)
         lease = acquire(checkpoint, this_job(java_pid(own)), time.monotonic, time.sleep)
-        with kept(lease, lambda: stop_queries(own), self.report.warning):
+        fence = Fence(own, lease.owner.id)
+        with kept(lease, lambda: stop_queries(own), self.report.warning, fence):
             folder, activation = active_folder(checkpoint), active(checkpoint)
             now_ms = max(time.time_ns() // 1_000_000, former + 1)  # the clock may be behind that of a former job
             epoch = claim(folder, identity(application, topics, state_partitions), now_ms)
             published = activation.epoch if activation else epoch
             if published != former:
                 owners.claim(published)
-            query = pipeline(own, application, settings.at(folder.path), published, topics[0].partitions)
+            query = pipeline(own, application, settings.at(folder.path), published, topics[0].partitions, fence.sql())
             heartbeat = Heartbeat(application, settings)
             starter = Starter(own, settings, application, folder, query, report, heartbeat)
 
             def start() -> QueryRun:
                 """Check lease, topics and checkpoint at each start: a topic may have been deleted and created again."""
-                lease.renew()
+                fence.renew(lease.renew)
                 found = identify(settings, application)
                 verify(folder, identity(application, found, state_partitions), epoch)
                 return starter.start(found)

@@ -28,18 +28,25 @@ BUILD_RECORDS = 500_000
 """The number of records in a batch of a build, of each topic: after it there is progress to report, and to keep."""
 
 
-def pipeline(
-    spark: SparkSession, application: Application, settings: JobSettings, epoch: int, partitions: int
+def pipeline(  # noqa: PLR0913, PLR0917  # what the query depends on
+    spark: SparkSession,
+    application: Application,
+    settings: JobSettings,
+    epoch: int,
+    partitions: int,
+    fence: str = "true",
 ) -> DataStreamWriter:
     """The query, ready to start: snapshots of the states that its records change, a dead letter for each bad record.
 
-    `epoch` is the creation time of the checkpoint, in milliseconds; each topic has so many `partitions`.
+    `epoch` is the creation time of the checkpoint, in milliseconds; each topic has so many `partitions`. `fence` is the
+    SQL of whether a row may be published now.
     """
     topics = application.topics
     kafka = connector(settings.client())
     events = read(spark, kafka, topics.events)
     feedback = read(spark, kafka, topics.feedback) if application.enrichments else None
-    return write(snapshots(events, feedback, application, epoch, partitions), application, kafka, settings)
+    rows = snapshots(events, feedback, application, epoch, partitions)
+    return write(rows.where(fence), application, kafka, settings)
 
 
 def build(  # noqa: PLR0913, PLR0917  # as `pipeline`, and since when

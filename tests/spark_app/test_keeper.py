@@ -72,6 +72,28 @@ def test_the_query_stops_while_the_lease_is_overdue_and_not_before() -> None:
     assert len(stopped) == 2
 
 
+@pytest.mark.parametrize("is_claimed", [False, True])
+def test_after_a_standstill_the_query_stops_only_if_another_job_claims_the_lease(*, is_claimed: bool) -> None:
+    world = World()
+    lease = world.acquire(job("a"))
+    stopped: list[float] = []
+
+    def stop() -> bool:
+        stopped.append(world.now)
+        return True
+
+    def stand_still(left: int) -> None:
+        if left == 20:
+            world.now += 60
+        if left == 20 and is_claimed:
+            world.acquire(job("b", place=None))
+        if left == 18:  # the other thread has some processor time
+            renew(lease, Rounds(world, 1))
+
+    guard(lease, stop, lambda _: None, Rounds(world, 25, stand_still))
+    assert bool(stopped) == is_claimed
+
+
 def test_the_query_stops_at_once_when_another_job_has_the_lease() -> None:
     world = World()
     lease = world.acquire(job("a"))

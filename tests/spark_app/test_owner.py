@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from contracts.records.record import Record
     from tests.spark_app.running import Topics
+
+MEANWHILE = 500
+"""Events that come while a job is frozen."""
 
 
 @pytest.mark.spark
 def test_one_job_at_a_time_runs_on_a_checkpoint(spark: SparkSession, pair_topics: Topics, tmp_path: Path) -> None:
-    pair_topics.send(
-        pair_topics.names.events, [event_record({"device_id": "d", "event_id": "1", "first_seen": NOW, "ts": NOW})]
-    )
+    pair_topics.send(pair_topics.names.events, [event("d")])
     frozen = Job(pair_topics.kafka, folder(tmp_path, "frozen"), "tests.spark_app.pair:app", SHORT)
     refused, last = (
         HostedJob(spark, pair_topics.kafka, folder(tmp_path, name), pair("ab"), SHORT) for name in ("refused", "last")
@@ -42,17 +44,24 @@ def test_one_job_at_a_time_runs_on_a_checkpoint(spark: SparkSession, pair_topics
         assert not frozen.lines("failed")
         frozen.signal(signal.SIGSTOP)
         last.start().batches()
+        pair_topics.send(pair_topics.names.events, (event(f"d{number}") for number in range(MEANWHILE)))
+        pair_topics.read(pair_topics.names.snapshots, 1 + MEANWHILE)
         frozen.signal(signal.SIGCONT)
         assert frozen.wait() == 1
         (ended,) = frozen.lines("ended")
         assert "lost the lease of the checkpoint" in ended["why"]
         last.batches()
         assert not last.lines("failed")
-        assert len(pair_topics.read(pair_topics.names.snapshots, 1)) == 1
+        assert len(pair_topics.read(pair_topics.names.snapshots, 1)) == 1 + MEANWHILE, "the frozen job publishes none"
     finally:
         if not frozen.ended():
             frozen.kill()
         last.stop()
+
+
+def event(device: str) -> Record:
+    """Return the event of a device."""
+    return event_record({"device_id": device, "event_id": "1", "first_seen": NOW, "ts": NOW})
 
 
 def folder(shared: Path, name: str) -> Path:
