@@ -9,9 +9,11 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from contracts.errors import StateloopError
 from contracts.model.application import Application
 from services.runtime.topic_owners import TopicOwners
+from spark_app.backlog import committed_positions
 from spark_app.checkpoint import claim, identity, verify
 from spark_app.fence import Fence
 from spark_app.figures import JobMetrics
+from spark_app.first_window import require_whole_windows, stored_bound
 from spark_app.folder import CheckpointFolder
 from spark_app.generations import active, active_folder
 from spark_app.heartbeat import Heartbeat
@@ -66,7 +68,12 @@ class ApplicationJob:
             published = activation.epoch if activation else epoch
             if published != former:
                 owners.claim(published)
-            query = pipeline(own, application, settings.at(folder.path), published, topics[0].partitions, fence.sql())
+            if committed_positions(folder) is None:
+                require_whole_windows(folder, settings, application, topics, report.warning)
+            bound = stored_bound(folder)
+            query = pipeline(
+                own, application, settings.at(folder.path), published, topics[0].partitions, bound, fence.sql()
+            )
             heartbeat = Heartbeat(application, settings)
             starter = Starter(own, settings, application, folder, query, report, heartbeat)
 

@@ -24,7 +24,8 @@ from spark_app.topics import PATIENCE_S, TopicIdentity
 EARLIEST_MS = 0
 COMMITS, OFFSETS = "commits", "offsets"
 """Spark's folders in a checkpoint: a file for each committed batch, and one with the offsets where each batch ends."""
-Positions = dict[tuple[str, int], int]
+Partition = tuple[str, int]
+Positions = dict[Partition, int]
 """The offset of the next record to read, by topic and partition."""
 
 
@@ -69,6 +70,22 @@ def offset_ranges(settings: KafkaSettings, topics: list[TopicIdentity]) -> dict[
     return {partition: (begin_offsets[partition].offset, end_offsets[partition].offset) for partition in begin_offsets}
 
 
+def first_offsets(settings: KafkaSettings, topics: list[TopicIdentity]) -> Positions:
+    """Return the first offset of each partition. Raises BrokerUnreachableError."""
+    found = TopicOffsets(settings, topics).at(OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+    return {partition: one.offset for partition, one in found.items()}
+
+
+def first_records(
+    settings: KafkaSettings, topics: list[TopicIdentity], since_ms: int
+) -> dict[Partition, ListOffsetsResultInfo]:
+    """Return offset and time of the first record of each partition since a time. The offset is -1 without such a one.
+
+    Raises BrokerUnreachableError.
+    """
+    return TopicOffsets(settings, topics).at(OffsetSpec.for_timestamp(since_ms))
+
+
 def offsets_since(settings: KafkaSettings, topics: list[TopicIdentity], since_ms: int) -> dict[tuple[str, int], int]:
     """Return the offset of the first record of each partition since that time; its end offset if all are older.
 
@@ -102,6 +119,13 @@ def committed_positions(checkpoint: CheckpointFolder) -> Positions | None:
     batch = last_batch(checkpoint)
     content = None if batch is None else checkpoint.read(f"{OFFSETS}/{batch}")
     return None if content is None else parsed(content)
+
+
+def committed_watermark(checkpoint: CheckpointFolder) -> int | None:
+    """Return the watermark of the last committed batch, in milliseconds since 1970; None without one."""
+    batch = last_batch(checkpoint)
+    content = None if batch is None else checkpoint.read(f"{OFFSETS}/{batch}")
+    return int(json.loads(content.splitlines()[1])["batchWatermarkMs"]) or None if content else None
 
 
 def last_batch(checkpoint: CheckpointFolder) -> int | None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import SparkSession
 
 from contracts.model.application import Application
-from spark_app.backlog import EARLIEST_MS
 from spark_app.checkpoint import found_at
 from spark_app.errors import NotMergedError, OtherHistoryError, StateExistsError
 from spark_app.folder import CheckpointFolder
@@ -62,7 +61,7 @@ class Bootstrap:
 
     def rebuild(self) -> Rebuild:
         """Return the rebuild of the state from all records of the topics. Raises as `identify`."""
-        return Rebuild(self._spark, self._application, self._settings, since_ms=EARLIEST_MS)
+        return Rebuild(self._spark, self._application, self._settings, is_complete=True)
 
     def finish(self, position: HistoryPosition) -> None:
         """Let the topic delete old events again, which the state has. Raises HistoryWriteError."""

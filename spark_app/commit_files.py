@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from io import BytesIO
 
 from spark_app.backlog import COMMITS, OFFSETS
+from spark_app.first_window import FILE as FIRST_WINDOW
 from spark_app.folder import CheckpointFolder
 
 QUERY_ID = "metadata"
@@ -30,7 +31,7 @@ SHARED = re.compile(r"\.?(.+?)(?:\.crc)*")
 def commit_files(folder: CheckpointFolder, batch: int) -> Iterator[str]:
     """Yield the paths of all files that are needed to continue after this batch, or to repeat it."""
     for name in folder.names():
-        if name.strip(".").removesuffix(".crc") == QUERY_ID:
+        if name == FIRST_WINDOW or name.strip(".").removesuffix(".crc") == QUERY_ID:
             yield name
     yield from folder.files(SOURCES)
     partitions = defaultdict[tuple[int, int], list[str]](list)

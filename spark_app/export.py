@@ -17,9 +17,10 @@ from contracts.model.application import Application
 from spark_app.columns import DEAD_LETTER, DEVICE_ID, FIRST_SEEN, answer_column, state_column
 from spark_app.commit_files import forget_commit
 from spark_app.errors import NotMergedError
+from spark_app.first_window import stored_bound
 from spark_app.folder import CheckpointFolder
 from spark_app.kafka import connector
-from spark_app.pipeline import deltas, read, states
+from spark_app.pipeline import deltas, read, scanned, states
 from spark_app.savepoint import Savepoint, create
 from spark_app.settings import JobSettings
 
@@ -58,7 +59,7 @@ def export(
     feedback = read(spark, kafka, topics.feedback) if application.enrichments else None
     # With each column, or Spark would expect another state.
     found = deltas(events, feedback, application, made.epoch, made.identity.partitions)
-    rows = states(found, application, made.epoch)
+    rows = scanned(states(found, application, made.epoch, bound=stored_bound(copy)), found, application)
     sink = rows.writeStream.foreachBatch(each).option("checkpointLocation", copy.path).outputMode("complete")
     query = sink.trigger(processingTime=ONE_BATCH).start()
     try:

@@ -10,7 +10,8 @@ from contracts.model.application import Application
 from contracts.model.emit import Emit
 from contracts.model.policy import NO_TIME
 from spark_app import lift
-from spark_app.columns import DEAD_LETTER, DEDUPLICATION, DEVICE_ID, FIRST_SEEN
+from spark_app.columns import DEAD_LETTER, DEDUPLICATION, DEVICE_ID, FIRST_SEEN, WINDOW
+from spark_app.first_window import published_sql
 from spark_app.kafka import CONSUMER, PRODUCER, connector
 from spark_app.merge import dead_letters, merged, published
 from spark_app.processor.step import processed
@@ -34,18 +35,19 @@ def pipeline(  # noqa: PLR0913, PLR0917  # what the query depends on
     settings: JobSettings,
     epoch: int,
     partitions: int,
+    bound: int | None = None,
     fence: str = "true",
 ) -> DataStreamWriter:
     """The query, ready to start: snapshots of the states that its records change, a dead letter for each bad record.
 
-    `epoch` is the creation time of the checkpoint, in milliseconds; each topic has so many `partitions`. `fence` is the
-    SQL of whether a row may be published now.
+    `epoch` is the creation time of the checkpoint, in milliseconds; each topic has so many `partitions`. No window is
+    published that begins at `bound` or before. `fence` is the SQL of whether a row may be published now.
     """
     topics = application.topics
     kafka = connector(settings.client())
     events = read(spark, kafka, topics.events)
     feedback = read(spark, kafka, topics.feedback) if application.enrichments else None
-    rows = snapshots(events, feedback, application, epoch, partitions)
+    rows = snapshots(events, feedback, application, epoch, partitions, bound)
     return write(rows.where(fence), application, kafka, settings)
 
 
@@ -63,17 +65,22 @@ def build(  # noqa: PLR0913, PLR0917  # as `pipeline`, and since when
     events = read(spark, kafka | limits, topics.events)
     feedback = read(spark, kafka | limits, topics.feedback) if application.enrichments else None
     found = deltas(events, feedback, application, epoch, partitions)
-    rows = states(found, application, epoch, longer=EVER)
+    rows = scanned(states(found, application, epoch, longer=EVER), found, application)
     sink = rows.writeStream.format("noop").option("checkpointLocation", settings.checkpoint).outputMode("update")
     return sink.trigger(availableNow=True)
 
 
-def snapshots(
-    events: DataFrame, feedback: DataFrame | None, application: Application, epoch: int, partitions: int
+def snapshots(  # noqa: PLR0913, PLR0917  # as `pipeline`
+    events: DataFrame,
+    feedback: DataFrame | None,
+    application: Application,
+    epoch: int,
+    partitions: int,
+    bound: int | None = None,
 ) -> DataFrame:
     """Transform records of both topics, as Kafka's source returns them, to the rows of the sink."""
     found = deltas(events, feedback, application, epoch, partitions)
-    rows = published(states(found, application, epoch), application, epoch, partitions)
+    rows = published(states(found, application, epoch, bound=bound), application, epoch, partitions)
     if application.emit is Emit.CLOSE:  # snapshots wait for the end of their window, and dead letters do not
         rows = rows.unionByName(dead_letters(found, application))
     return rows
@@ -87,8 +94,10 @@ def deltas(
     return found if feedback is None else found.unionByName(lift.feedback(feedback, application, epoch, partitions))
 
 
-def states(found: DataFrame, application: Application, epoch: int, longer: timedelta = NO_TIME) -> DataFrame:
-    """Deltas to a row for each window, and for each dead letter where it passes through the state.
+def states(
+    found: DataFrame, application: Application, epoch: int, longer: timedelta = NO_TIME, bound: int | None = None
+) -> DataFrame:
+    """Deltas to a row for each window after `bound`, and for each dead letter where it passes through the state.
 
     `epoch` is that of the dead letters. Windows stay in the state `longer` than their size, grace and skew.
     """
@@ -100,9 +109,20 @@ def states(found: DataFrame, application: Application, epoch: int, longer: timed
     if application.deduplicate:
         found = found.dropDuplicates(DEDUPLICATION)
     found = found.where(WITHOUT_HEARTBEATS)
-    if application.processor is not None:
-        return processed(found, application, application.processor, epoch)
-    return merged(found, application)
+    rows = (
+        merged(found, application)
+        if application.processor is None
+        else processed(found, application, application.processor, epoch)
+    )
+    return rows if bound is None else rows.where(published_sql(bound))
+
+
+def scanned(rows: DataFrame, found: DataFrame, application: Application) -> DataFrame:
+    """Read the sources as often as the job's query does: Spark compares their number with that of the checkpoint."""
+    if scans(application) == 1:
+        return rows
+    letters = found.where(f"{DEAD_LETTER} IS NOT NULL").select(*WINDOW, DEAD_LETTER)
+    return rows.unionByName(letters, allowMissingColumns=True)
 
 
 def scans(application: Application) -> int:

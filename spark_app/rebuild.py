@@ -17,7 +17,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from contracts.model.application import Application
-from spark_app.backlog import EARLIEST_MS, committed_positions, offset_ranges, offsets_since
+from contracts.model.emit import Emit
+from spark_app.backlog import (
+    EARLIEST_MS,
+    committed_positions,
+    committed_watermark,
+    offset_ranges,
+    offsets_since,
+)
 from spark_app.checkpoint import claim, found_at, identity
 from spark_app.errors import (
     NoGenerationError,
@@ -26,6 +33,7 @@ from spark_app.errors import (
     RebuildFailedError,
     UnreadableCheckpointError,
 )
+from spark_app.first_window import MILLISECOND, require_whole_windows, store_bound, stored_bound
 from spark_app.folder import CheckpointFolder
 from spark_app.generations import (
     FOLDER,
@@ -40,7 +48,7 @@ from spark_app.generations import (
 from spark_app.handover import Handover
 from spark_app.keeper import kept
 from spark_app.lease import acquire, take_over
-from spark_app.pipeline import build
+from spark_app.pipeline import build, scans
 from spark_app.process import this_job
 from spark_app.republish import request_republication
 from spark_app.session import java_pid, query_session, stop_queries
@@ -67,14 +75,15 @@ class RebuildPlan:
     records: int
     """The number of records to read."""
     missing: list[str]
-    """The records that live windows may lack because a topic no longer has them: a sentence for each partition."""
+    """The records that open windows may lack because a topic no longer has them: a sentence for each partition."""
 
 
 class Rebuild:
     """Builds a generation of the application's state, and activates it.
 
     With more `partitions` than the topics have, the generation is for topics with so many. They are added when the
-    generation is activated. `since_ms` replaces the time of the oldest record to read.
+    generation is activated. With `is_complete`, the topics have all records of each window that their records are of:
+    all are read, and each window is published.
     """
 
     def __init__(
@@ -84,14 +93,14 @@ class Rebuild:
         settings: JobSettings,
         partitions: int | None = None,
         *,
-        since_ms: int | None = None,
+        is_complete: bool = False,
     ) -> None:
         """Identify the topics. Raises NotMergedError, and as `identify`."""
         if application.processor is not None:
             remedy = "start the job with an empty checkpoint, and it publishes each window again"
             raise NotMergedError(application.name, "a rebuild", remedy)
         self._application = application
-        self._since = since_ms
+        self._is_complete = is_complete
         self._settings = settings
         self._topics = identify(settings, application, is_growing=partitions is not None)
         self._partitions = partitions or self._topics[0].partitions
@@ -100,6 +109,8 @@ class Rebuild:
         self._checkpoint = CheckpointFolder(spark, settings.checkpoint)
         grown = [replace(topic, partitions=self._partitions) for topic in self._topics]
         self._mine = identity(application, grown, state_partitions)
+        self.scans = scans(application)
+        """How often the build reads each record."""
 
     def plan(self, now_ms: int) -> RebuildPlan:
         """Return the plan of a rebuild. Raises BrokerUnreachableError and CheckpointUnreachableError."""
@@ -121,14 +132,26 @@ class Rebuild:
             ],
         )
 
-    def build(self, plan: RebuildPlan, now_ms: int, report: Callable[[StreamingQueryProgress], object]) -> None:
-        """Build the generation until it is level with the topics. Raises RebuildFailedError, and as `acquire`."""
+    def build(
+        self,
+        plan: RebuildPlan,
+        now_ms: int,
+        report: Callable[[StreamingQueryProgress], object],
+        warn: Callable[[str], object],
+    ) -> None:
+        """Build the generation until it is level with the topics. Raises RebuildFailedError, and as `acquire`.
+
+        `warn` receives a line about the windows that are not published.
+        """
         folder = generation_folder(self._checkpoint, plan.generation)
         lease = acquire(folder, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
         with kept(lease, lambda: stop_queries(self._spark)):
-            epoch = claim(folder, self._mine, now_ms)
+            epoch = max(now_ms, self._epoch() + 1)  # later than each answer, also where a build continues
+            claim(folder, self._mine, epoch)
             settings = self._settings.at(folder.path)
             since = self._since_ms(now_ms)
+            if committed_positions(folder) is None and not self._is_complete:
+                require_whole_windows(folder, self._settings, self._application, self._topics, warn, since_ms=since)
             query = build(self._spark, self._application, settings, epoch, since, self._partitions)
             while True:
                 try:
@@ -146,6 +169,15 @@ class Rebuild:
 
         `when_stopped` runs while no job can. Raises ActivationConflictError, LeaseLostError, and what it raises.
         """
+
+        def prepare() -> None:
+            when_stopped()
+            if self._application.emit is Emit.CLOSE:
+                self._leave_out_closed(generation_folder(self._checkpoint, generation))
+
+        return self._switch(generation, now_ms, prepare)
+
+    def _switch(self, generation: str, now_ms: int, when_stopped: Callable[[], object]) -> tuple[Activation, Handover]:
         lease = take_over(self._checkpoint, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
         folder = generation_folder(self._checkpoint, generation)
         with kept(lease, lambda: False):
@@ -170,16 +202,31 @@ class Rebuild:
         found = found_at(generation_folder(self._checkpoint, former))
         if found is not None and found.identity.partitions != self._partitions:
             raise PartitionsAddedError(former, found.identity.partitions, self._partitions)
-        return self.activate(former, now_ms)
+        return self._switch(former, now_ms, lambda: None)
+
+    def _leave_out_closed(self, folder: CheckpointFolder) -> None:
+        """Raise the bound of a generation to the windows that the former one has published as closed."""
+        closed = self._watermark()
+        if closed is not None:
+            store_bound(folder, max(closed, stored_bound(folder) or closed))
 
     def _since_ms(self, now_ms: int) -> int:
-        """Return the time of the oldest record that a live window can have. A replay's records are of any time."""
-        if self._since is not None:
-            return self._since
-        if self._application.topics.replay:
+        """Return the time of the oldest record that an open window can have, by the clock and in the active generation.
+
+        A job that was down has windows that are over by the clock, and that it has not published to the end. A replay's
+        records are of any time.
+        """
+        application = self._application
+        if self._is_complete or application.topics.replay:
             return EARLIEST_MS
-        span = self._application.kept_for + self._application.skew + CLOCKS
-        return now_ms - span // timedelta(milliseconds=1)
+        oldest = now_ms - (application.kept_for + application.skew) // MILLISECOND
+        watermark = self._watermark()
+        oldest = oldest if watermark is None else min(oldest, watermark)
+        return max(EARLIEST_MS, oldest - (application.skew + CLOCKS) // MILLISECOND)
+
+    def _watermark(self) -> int | None:
+        """Return the watermark of the active generation: its windows until then are closed."""
+        return committed_watermark(active_folder(self._checkpoint))
 
     def _unread(self, folder: CheckpointFolder) -> int:
         done = committed_positions(folder) or {}

@@ -83,7 +83,7 @@ class ApplicationRebuild:
         if self._options.dry_run:
             return True
         if plan.missing and not self._options.accept_missing:
-            self._print("Run it with --accept-missing to build the state without them.")
+            self._print("Run it with --accept-missing to build the state without the windows that began before.")
             return False
         build(self._console, self._rebuild, plan)
         self._generation = plan.generation
@@ -128,12 +128,12 @@ def build(console: Console, rebuild: Rebuild, plan: RebuildPlan) -> None:
 
         def report(batch: StreamingQueryProgress) -> None:
             nonlocal done
-            done += batch.numInputRows
+            done += batch.numInputRows // rebuild.scans
             progress.update(task, completed=done, total=max(plan.records, done))
             if not console.is_terminal:
                 console.print(f"{done} of {plan.records} records")
 
-        rebuild.build(plan, _now_ms(), report)
+        rebuild.build(plan, _now_ms(), report, lambda line: console.print(f"! {line}", style="yellow", markup=False))
 
 
 def _describe(console: Console, plan: RebuildPlan) -> None:
@@ -157,7 +157,11 @@ def _options(given: Sequence[str]) -> argparse.Namespace:
         "STATELOOP_STATE_PARTITIONS, or a lost checkpoint. The running job goes on until the new state is complete.",
     )
     parser.add_argument("--dry-run", action="store_true", help="only report what would be done")
-    parser.add_argument("--accept-missing", action="store_true", help="build also from topics that lack records")
+    parser.add_argument(
+        "--accept-missing",
+        action="store_true",
+        help="build also from topics that lack records, and leave out the windows that lack them",
+    )
     parser.add_argument("--rollback", action="store_true", help="go back to the generation that was active before")
     parser.add_argument("--partitions", type=int, metavar="N", help="add partitions to the topics, up to N")
     parser.add_argument(

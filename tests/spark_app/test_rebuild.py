@@ -10,6 +10,8 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from spark_app.errors import NoGenerationError
+from spark_app.folder import CheckpointFolder
+from spark_app.generations import activate
 from spark_app.rebuild import CLOCKS, Rebuild
 from spark_app.settings import JobSettings
 from tests import everything
@@ -26,9 +28,15 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 
 @pytest.fixture
-def rebuild(spark: SparkSession, now_topics: Topics, tmp_path: Path) -> Rebuild:
+def checkpoint(spark: SparkSession, tmp_path: Path) -> CheckpointFolder:
+    """Give the folder of a checkpoint that is not there."""
+    return CheckpointFolder(spark, str(tmp_path / "checkpoint"))
+
+
+@pytest.fixture
+def rebuild(spark: SparkSession, now_topics: Topics, checkpoint: CheckpointFolder) -> Rebuild:
     """Give the rebuild of an application that has no checkpoint, and whose topics the broker stamps."""
-    settings = JobSettings(kafka=now_topics.kafka, application="", checkpoint=str(tmp_path / "checkpoint"))
+    settings = JobSettings(kafka=now_topics.kafka, application="", checkpoint=checkpoint.path)
     return Rebuild(spark, everything.application(), settings)
 
 
@@ -49,7 +57,7 @@ def test_a_plan_counts_the_records_that_a_live_window_can_have(rebuild: Rebuild,
     assert (plan.differences, plan.records, plan.missing) == (["there is no checkpoint"], 10, [])
     assert not plan.is_begun
     app = everything.application()
-    later = now + app.kept_for + app.skew + CLOCKS + timedelta(minutes=1)
+    later = now + app.kept_for + 2 * app.skew + CLOCKS + timedelta(minutes=1)
     assert rebuild.plan(milliseconds(later)).records == 0
 
 
@@ -61,6 +69,27 @@ def test_a_plan_names_the_deleted_records(rebuild: Rebuild, now_topics: Topics) 
     deleted.result(30)
     (missing,) = rebuild.plan(milliseconds(now)).missing
     assert missing == f"partition 0 of {now_topics.names.events} begins at offset 1: records before it are gone"
+
+
+def test_a_build_that_continues_merges_answers_of_later_epochs(
+    rebuild: Rebuild, checkpoint: CheckpointFolder, now_topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was interrupted, and meanwhile another generation was activated, with whose epoch workers answer."""
+    now = datetime.now(UTC)
+    now_topics.send(now_topics.names.events, map(event_record, events(1, now)))
+    epochs, active = list[int](), 0
+
+    def interrupted(_spark: object, _application: object, _settings: object, epoch: int, *_: object) -> None:
+        epochs.append(epoch)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spark_app.rebuild.build", interrupted)
+    plan = rebuild.plan(milliseconds(now))
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            rebuild.build(plan, milliseconds(now), print, print)
+        active = activate(checkpoint, "generation-2", milliseconds(now) + 5_000, 0).epoch
+    assert epochs == [milliseconds(now), active + 1]
 
 
 def test_a_checkpoint_that_was_never_rebuilt_has_no_way_back(rebuild: Rebuild) -> None:
