@@ -59,6 +59,28 @@ def test_one_job_at_a_time_runs_on_a_checkpoint(spark: SparkSession, pair_topics
         last.stop()
 
 
+@pytest.mark.spark
+def test_a_job_of_an_older_checkpoint_ends_and_does_not_start_again(
+    spark: SparkSession, pair_topics: Topics, tmp_path: Path
+) -> None:
+    (tmp_path / "older").mkdir()
+    (tmp_path / "newer").mkdir()
+    older, newer = (HostedJob(spark, pair_topics.kafka, tmp_path / name, pair("ab")) for name in ("older", "newer"))
+    pair_topics.send(pair_topics.names.events, [event("d")])
+    try:
+        older.start().batches(1)
+        newer.start().batches(1)
+        assert older.wait() == 1
+        assert "a job of another checkpoint writes the topics of 'pair'" in older.lines("ended")[-1]["why"]
+        assert older.start().wait() == 1
+        assert len(older.lines("ended")) == 2
+        newer.batches(1)
+        assert not newer.lines("gave_up")
+    finally:
+        older.stop()
+        newer.stop()
+
+
 def event(device: str) -> Record:
     """Return the event of a device."""
     return event_record({"device_id": device, "event_id": "1", "first_seen": NOW, "ts": NOW})
