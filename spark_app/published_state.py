@@ -13,6 +13,7 @@ from contracts.wire import Snapshot, decode_snapshot
 from spark_app.backlog import COMMITS
 from spark_app.columns import DEAD_LETTER, DEVICE_ID
 from spark_app.export import export
+from spark_app.first_window import stored_bound
 from spark_app.folder import CheckpointFolder
 from spark_app.generations import active_folder
 from spark_app.merge import published
@@ -32,6 +33,12 @@ class PublishedState:
     snapshots: list[Snapshot]
     unpublished: frozenset[str]
     """The keys with a window that is too large to be published."""
+    bound: int | None = None
+    """The time after which the windows begin that the job publishes, in milliseconds; None without one."""
+
+    def publishes(self, start: datetime) -> bool:
+        """Return whether the job publishes windows that begin at this time."""
+        return self.bound is None or start.timestamp() * 1000 > self.bound
 
 
 def published_state(
@@ -59,4 +66,5 @@ def published_state(
 
     made = export(spark, application, settings, scratch, take)
     folder = active_folder(CheckpointFolder(spark, settings.checkpoint))
-    return PublishedState(made, folder.modified(f"{COMMITS}/{made.batch}"), snapshots, frozenset(unpublished))
+    committed = folder.modified(f"{COMMITS}/{made.batch}")
+    return PublishedState(made, committed, snapshots, frozenset(unpublished), stored_bound(folder))

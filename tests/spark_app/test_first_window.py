@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from datetime import datetime, timedelta
+from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import pytest
@@ -17,10 +18,13 @@ from contracts import Emit
 from contracts.model.topics import Stamp
 from contracts.wire import Snapshot, decode_snapshot
 from contracts.wire.partition import partition
+from services.cli.verify import is_published
+from services.verify.comparison import Stored, StoredSnapshots, compare, snapshots_of
 from spark_app.backlog import EARLIEST_MS, committed_watermark
 from spark_app.commit_files import commit_files
 from spark_app.first_window import last_undecoded, last_unread, store_bound, stored_bound
 from spark_app.folder import CheckpointFolder
+from spark_app.published_state import PublishedState
 from spark_app.settings import JobSettings
 from spark_app.topic_times import STAMP, TopicTimes
 from tests.spark_app.hosted import HostedJob, done
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from spark_app.savepoint import Savepoint
     from tests.services.broker.embedded import EmbeddedBroker
 
 AIRPORTS = ("JFK", "LGA")
@@ -203,3 +208,15 @@ def test_a_state_without_a_bound_publishes_all(spark: SparkSession, tmp_path: Pa
     for bound in (7, None):
         store_bound(folder, bound)
         assert stored_bound(folder) == bound
+
+
+@pytest.mark.parametrize(("after", "differences"), [(-1, 0), (1, 1)])
+def test_a_window_that_the_job_does_not_publish_is_no_difference(after: int, differences: int) -> None:
+    """A snapshot of a former epoch is on the topic, and not in the checkpoint."""
+    one = Snapshot(device_id="JFK", first_seen=PRESENT, version=1, as_of=PRESENT, state={})
+    topic = StoredSnapshots("topic", {one.window: Stored(one, written=PRESENT)})
+    bound = round(PRESENT.timestamp() * 1000) - after
+    checkpoint = PublishedState(cast("Savepoint", None), NOW, [], frozenset(), bound)
+    is_wanted = partial(is_published, lambda _: True, checkpoint)
+    found = compare(snapshots_of("checkpoint", []), topic, is_wanted, NOW)
+    assert (len(found.differences), found.expired) == (differences, 1 - differences)
