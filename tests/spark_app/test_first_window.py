@@ -160,6 +160,7 @@ def test_a_rebuild_closes_no_window_again(spark: SparkSession, airports: Airport
     airports.job.batches(2)
     assert airports.flights() == closed
     assert len(airports.published()) == len(closed)
+    airports.job.stop()  # in one Spark, a copy of a running query stops it
     state = done(spark, airports.environment | airports.job.environment, "state", "get", AIRPORTS[0])
     rows = [orjson.loads(line) for line in state.splitlines() if line.startswith("{")]
     assert [(row["window_start"], row["state"]["flights"]) for row in rows] == [(PRESENT.isoformat(), SO_FAR)]
