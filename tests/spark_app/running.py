@@ -160,7 +160,12 @@ class Job:
 
 def everything(kafka: str, topic: str) -> list[Message]:
     """All records that a topic holds now."""
-    settings = {"group.id": "reader", "enable.auto.commit": False, "enable.partition.eof": True, "fetch.wait.max.ms": 10}
+    settings = {
+        "group.id": "reader",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 10,
+    }
     consumer = Consumer({"bootstrap.servers": kafka, **settings})
     partitions = [
         TopicPartition(topic, one, 0) for one in consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions
