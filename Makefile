@@ -111,7 +111,7 @@ else
 endif
 
 .PHONY: test-all
-test-all: export STATELOOP_TEST_PROFILE = full
+test-all: export HYPOTHESIS_PROFILE = full
 test-all: install classes ## Run all tests, also those that only a release needs: a year of data, four times the examples
 	@$(BIN)/$(PARALLEL) -n auto -m "not alone" $(ARGS)
 	@$(BIN)/python -m pytest -m alone $(ARGS) -n0 || $(NO_TESTS)

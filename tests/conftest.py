@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Deadlines and slow generation measure the machine: it is busy with other tests.
 settings.register_profile("stateloop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("full", settings.get_profile("stateloop"), max_examples=400)
-settings.load_profile(os.environ.get("STATELOOP_TEST_PROFILE", "stateloop"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "stateloop"))
 
 WORKERS_PER_CORE = 2
 """Most tests with a broker or Spark wait for batches and sessions. With more of them, idle batches take the CPU."""

@@ -163,7 +163,8 @@ def test_a_rebuild_closes_no_window_again(spark: SparkSession, airports: Airport
     airports.job.stop()  # in one Spark, a copy of a running query stops it
     state = done(spark, airports.environment | airports.job.environment, "state", "get", AIRPORTS[0])
     rows = [orjson.loads(line) for line in state.splitlines() if line.startswith("{")]
-    assert [(row["window_start"], row["state"]["flights"]) for row in rows] == [(PRESENT.isoformat(), SO_FAR)]
+    found = [(datetime.fromisoformat(row["window_start"]), row["state"]["flights"]) for row in rows]
+    assert found == [(PRESENT, SO_FAR)]
 
 
 def at(offset: int, timestamp: int) -> Any:

@@ -52,11 +52,11 @@ def test_the_client_knows_its_command_and_options_before_it(arguments: tuple[str
 
 def test_without_spark_a_command_names_the_image_that_has_it() -> None:
     hidden = "import sys; sys.modules['pyspark'] = None; from services.cli.__main__ import main; main()"
-    for name in ("rebuild", "savepoint", "job"):
-        command = [sys.executable, "-c", hidden, name, "--help"]
+    for arguments in (("rebuild", "--help"), ("savepoint", "--help"), ("job",)):
+        command = [sys.executable, "-c", hidden, *arguments]
         done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
         assert done.returncode == 1
-        assert done.stderr == f"stateloop {name}: {WITHOUT_SPARK}\n"
+        assert done.stderr == f"stateloop {arguments[0]}: {WITHOUT_SPARK}\n"
     assert "image stateloop-spark" in WITHOUT_SPARK
 
 
