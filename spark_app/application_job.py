@@ -9,7 +9,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from contracts.errors import StateloopError
 from contracts.model.application import Application
 from services.runtime.topic_owners import TopicOwners
-from spark_app.backlog import committed_positions
+from spark_app.backlog import TopicOffsets, committed_positions
 from spark_app.checkpoint import claim, identity, verify
 from spark_app.fence import Fence
 from spark_app.figures import JobMetrics
@@ -19,6 +19,7 @@ from spark_app.generations import active, active_folder
 from spark_app.heartbeat import Heartbeat
 from spark_app.keeper import kept
 from spark_app.lease import acquire
+from spark_app.low_watermark import LowWatermark, RawProgress, committed_by
 from spark_app.pipeline import pipeline, scans
 from spark_app.process import this_job
 from spark_app.report import JobReport, QueryReport
@@ -27,15 +28,23 @@ from spark_app.settings import JobSettings
 from spark_app.start import QueryRun, Starter
 from spark_app.state_model import state_name
 from spark_app.supervise import Failures, supervise
-from spark_app.topics import identify
+from spark_app.topics import TopicIdentity, identify
 
 
 class ApplicationJob:
     """Runs the query of one application, with a checkpoint, a lease and metrics of its own."""
 
-    def __init__(self, application: Application, settings: JobSettings, report: JobReport, metrics: JobMetrics) -> None:
+    def __init__(
+        self,
+        application: Application,
+        settings: JobSettings,
+        report: JobReport,
+        metrics: JobMetrics,
+        raw: RawProgress,
+    ) -> None:
         self._application = application
         self._settings = settings
+        self._raw = raw
         batch = settings.batch_of(application)
         query_metrics = metrics.query(application.name, batch, max(batch, settings.batch), scans=scans(application))
         query_metrics.about(state_name(application), settings.checkpoint)
@@ -70,11 +79,18 @@ class ApplicationJob:
                 owners.claim(published)
             if committed_positions(folder) is None:
                 require_whole_windows(folder, settings, application, topics, report.warning)
-            bound = stored_bound(folder)
+            low = self._low_watermark(topics)
+            heartbeat = Heartbeat(application, settings, low)
             query = pipeline(
-                own, application, settings.at(folder.path), published, topics[0].partitions, bound, fence.sql()
+                own,
+                application,
+                settings.at(folder.path),
+                published,
+                topics[0].partitions,
+                heartbeat.prefix,
+                stored_bound(folder),
+                fence.sql(),
             )
-            heartbeat = Heartbeat(application, settings)
             starter = Starter(own, settings, application, folder, query, report, heartbeat)
 
             def start() -> QueryRun:
@@ -82,11 +98,16 @@ class ApplicationJob:
                 fence.renew(lease.renew)
                 found = identify(settings, application)
                 verify(folder, identity(application, found, state_partitions), epoch)
+                low.committed(committed_positions(folder) or {})
                 return starter.start(found)
 
             give_up = max(settings.give_up, 2 * settings.batch_of(application))  # only a committed batch is progress
-            upkeep = Upkeep(owners, published, heartbeat, settings.batch.total_seconds())
+            upkeep = Upkeep(owners, published, low, heartbeat, settings.batch.total_seconds())
             supervise(start, report, Failures(give_up, time.monotonic), stopping, upkeep)
+
+    def _low_watermark(self, topics: list[TopicIdentity]) -> LowWatermark:
+        offsets, raw = TopicOffsets(self._settings, topics), [one.topic for one in self._application.raw]
+        return LowWatermark(offsets.ends, lambda: self._raw.time(raw))
 
 
 class Upkeep:
@@ -95,20 +116,30 @@ class Upkeep:
     Raises ForeignTopicsError after a takeover, and OlderCheckpointError when a newer checkpoint has a job.
     """
 
-    def __init__(self, owners: TopicOwners, epoch: int, heartbeat: Heartbeat, renew_every_s: float) -> None:
+    def __init__(
+        self,
+        owners: TopicOwners,
+        epoch: int,
+        low: LowWatermark,
+        heartbeat: Heartbeat,
+        renew_every_s: float,
+    ) -> None:
         self._owners = owners
         self._epoch = epoch
+        self._low = low
         self._heartbeat = heartbeat
         self._every_s = renew_every_s
         self._renewed_at = time.monotonic()
 
     def after(self, progress: StreamingQueryProgress) -> None:
         """Count a committed batch."""
+        self._low.committed(committed_by(progress))
         self._heartbeat.after(progress)
         self._renew()
 
     def idle(self) -> None:
         """Handle a query that waits for records."""
+        self._low.advance()
         self._heartbeat.beat()
         self._renew()
 

@@ -1,9 +1,8 @@
 """The backlog: the records that the job has not read yet, and whether it must catch up before it goes live.
 
-In real-time mode the watermark moves on while one partition may be read faster than another. A partition that falls
-behind by more than the grace loses records, because their windows have expired. A long backlog, and each record for a
-new checkpoint, is therefore read in one micro-batch: its watermark does not move, and it publishes each window once,
-with its last state. So readers see no half-built state, and workers repeat no call that has its answer.
+A long backlog, and each record for a new checkpoint, is read in one micro-batch: it publishes each window once, with
+its last state. So readers see no half-built state, and workers repeat no call that has its answer. Without it, a replay
+may lose records: its watermark moves on by the records of one partition while older ones of another are unread.
 """
 
 import json
@@ -153,6 +152,11 @@ class TopicOffsets:
         self._partitions = [
             TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)
         ]
+
+    def ends(self) -> Positions:
+        """Return the end offset of each partition. Raises BrokerUnreachableError."""
+        found = self.at(OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        return {partition: end.offset for partition, end in found.items()}
 
     def at(self, spec: OffsetSpec) -> dict[tuple[str, int], Any]:
         """Return the offset, and its record's time, of each partition. Raises BrokerUnreachableError."""

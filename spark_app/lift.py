@@ -6,6 +6,8 @@ lifetime. In a replay it has no time, because the timestamp of a record that can
 would expire every window; it then stays in the state.
 """
 
+from datetime import timedelta
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -61,13 +63,22 @@ JOB_CLOCK = "timestamp_millis(CAST(reflect('java.lang.System', 'currentTimeMilli
 """The job's clock in real-time mode, read for each record. current_timestamp() is the time at which the batch began: in
 a micro-batch, whose records are older than that, it is the same when a killed job's batch runs again."""
 OWN_OFFSET = f"CASE WHEN partition = {PLACE} THEN offset END"
-IS_HEARTBEAT = f"value IS NULL AND coalesce(key = X'{HEARTBEAT_KEY.hex()}', false)"
+IS_HEARTBEAT = f"value IS NULL AND coalesce(startswith(key, X'{HEARTBEAT_KEY.hex()}'), false)"
 """The row of a heartbeat, which is neither a device's delta nor a dead letter."""
+LEAD = timedelta(days=36_500)
+"""How far the rows of heartbeats are ahead of all others: only they move the watermark, which is delayed by as much."""
 TIMESTAMP_FORMAT = {"timestampFormat": PATTERN}
+NO_HEARTBEATS = b""
+"""The key of no heartbeat: the watermark does not move."""
 
 
-def events(records: DataFrame, application: Application, epoch: int, partitions: int) -> DataFrame:
-    """Return the deltas of the topic of events. `epoch` is that of the dead letters."""
+def events(
+    records: DataFrame, application: Application, epoch: int, partitions: int, heartbeats: bytes = NO_HEARTBEATS
+) -> DataFrame:
+    """Return the deltas of the topic of events. `epoch` is that of the dead letters.
+
+    Only heartbeats whose key begins with `heartbeats` have a time.
+    """
     state = application.state
     fields = decoded(_timed(records, application), application.event_shape, application)
     fields = passing(fields, state.where)
@@ -77,10 +88,11 @@ def events(records: DataFrame, application: Application, epoch: int, partitions:
     fields = _placed(fields, application, key, partitions)
     placed = {} if state.is_windowed else {DEVICE_PARTITION: PLACE, EVENT_OFFSET: OWN_OFFSET}
     own = values | placed | _context(application)
-    identity = _identity(application, key, _start(application), DELTA_IDS["event"])
+    dead_start = _dead_start(application, heartbeats)
+    identity = _identity(key, _start(application), dead_start, application, DELTA_IDS["event"])
     if not overlap(state):
         return _deltas(fields, application, identity, own, epoch)
-    identity[FIRST_SEEN] = _either(_open_starts(application), f"array({_dead_start(application)})")
+    identity[FIRST_SEEN] = _either(_open_starts(application), f"array({dead_start})")
     return _deltas(fields, application, identity, own, epoch).withColumn(FIRST_SEEN, F.explode(FIRST_SEEN))
 
 
@@ -92,8 +104,10 @@ def checked_events(rows: DataFrame, application: Application) -> DataFrame:
     return _timed(fields, application).withColumn(REASON, checks.checked(checks.event_cases(application)))
 
 
-def feedback(records: DataFrame, application: Application, epoch: int, partitions: int) -> DataFrame:
-    """Return the deltas of the topic of feedback, for a state of this epoch."""
+def feedback(
+    records: DataFrame, application: Application, epoch: int, partitions: int, heartbeats: bytes = NO_HEARTBEATS
+) -> DataFrame:
+    """Return the deltas of the topic of feedback, for a state of this epoch. `heartbeats` as in `events`."""
     fields = decoded(_timed(records, application), feedback_shape(application), application)
     own_epoch, status, enrichment = (field_column(name) for name in ("epoch", "status", "enrichment"))
     fields = fields.withColumn(own_epoch, F.expr(f"coalesce({own_epoch}, 0L)"))
@@ -111,7 +125,7 @@ def feedback(records: DataFrame, application: Application, epoch: int, partition
     key, start = field_column(DEVICE_ID), field_column(FIRST_SEEN)
     fields = _placed(fields, application, key, partitions)
     placed = {} if application.state.is_windowed else {DEVICE_PARTITION: PLACE}
-    identity = _identity(application, key, start, DELTA_IDS["feedback"])
+    identity = _identity(key, start, _dead_start(application, heartbeats), application, DELTA_IDS["feedback"])
     return _deltas(fields, application, identity, answers | placed | _context(application), epoch)
 
 
@@ -151,15 +165,24 @@ def _open_starts(application: Application) -> str:
     return f"filter({window_starts_sql(application.state, checks.TS)}, start -> NOT {is_over})"
 
 
-def _identity(application: Application, key: str, start: str, delta_id: str) -> dict[str, str]:
+def _identity(key: str, start: str, dead_start: str, application: Application, delta_id: str) -> dict[str, str]:
     """The SQL of the columns that identify a delta or a dead letter. Without deduplication there is no delta id."""
     dead_key = f"CASE WHEN NOT ({IS_HEARTBEAT}) THEN {shortened_sql('key')} END"
-    window = {DEVICE_ID: _either(key, dead_key), FIRST_SEEN: _either(start, _dead_start(application))}
+    window = {DEVICE_ID: _either(key, dead_key), FIRST_SEEN: _either(start, dead_start)}
     return window | ({DELTA_ID: _either(delta_id, DELTA_IDS["refused"])} if application.deduplicate else {})
 
 
-def _dead_start(application: Application) -> str:
-    return "CAST(NULL AS TIMESTAMP)" if application.topics.replay else CLOCK
+def _dead_start(application: Application, heartbeats: bytes) -> str:
+    """The SQL of the time of a dead letter, and of a heartbeat: one of another run of a job has none."""
+    if application.topics.replay:
+        return "CAST(NULL AS TIMESTAMP)"
+    if not heartbeats:
+        return f"CASE WHEN NOT ({IS_HEARTBEAT}) THEN {CLOCK} END"
+    written = f"try_cast(CAST(substring(key, {len(heartbeats) + 1}) AS STRING) AS BIGINT)"
+    ahead = f"greatest({written} - unix_millis(timestamp), 0L)"  # the broker's clock may be behind the job's
+    time = f"timestamp_millis({written} - {ahead} + {LEAD // timedelta(milliseconds=1)}L)"
+    is_own = f"startswith(key, X'{heartbeats.hex()}')"
+    return f"CASE WHEN NOT ({IS_HEARTBEAT}) THEN {CLOCK} WHEN {is_own} THEN {time} END"
 
 
 def _either(valid: str, dead: str) -> str:

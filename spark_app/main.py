@@ -16,6 +16,7 @@ from spark_app.application_job import ApplicationJob
 from spark_app.applications import run_all
 from spark_app.figures import JobMetrics
 from spark_app.kafka import ignored
+from spark_app.low_watermark import RawProgress
 from spark_app.raw_job import RawJob
 from spark_app.report import JobReport
 from spark_app.session import open_session
@@ -47,10 +48,10 @@ def run(
     open_session: OpenSession = open_session,
 ) -> None:
     """Run a query for each application and raw source, in one session. Raises StateloopError when all have given up."""
-    metrics = JobMetrics()
+    metrics, raw_progress = JobMetrics(), RawProgress()
     jobs: list[ApplicationJob | RawJob] = [
-        *(ApplicationJob(one, own, report, metrics) for one, own in settings.by_application(suite)),
-        *(RawJob(one, raw, settings, report, metrics) for one, raw in suite.raw_sources()),
+        *(ApplicationJob(one, own, report, metrics, raw_progress) for one, own in settings.by_application(suite)),
+        *(RawJob(one, raw, settings, report, metrics, raw_progress) for one, raw in suite.raw_sources()),
     ]
     with serving(metrics, settings.http_host, settings.http_port) as port:
         slots = sum(job.slots() for job in jobs)

@@ -8,7 +8,6 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contracts.model.application import Application
 from contracts.model.emit import Emit
-from contracts.model.policy import NO_TIME
 from spark_app import lift
 from spark_app.columns import DEAD_LETTER, DEDUPLICATION, DEVICE_ID, FIRST_SEEN, WINDOW
 from spark_app.first_window import published_sql
@@ -17,11 +16,10 @@ from spark_app.merge import dead_letters, merged, published
 from spark_app.processor.step import processed
 from spark_app.settings import JobSettings
 
-EVER = timedelta(days=36_500)
 WITHOUT_HEARTBEATS = (
     f"{DEVICE_ID} IS NOT NULL OR {DEAD_LETTER} IS NOT NULL OR {FIRST_SEEN} < TIMESTAMP'0001-01-01 00:00:00Z'"
 )
-"""Heartbeats move the watermark, and must not enter the state. The last condition is true for no row: Spark evaluates a
+"""Heartbeats move the watermark, and must not enter a state. The last condition is true for no row: Spark evaluates a
 filter that does not read the watermark's column before the watermark, where it would remove them too soon."""
 ADDED_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 """The setting for batches without records, which Spark adds when the watermark has moved."""
@@ -29,25 +27,27 @@ BUILD_RECORDS = 500_000
 """The number of records in a batch of a build, of each topic: after it there is progress to report, and to keep."""
 
 
-def pipeline(  # noqa: PLR0913, PLR0917  # what the query depends on
+def pipeline(  # noqa: PLR0913, PLR0917  # what a run of the query depends on
     spark: SparkSession,
     application: Application,
     settings: JobSettings,
     epoch: int,
     partitions: int,
+    heartbeats: bytes,
     bound: int | None = None,
     fence: str = "true",
 ) -> DataStreamWriter:
     """The query, ready to start: snapshots of the states that its records change, a dead letter for each bad record.
 
-    `epoch` is the creation time of the checkpoint, in milliseconds; each topic has so many `partitions`. No window is
-    published that begins at `bound` or before. `fence` is the SQL of whether a row may be published now.
+    `epoch` is the creation time of the checkpoint, in milliseconds; each topic has so many `partitions`. Heartbeats
+    whose key begins with `heartbeats` move the watermark. No window is published that begins at `bound` or before.
+    `fence` is the SQL of whether a row may be published now.
     """
     topics = application.topics
     kafka = connector(settings.client())
     events = read(spark, kafka, topics.events)
     feedback = read(spark, kafka, topics.feedback) if application.enrichments else None
-    rows = snapshots(events, feedback, application, epoch, partitions, bound)
+    rows = snapshots(events, feedback, application, epoch, partitions, heartbeats, bound)
     return write(rows.where(fence), application, kafka, settings)
 
 
@@ -65,7 +65,7 @@ def build(  # noqa: PLR0913, PLR0917  # as `pipeline`, and since when
     events = read(spark, kafka | limits, topics.events)
     feedback = read(spark, kafka | limits, topics.feedback) if application.enrichments else None
     found = deltas(events, feedback, application, epoch, partitions)
-    rows = scanned(states(found, application, epoch, longer=EVER), found, application)
+    rows = scanned(states(found, application, epoch, expires=False), found, application)
     sink = rows.writeStream.format("noop").option("checkpointLocation", settings.checkpoint).outputMode("update")
     return sink.trigger(availableNow=True)
 
@@ -76,39 +76,49 @@ def snapshots(  # noqa: PLR0913, PLR0917  # as `pipeline`
     application: Application,
     epoch: int,
     partitions: int,
+    heartbeats: bytes = lift.NO_HEARTBEATS,
     bound: int | None = None,
 ) -> DataFrame:
     """Transform records of both topics, as Kafka's source returns them, to the rows of the sink."""
-    found = deltas(events, feedback, application, epoch, partitions)
+    found = deltas(events, feedback, application, epoch, partitions, heartbeats)
     rows = published(states(found, application, epoch, bound=bound), application, epoch, partitions)
     if application.emit is Emit.CLOSE:  # snapshots wait for the end of their window, and dead letters do not
         rows = rows.unionByName(dead_letters(found, application))
     return rows
 
 
-def deltas(
-    events: DataFrame, feedback: DataFrame | None, application: Application, epoch: int, partitions: int
+def deltas(  # noqa: PLR0913, PLR0917  # as `pipeline`
+    events: DataFrame,
+    feedback: DataFrame | None,
+    application: Application,
+    epoch: int,
+    partitions: int,
+    heartbeats: bytes = lift.NO_HEARTBEATS,
 ) -> DataFrame:
     """Transform records of both topics to deltas and dead letters."""
-    found = lift.events(events, application, epoch, partitions)
-    return found if feedback is None else found.unionByName(lift.feedback(feedback, application, epoch, partitions))
+    found = lift.events(events, application, epoch, partitions, heartbeats)
+    if feedback is None:
+        return found
+    return found.unionByName(lift.feedback(feedback, application, epoch, partitions, heartbeats))
 
 
 def states(
-    found: DataFrame, application: Application, epoch: int, longer: timedelta = NO_TIME, bound: int | None = None
+    found: DataFrame, application: Application, epoch: int, *, expires: bool = True, bound: int | None = None
 ) -> DataFrame:
     """Deltas to a row for each window after `bound`, and for each dead letter where it passes through the state.
 
-    `epoch` is that of the dead letters. Windows stay in the state `longer` than their size, grace and skew.
+    `epoch` is that of the dead letters. A state that `expires` has no window that is over by its heartbeats; in a
+    replay, which has none, by its records.
     """
     if application.emit is Emit.CLOSE:
         found = found.where(f"{DEAD_LETTER} IS NULL")
     # A credible clock may be ahead by the skew, and must not expire a window sooner.
     kept_for = application.kept_for + application.skew
-    found = found.withWatermark(FIRST_SEEN, interval(kept_for + longer))
+    moves_by_records = application.topics.replay and expires
+    found = found.withWatermark(FIRST_SEEN, interval(kept_for if moves_by_records else kept_for + lift.LEAD))
+    found = found.where(WITHOUT_HEARTBEATS)
     if application.deduplicate:
         found = found.dropDuplicates(DEDUPLICATION)
-    found = found.where(WITHOUT_HEARTBEATS)
     rows = (
         merged(found, application)
         if application.processor is None

@@ -10,11 +10,13 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from contracts.errors import StateloopError
 from contracts.model.application import Application
 from contracts.model.raw import Raw
+from spark_app.backlog import TopicOffsets, committed_positions
 from spark_app.errors import TopicReplacedError
 from spark_app.figures import JobMetrics
 from spark_app.folder import CheckpointFolder
 from spark_app.keeper import kept
 from spark_app.lease import acquire
+from spark_app.low_watermark import LowWatermark, RawProgress, clock, committed_by
 from spark_app.pipeline import interval
 from spark_app.process import this_job
 from spark_app.raw_query import raw_query
@@ -32,12 +34,19 @@ INTERVAL = timedelta(milliseconds=200)
 class RawJob:
     """Runs the query of one raw source, whose events this application is the first to read."""
 
-    def __init__(
-        self, application: Application, raw: Raw, settings: JobSettings, report: JobReport, metrics: JobMetrics
+    def __init__(  # noqa: PLR0913, PLR0917  # its dependencies
+        self,
+        application: Application,
+        raw: Raw,
+        settings: JobSettings,
+        report: JobReport,
+        metrics: JobMetrics,
+        progress: RawProgress,
     ) -> None:
         self._application = application
         self._raw = raw
         self._settings = settings
+        self._progress = progress
         query_metrics = metrics.query(raw.name, INTERVAL, settings.batch)
         query_metrics.about(raw.name, self._folder())
         self.name = raw.name
@@ -60,28 +69,39 @@ class RawJob:
         lease = acquire(folder, this_job(java_pid(own)), time.monotonic, time.sleep)
         with kept(lease, lambda: stop_queries(own), self.report.warning):
             query = raw_query(own, self._application, self._raw, settings, folder.path)
+            low = LowWatermark(TopicOffsets(settings, [topic]).ends, clock)
 
             def start() -> QueryRun:
                 """Check lease and topic at each start."""
                 lease.renew()
                 if identify_topic(settings, self._application, self._raw.topic).id != topic.id:
                     raise TopicReplacedError(topic.name)
+                low.committed(committed_positions(folder) or {})
                 self.report.live()
                 return QueryRun(query.trigger(processingTime=interval(INTERVAL)).start())
 
             failures = Failures(max(settings.give_up, 2 * INTERVAL), time.monotonic)
-            supervise(start, self.report, failures, stopping, Progress())
+            self._progress.add(topic.name, low)
+            try:
+                supervise(start, self.report, failures, stopping, Follower(low))
+            finally:
+                self._progress.remove(topic.name)
 
     def _folder(self) -> str:
         """The folder of its checkpoints, outside of those of the applications: a new state does not need it."""
         return f"{self._settings.checkpoint.rstrip('/')}-raw/{self._raw.topic}"
 
 
-class Progress:
-    """Listens to a query that needs no upkeep."""
+class Follower:
+    """Follows the low watermark of a raw source."""
+
+    def __init__(self, low: LowWatermark) -> None:
+        self._low = low
 
     def after(self, progress: StreamingQueryProgress) -> None:
         """Handle a committed batch."""
+        self._low.committed(committed_by(progress))
 
     def idle(self) -> None:
         """Handle a query that waits for records."""
+        self._low.advance()

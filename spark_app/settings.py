@@ -35,7 +35,7 @@ class JobSettings(KafkaSettings):
     job uses `classes.jsa` in the folder of the jars, if `python -m spark_app.class_archive` has made it."""
     catch_up: bool = True
     """Read a long backlog, or any with a new checkpoint, in one micro-batch before going live: it publishes the newest
-    snapshot of each window. Without it the job publishes one for each record, and may lose late ones."""
+    snapshot of each window. Without it the job publishes one for each record; in a replay it may lose late ones."""
     give_up: Duration = timedelta(minutes=5)
     """The time for which a failing query is restarted without progress before its application gives up. While other
     applications of the suite run, it starts again after the same time; when all have given up, the driver stops."""

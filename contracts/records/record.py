@@ -11,7 +11,9 @@ LARGEST_HEAD = 1_000
 """The number of characters of a refused record in a dead letter."""
 
 HEARTBEAT_KEY = b"stateloop heartbeat"
-"""The key of a heartbeat: a record without value that the job writes to advance the watermark."""
+"""The beginning of the key of a heartbeat: a record without value that the job writes to advance the watermark.
+
+The rest names the run of the job, and has the time up to which it has read."""
 
 
 class Reason(StrEnum):

@@ -11,7 +11,7 @@ import pytest
 
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold, present
-from contracts.records.record import HEARTBEAT_KEY, Record
+from contracts.records.record import Record
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from examples.flights.stream import stream
 from spark_app.bootstrap import Bootstrap
@@ -26,6 +26,7 @@ from spark_app.topic_times import RETENTION, STAMP, TopicTimes
 from tests.same import assert_same
 from tests.spark_app.batches import SHORT
 from tests.spark_app.departing import application
+from tests.spark_app.folding import is_heartbeat
 from tests.spark_app.hosted import CRASHED, Crash, HostedJob, done
 from tests.spark_app.running import Topics, everything, until
 
@@ -120,7 +121,7 @@ def test_a_job_continues_from_the_state_of_a_history(
     topics.send(topics.names.events, meanwhile)
     done(spark, job.environment, "bootstrap", str(tmp_path / "history"))
     assert times.current() == settings
-    stored = [one for one in everything(topics.kafka, topics.names.events) if one.key() != HEARTBEAT_KEY]
+    stored = [one for one in everything(topics.kafka, topics.names.events) if not is_heartbeat(one)]
     assert len(stored) == len(history) + 50 + len(meanwhile), "no row is written twice"
     stamps = {round(one.timestamp() * 1000) for one in (now, *(one.ts for one in history))}
     assert {one.timestamp()[1] for one in stored} == stamps

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
-from pyspark.sql import functions as F  # noqa: N812
 
 from contracts.records.record import Record
 from contracts.wire import DeadLetter, decode_snapshot
-from spark_app import checks
-from spark_app.columns import REASON
 from tests import everything
 from tests.spark_app.batches import SHORT
 from tests.spark_app.hosted import HostedJob
@@ -23,9 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pyspark.sql import Column, SparkSession
-
-    from spark_app.checks import Case
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 AHEAD = everything.KEPT_FOR + timedelta(minutes=2)
@@ -80,19 +75,3 @@ def test_clocks_that_are_ahead_expire_no_window(job: HostedJob, now_topics: Topi
     assert sorted(one.reason for one in dead_letters) == ["incredible_time", "incredible_time", "malformed"]
     assert any("(the job's clock)" in (one.detail or "") for one in dead_letters)
     assert sum(batch["late"] for batch in job.lines("batch")) == 0
-
-
-def test_a_clock_that_is_ahead_expires_windows_without_the_check_of_times(
-    job: HostedJob, now_topics: Topics, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unchecked(cases: list[Case]) -> Column:  # noqa: ARG001  # as what it stands for
-        return F.col(REASON)
-
-    monkeypatch.setattr(checks, "checked", unchecked)
-    job.start()
-    topics, now = now_topics, datetime.now(UTC)
-    topics.send(topics.names.events, [event("honest", 1, now, now), event("device", 1, now + AHEAD, now)])
-    topics.read(topics.names.snapshots, 2)
-    until(lambda: any(batch["expired"] for batch in job.lines("batch")), "the end of the window")
-    topics.send(topics.names.events, [event("honest", 2, now, now)])
-    until(lambda: any(batch["late"] for batch in job.lines("batch")), "a late record")

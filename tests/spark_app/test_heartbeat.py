@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,9 @@ import pytest
 from contracts import Emit, Topics
 from contracts.records.record import HEARTBEAT_KEY, Record
 from contracts.wire import DeadLetter, decode_snapshot
-from spark_app.heartbeat import EVERY, Heartbeat
+from spark_app.heartbeat import EVERY, PATIENCE, Heartbeat
 from spark_app.lift import events
+from spark_app.low_watermark import LowWatermark, clock
 from spark_app.pipeline import states
 from spark_app.settings import JobSettings
 from tests import everything
@@ -31,6 +33,18 @@ if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
 
 WINDOW = everything.KEPT_FOR + timedelta(minutes=1)
+MINUTE = timedelta(minutes=1)
+
+
+def reached(time: datetime | None) -> LowWatermark:
+    """The low watermark of a query that has processed all that arrived before a time."""
+    low = LowWatermark(lambda: {("events", 1): 1}, clock)
+    low.time = time
+    return low
+
+
+def millis(time: datetime) -> bytes:
+    return b"%d" % (time.timestamp() * 1000)
 
 
 def batch(watermark: datetime | None) -> Any:
@@ -47,26 +61,34 @@ def test_only_an_idle_application_gets_a_heartbeat(
     topics = running.Topics(broker.bootstrap, application)
     settings = JobSettings(application="", kafka=broker.bootstrap, batch=timedelta(minutes=5))
     now = datetime.now(UTC)
-    clock = Clock()
-    heartbeat = Heartbeat(application, settings, lambda: now + timedelta(seconds=clock.now))
-    idle = WINDOW + timedelta(minutes=10)
+    time = Clock()
+    low = reached(now)
+    heartbeat = Heartbeat(application, settings, low, lambda: now + timedelta(seconds=time.now))
+    idle = WINDOW + timedelta(minutes=5)
     assert not heartbeat.after(batch(now - WINDOW))
     assert not heartbeat.after(batch(now - idle))
     assert heartbeat.after(batch(now - idle - timedelta(seconds=1)))
     assert not heartbeat.beat(), "one was written just now"
-    clock.now += EVERY.total_seconds()
+    time.now += EVERY.total_seconds()
+    assert not heartbeat.beat(), "nothing has arrived since"
+    time.now += EVERY.total_seconds()
+    low.time = now + EVERY
     assert heartbeat.after(batch(None))
     sent = topics.read(application.topics.feedback, 2)
-    assert [(message.key(), message.value()) for message in sent] == [(HEARTBEAT_KEY, None)] * 2
+    assert heartbeat.prefix.startswith(HEARTBEAT_KEY)
+    times = [millis(one) for one in (now, now + EVERY)]
+    assert sorted((message.key(), message.value()) for message in sent) == [
+        (heartbeat.prefix + one, None) for one in times
+    ]
     monkeypatch.setenv("EVERYTHING_REPLAY", "1")
-    assert not Heartbeat(everything.application(), settings, lambda: now).after(batch(None))
+    assert not Heartbeat(everything.application(), settings, low, lambda: now).after(batch(None))
 
 
 def test_a_broker_that_is_away_costs_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVERYTHING_REPLAY", "0")
     monkeypatch.setattr("spark_app.heartbeat.FLUSH_S", 0.1)
     settings = JobSettings(application="", kafka="127.0.0.1:1")
-    assert not Heartbeat(everything.application(), settings).after(batch(None))
+    assert not Heartbeat(everything.application(), settings, reached(NOW)).after(batch(None))
 
 
 @pytest.fixture
@@ -74,8 +96,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the topics of the heartbeats, which no broker receives."""
     topics: list[str] = []
 
-    def produce(topic: str, *, key: bytes, on_delivery: Callable[[None, object], object]) -> None:
-        topics.append(topic)
+    def produce(topic: str, *, key: bytes, partition: int, on_delivery: Callable[[None, object], object]) -> None:
+        topics.append(topic if partition < 0 else f"{topic}/{partition}")
         on_delivery(None, key)
 
     producer = SimpleNamespace(produce=produce, flush=lambda _: 0)
@@ -86,7 +108,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_closed_window_waits_for_no_long_delay_of_the_watermark(sent: list[str]) -> None:
     settings, now = JobSettings(application="", kafka="127.0.0.1:1", batch=timedelta(minutes=5)), datetime.now(UTC)
     for emit, is_written in ((Emit.BATCH, False), (Emit.CLOSE, True)):
-        heartbeat = Heartbeat(of("trips", Topics(), emit=emit), settings, lambda: now)
+        heartbeat = Heartbeat(of("trips", Topics(), emit=emit), settings, reached(now), lambda: now)
         assert heartbeat.after(batch(now - WINDOW - 2 * EVERY)) is is_written
     assert sent == ["events"]
 
@@ -95,9 +117,22 @@ def test_a_closed_window_waits_for_no_long_delay_of_the_watermark(sent: list[str
 def test_a_query_that_has_read_nothing_yet_gets_a_heartbeat_if_it_waits_for_records(
     sent: list[str], emit: Emit, *, is_written: bool
 ) -> None:
-    heartbeat = Heartbeat(of("trips", Topics(), emit=emit), JobSettings(application="", kafka="127.0.0.1:1"))
+    heartbeat = Heartbeat(
+        of("trips", Topics(), emit=emit), JobSettings(application="", kafka="127.0.0.1:1"), reached(NOW)
+    )
     assert heartbeat.beat() is is_written
     assert sent == ["events"] * is_written
+
+
+def test_a_partition_that_stays_behind_gets_a_record_for_the_marker_at_its_end(sent: list[str]) -> None:
+    settings, now, time = JobSettings(application="", kafka="127.0.0.1:1"), datetime.now(UTC), Clock()
+    low = reached(None)
+    low.advance()
+    heartbeat = Heartbeat(of("trips", Topics()), settings, low, lambda: now + timedelta(seconds=time.now))
+    assert not heartbeat.after(batch(None))
+    time.now += PATIENCE * settings.batch.total_seconds()
+    assert heartbeat.after(batch(None))
+    assert sent == ["events/1"]
 
 
 @pytest.mark.spark
@@ -115,22 +150,25 @@ def test_a_heartbeat_is_neither_a_snapshot_nor_a_dead_letter(spark: SparkSession
 
 @pytest.mark.spark
 @pytest.mark.parametrize("deduplicate", [True, False])
-def test_a_heartbeat_moves_the_watermark(
+def test_only_a_heartbeat_of_this_run_moves_the_watermark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, deduplicate: bool
 ) -> None:
     """The filter of heartbeats must stay above the watermark, however Spark arranges the plan."""
     monkeypatch.setenv("EVERYTHING_REPLAY", "0")
     application = everything.application(everything.Little, deduplicate=deduplicate)
-    event = event_record({"device_id": "d1", "event_id": "1", "first_seen": NOW, "ts": NOW})
     later = NOW + 2 * WINDOW
-    for number, record in enumerate((event, Record("events", 0, 1, later, HEARTBEAT_KEY, None))):
+    event = event_record({"device_id": "d1", "event_id": "1", "first_seen": later, "ts": later})
+    event = replace(event, timestamp=later)
+    own, other = HEARTBEAT_KEY + b" this ", HEARTBEAT_KEY + b" that "
+    beats = {own + millis(NOW): later, other + millis(later): later, own: later, HEARTBEAT_KEY: later}
+    for number, record in enumerate((event, *(Record("events", 0, 1, beats[key], key, None) for key in beats))):
         table = spark.createDataFrame([row(record)], SCHEMA).coalesce(1)
         table.write.mode("append").parquet(str(tmp_path / "records" / str(number)))
     records = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/records/*")
-    rows = states(events(records, application, EPOCH, ONE), application, EPOCH)
+    rows = states(events(records, application, EPOCH, ONE, own), application, EPOCH)
     sink = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = sink.outputMode("update").trigger(availableNow=True).start()
     query.awaitTermination()
     watermarks = [progress.eventTime["watermark"] for progress in query.recentProgress]
-    expected = later - everything.KEPT_FOR - application.skew
+    expected = NOW - everything.KEPT_FOR - application.skew
     assert datetime.fromisoformat(watermarks[-1]) == expected

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contracts import Emit, Processor
+from contracts.records.record import HEARTBEAT_KEY, Record
 from spark_app.pipeline import deltas, states
 from tests.clicks import HOUR, NOW, application, click_record
 from tests.processed import Tallies, Tally
@@ -35,7 +36,7 @@ def test_an_expired_window_leaves_nothing_in_the_state(spark: SparkSession, tmp_
     records, checkpoint = tmp_path / "records", tmp_path / "checkpoint"
     send(spark, records, NOW)
     source = spark.readStream.schema(SCHEMA).parquet(str(records))
-    rows = states(deltas(source, None, app, 1, 1), app, 1)
+    rows = states(deltas(source, None, app, 1, 1, HEARTBEAT_KEY), app, 1)
     sink = rows.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).outputMode("update")
     query = sink.trigger(processingTime="1 second").start()
     try:
@@ -51,9 +52,10 @@ def test_an_expired_window_leaves_nothing_in_the_state(spark: SparkSession, tmp_
 
 
 def send(spark: SparkSession, records: Path, ts: datetime) -> None:
-    """Add a file with one click of this time."""
+    """Add a file with one click of this time, and a heartbeat."""
     click = {"event_id": ts.isoformat(), "click": "1", "page": "p", "country": "de", "ts": ts.isoformat(), "ms": 1}
-    table = spark.createDataFrame([row(click_record(click, stamp=ts))], SCHEMA)
+    beat = Record("events", 0, 1, ts, HEARTBEAT_KEY + b"%d" % (ts.timestamp() * 1000), None)
+    table = spark.createDataFrame([row(click_record(click, stamp=ts)), row(beat)], SCHEMA)
     table.coalesce(1).write.mode("append").parquet(str(records))
 
 
