@@ -21,6 +21,8 @@ from spark_app.folder import CheckpointFolder
 from spark_app.topics import PATIENCE_S, TopicIdentity
 
 EARLIEST_MS = 0
+SHRINKS = 0.5
+"""The largest part of a backlog that a pass may leave for another pass to be worth its time."""
 COMMITS, OFFSETS = "commits", "offsets"
 """Spark's folders in a checkpoint: a file for each committed batch, and one with the offsets where each batch ends."""
 Partition = tuple[str, int]

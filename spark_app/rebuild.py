@@ -20,6 +20,7 @@ from contracts.model.application import Application
 from contracts.model.emit import Emit
 from spark_app.backlog import (
     EARLIEST_MS,
+    SHRINKS,
     committed_positions,
     committed_watermark,
     offset_ranges,
@@ -59,7 +60,8 @@ from spark_app.topics import identify
 CLOCKS = timedelta(minutes=10)
 """The maximum difference of the clocks of broker and builder."""
 LEVEL = 10_000
-"""A build is level with fewer unread records than these: the job reads them in a moment."""
+"""A build is level with fewer unread records than these: the job reads them in a moment. It also ends when another pass
+would not shrink the backlog: records come as fast as it reads."""
 
 
 @dataclass(frozen=True)
@@ -139,9 +141,9 @@ class Rebuild:
         report: Callable[[StreamingQueryProgress], object],
         warn: Callable[[str], object],
     ) -> None:
-        """Build the generation until it is level with the topics. Raises RebuildFailedError, and as `acquire`.
+        """Build the generation until it is level with the topics, or as close as it comes.
 
-        `warn` receives a line about the windows that are not published.
+        Raises RebuildFailedError, and as `acquire`. `warn` receives a line about the windows that are not published.
         """
         folder = generation_folder(self._checkpoint, plan.generation)
         lease = acquire(folder, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
@@ -153,13 +155,15 @@ class Rebuild:
             if committed_positions(folder) is None and not self._is_complete:
                 require_whole_windows(folder, self._settings, self._application, self._topics, warn, since_ms=since)
             query = build(self._spark, self._application, settings, epoch, since, self._partitions)
+            unread = self._unread(folder)
             while True:
                 try:
                     for progress in filter(None, batches(query.start(), threading.Event())):
                         report(progress)
                 except PySparkException as error:
                     raise RebuildFailedError(first_line(str(error))) from error
-                if self._unread(folder) < LEVEL:
+                before, unread = unread, self._unread(folder)
+                if unread < LEVEL or unread > before * SHRINKS:
                     return
 
     def activate(

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contracts.model.application import Application
 from contracts.model.emit import Emit
-from spark_app.backlog import committed_positions, measure
+from spark_app.backlog import SHRINKS, committed_positions, measure
 from spark_app.folder import CheckpointFolder
 from spark_app.heartbeat import Heartbeat
 from spark_app.pipeline import catching_up, live, republishing
@@ -51,7 +51,7 @@ class Starter:
         self._query = query
         self._report = report
         self._heartbeat = heartbeat
-        self._caught_up = False
+        self._caught_up_with = 0
 
     def start(self, topics: list[TopicIdentity]) -> QueryRun:
         """Start the next run. Raises BrokerUnreachableError, CheckpointUnreachableError, and Spark's errors."""
@@ -62,7 +62,7 @@ class Starter:
             self._heartbeat.write()  # without a record there would be no batch
             return QueryRun(republishing(self._spark, self._query), is_catch_up=True)
         records = self._backlog(topics) if self._settings.catch_up else 0
-        self._caught_up = records > 0
+        self._caught_up_with = records
         if records:
             self._report.catching_up(records)
             return QueryRun(catching_up(self._query, self._application), is_catch_up=True)
@@ -72,8 +72,10 @@ class Starter:
     def _backlog(self, topics: list[TopicIdentity]) -> int:
         """Return how many records to catch up with; 0 for a backlog that real-time mode may read.
 
-        A replay's records are always old, and may come faster than the job catches up: it catches up once.
+        Records may come as fast as the job catches up, and a replay's are always old. It catches up again if the last
+        pass has left less than half; a replay catches up once.
         """
         found = measure(self._settings, topics, committed_positions(self._checkpoint), self._limit)
-        may_stay_long = self._is_replay and self._caught_up
+        before = self._caught_up_with
+        may_stay_long = before > 0 and (self._is_replay or found.records > before * SHRINKS)
         return found.records if found.must_be_caught_up(may_stay_long=may_stay_long) else 0

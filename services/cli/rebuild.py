@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from contracts import Application
     from spark_app.rebuild import RebuildPlan
 
-RECORDS_PER_S = 20_000
-"""A slow builder's rate: the estimate before one was measured."""
+SLOW, FAST = 1_000, 20_000
+"""The rates of builders, in records a second: the estimate before one was measured."""
 
 
 def main(given: Sequence[str]) -> int:
@@ -124,14 +124,14 @@ def build(console: Console, rebuild: Rebuild, plan: RebuildPlan) -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("records", total=plan.records)
-        done = 0
+        done, began = 0, time.monotonic()
 
         def report(batch: StreamingQueryProgress) -> None:
             nonlocal done
             done += batch.numInputRows // rebuild.scans
             progress.update(task, completed=done, total=max(plan.records, done))
             if not console.is_terminal:
-                console.print(f"{done} of {plan.records} records")
+                console.print(f"{done} of {plan.records} records{_left(plan.records - done, done, began)}")
 
         rebuild.build(plan, _now_ms(), report, lambda line: console.print(f"! {line}", style="yellow", markup=False))
 
@@ -139,11 +139,18 @@ def build(console: Console, rebuild: Rebuild, plan: RebuildPlan) -> None:
 def _describe(console: Console, plan: RebuildPlan) -> None:
     for difference in plan.differences:
         console.print(f"- {difference}", markup=False)
-    about = timedelta(seconds=round(plan.records / RECORDS_PER_S))
+    least, most = (timedelta(seconds=round(plan.records / rate)) for rate in (FAST, SLOW))
     verb = "continues" if plan.is_begun else "builds"
-    console.print(f"This {verb} {plan.generation} from {plan.records} records, in about {about} or less.")
+    console.print(f"This {verb} {plan.generation} from {plan.records} records, in {least} to {most}.")
     for one in plan.missing:
         console.print(f"! {one}", style="yellow", markup=False)
+
+
+def _left(records: int, done: int, began: float) -> str:
+    """Return the time that these records take at the rate since the beginning; nothing while there is none."""
+    if records <= 0 or not done:
+        return ""
+    return f", about {timedelta(seconds=round(records * (time.monotonic() - began) / done))} left"
 
 
 def _now_ms() -> int:
