@@ -9,8 +9,8 @@ The application's `layout_topic` gets its partitions last. As long as it has few
 number, and finds every key in what it has read. Every step may be repeated, so a growth that was interrupted continues
 with the next call.
 
-Alerts are evaluated from each snapshot, and the workers continue behind the copies. So with alerts, and with states
-derived by tables, the growth begins when the workers have read all snapshots.
+Alerts and derived states follow from each snapshot, and the workers continue behind the copies. So with these the
+growth begins when the workers have read all snapshots.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class PartitionGrowth:
         if not self.missing:
             return
         topics, last = self._application.topics, self._application.layout_topic
-        if self._application.reads_tables and topics.snapshots in self.missing:  # else there are copies
+        if self._application.derived_names and topics.snapshots in self.missing:  # else there are copies
             await_end(self._settings, topics.snapshots, groups, report)
         move_to_end(self._settings, topics.snapshots, groups, report)
         self._add(self._names - {last})

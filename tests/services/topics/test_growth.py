@@ -208,6 +208,23 @@ def test_readers_never_find_a_part_of_the_copies(
     world.check()
 
 
+def test_it_waits_until_the_workers_have_derived_from_all_snapshots(world: World) -> None:
+    worker = Consumer({"bootstrap.servers": world.settings.kafka, "group.id": world.group})
+    places = [TopicPartition(world.topics.snapshots, number) for number in range(BEFORE)]
+    ends = [TopicPartition(one.topic, one.partition, worker.get_watermark_offsets(one, 10)[1]) for one in places]
+    unread = [TopicPartition(one.topic, one.partition, one.offset - 1) for one in ends]
+    worker.commit(offsets=unread, asynchronous=False)
+    growing = threading.Thread(target=world.grow)
+    growing.start()
+    wait_until(lambda: bool(world.reports), "a report", 60)
+    assert f"have read {world.topics.snapshots}" in world.reports[0]
+    assert set(world.counts().values()) == {BEFORE}
+    worker.commit(offsets=ends, asynchronous=False)
+    growing.join(60)
+    worker.close()
+    world.check()
+
+
 def test_it_waits_until_the_workers_have_stopped(world: World) -> None:
     worker = Consumer(
         {"bootstrap.servers": world.settings.kafka, "group.id": world.group, "auto.offset.reset": "earliest"}
