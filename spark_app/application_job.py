@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import closing
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
@@ -22,6 +23,7 @@ from spark_app.lease import acquire
 from spark_app.low_watermark import LowWatermark, RawProgress, committed_by
 from spark_app.pipeline import pipeline, scans
 from spark_app.process import this_job
+from spark_app.published_progress import PublishedProgress
 from spark_app.report import JobReport, QueryReport
 from spark_app.session import java_pid, query_session, slots, stop_queries
 from spark_app.settings import JobSettings
@@ -102,8 +104,10 @@ class ApplicationJob:
                 return starter.start(found)
 
             give_up = max(settings.give_up, 2 * settings.batch_of(application))  # only a committed batch is progress
-            upkeep = Upkeep(owners, published, low, heartbeat, settings.batch.total_seconds())
-            supervise(start, report, Failures(give_up, time.monotonic), stopping, upkeep)
+            progress = PublishedProgress(application, settings, low, topics[0].partitions)
+            upkeep = Upkeep(owners, published, low, heartbeat, progress, settings.batch.total_seconds())
+            with closing(progress):
+                supervise(start, report, Failures(give_up, time.monotonic), stopping, upkeep)
 
     def _low_watermark(self, topics: list[TopicIdentity]) -> LowWatermark:
         offsets, raw = TopicOffsets(self._settings, topics), [one.topic for one in self._application.raw]
@@ -111,7 +115,7 @@ class ApplicationJob:
 
 
 class Upkeep:
-    """Writes heartbeats and renews the claims while the query runs.
+    """Writes heartbeats, records the progress and renews the claims while the query runs.
 
     Raises ForeignTopicsError after a takeover, and OlderCheckpointError when a newer checkpoint has a job.
     """
@@ -122,12 +126,14 @@ class Upkeep:
         epoch: int,
         low: LowWatermark,
         heartbeat: Heartbeat,
+        published: PublishedProgress,
         renew_every_s: float,
     ) -> None:
         self._owners = owners
         self._epoch = epoch
         self._low = low
         self._heartbeat = heartbeat
+        self._published = published
         self._every_s = renew_every_s
         self._renewed_at = time.monotonic()
 
@@ -135,12 +141,14 @@ class Upkeep:
         """Count a committed batch."""
         self._low.committed(committed_by(progress))
         self._heartbeat.after(progress)
+        self._published.after(progress)
         self._renew()
 
     def idle(self) -> None:
         """Handle a query that waits for records."""
         self._low.advance()
         self._heartbeat.beat()
+        self._published.record()
         self._renew()
 
     def _renew(self) -> None:

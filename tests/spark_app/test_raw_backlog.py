@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from contracts.wire import Snapshot, decode_snapshot
+from services.runtime.job_progress import JobProgress
 from services.runtime.kafka_clients import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
@@ -116,3 +117,6 @@ def test_a_sample_that_arrived_in_time_is_not_lost_to_an_outage_beyond_the_grace
     assert not everything(ward.kafka, ward.app.topics.dead_letters)
     until(lambda: ward.job.ended() or ward.expired() >= len(ward.published()), "the windows to expire")
     assert sum(line["late"] for line in ward.job.lines("batch")) == 0
+    found = JobProgress({"bootstrap.servers": ward.kafka}, ward.app.topics.snapshots).read([0, 1])
+    newest = max(start for _, start in ward.published())
+    assert [one.time > newest for one in found.values()] == [True, True], "the snapshots are complete up to there"

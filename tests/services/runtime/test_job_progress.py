@@ -1,0 +1,43 @@
+"""The progress of a job, on a real broker."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from services.broker.readiness import wait_until
+from services.runtime import job_progress
+from services.runtime.job_progress import JobProgress, Published
+from tests.deadline import DEADLINE_S
+
+if TYPE_CHECKING:
+    from tests.services.broker.embedded import EmbeddedBroker
+
+AT = datetime(2026, 5, 1, 8, 0, 0, 123456, tzinfo=UTC)
+
+
+@pytest.mark.kafka
+def test_a_reader_finds_the_last_progress_of_its_partitions(broker: EmbeddedBroker, topics_prefix: str) -> None:
+    client, topic = {"bootstrap.servers": broker.bootstrap}, f"{topics_prefix}snapshots"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(DEADLINE_S)
+    wait_until(lambda: topic in admin.list_topics(timeout=DEADLINE_S).topics, f"{topic} is listed", DEADLINE_S)
+    job, reader = JobProgress(client, topic), JobProgress(client, topic)
+    assert reader.read([0, 1]) == {}
+    job.record(AT, {0: 4, 1: 5})
+    job.record(AT.astimezone(timezone(timedelta(hours=2))) + timedelta(seconds=1), {0: 0, 1: 7})
+    later = AT + timedelta(seconds=1)
+    expected = {0: Published(0, later), 1: Published(7, later)}
+    wait_until(lambda: reader.read([0, 1, 2]) == expected, "the last progress", DEADLINE_S)
+    job.close()
+    reader.close()
+
+
+def test_a_broker_that_is_away_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_progress, "ANSWER_S", 0.1)
+    away = JobProgress({"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}, "snapshots")
+    assert away.read([0]) == {}
+    away.close()
