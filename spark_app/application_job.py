@@ -120,7 +120,7 @@ class Upkeep:
     Raises ForeignTopicsError after a takeover, and OlderCheckpointError when a newer checkpoint has a job.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # what it keeps up
         self,
         owners: TopicOwners,
         epoch: int,

@@ -98,7 +98,10 @@ class Evaluation(NamedTuple):
     layout: int | None = None
 
     def evaluate(self, former: AlertRecord | None, snapshot: Snapshot) -> AlertRecord | None:
-        """Return the next record of the snapshot's window; None if no alert changes."""
+        """Return the next record of the snapshot's window; None if no alert changes.
+
+        An alert that was pending for long enough until this snapshot opens, and closes by the record after the next.
+        """
         known = former.active if former else ()
         found = list(self._begun(known, snapshot))
         if known:
@@ -130,6 +133,8 @@ class Evaluation(NamedTuple):
                 yield from closed(alert, snapshot.as_of, "condition") if over else (alert,)
             elif self.alerts.is_true(snapshot, row.value):
                 yield self._opened(alert, row, snapshot)
+            elif (opens_at := alert.since + rule_of(row).hold) <= snapshot.as_of:  # it was true until this snapshot
+                yield _open(alert, opens_at)
         except AUTHOR_ERRORS as error:
             self.failed(alert.rule, row, error)
             yield alert
@@ -160,7 +165,7 @@ class Evaluation(NamedTuple):
         opens_at = alert.since + rule_of(row).hold
         if max(snapshot.as_of, self.now or snapshot.as_of) < opens_at:
             return alert
-        return alert.model_copy(update={"status": "open", "opened_at": opens_at})
+        return _open(alert, opens_at)
 
     def _concerns(self, rule: str) -> bool:
         return self.only is None or rule in self.only
@@ -172,6 +177,10 @@ def expired(former: AlertRecord, offset: int, at: datetime, layout: int) -> Aler
     fields = {"offset": offset, "as_of": at, "status": "closed", "alerts": found}
     fields |= {"changed": tuple(one.id for one in found), "layout": layout, "copied_from": None}
     return former.model_copy(update=fields)
+
+
+def _open(alert: Alert, at: datetime) -> Alert:
+    return alert.model_copy(update={"status": "open", "opened_at": at})
 
 
 def closed(alert: Alert, at: datetime, by: ClosedBy) -> tuple[Alert, ...]:

@@ -23,6 +23,7 @@ from services.derive.kafka import RealKafka
 from services.derive.settings import DeriveSettings
 from services.derive.tables import Tables
 from services.derive.worker import DeriveWorker, check_partitions, names
+from services.runtime.job_progress import JobProgress
 from services.runtime.monitoring import serving
 from services.runtime.shutdown import stop_event
 from services.runtime.topic_owners import TopicOwners
@@ -99,7 +100,9 @@ def _alert_worker(
     tables = Tables(application, TopicReader(settings.client(), "tables", log))
     now = None if application.topics.replay else partial(datetime.now, UTC)
     reader = TopicReader(settings.client(), "alerts", log)
-    return AlertWorker(application, Alerting(application, now, partitions), tables, reader, count, stopping.is_set)
+    progress = JobProgress(settings.client(), application.topics.snapshots)
+    alerting = Alerting(application, now, partitions)
+    return AlertWorker(application, alerting, tables, reader, count, stopping.is_set, progress.read)
 
 
 class _Counters:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from contracts.wire import Order, Snapshot
     from contracts.wire.alerts import AlertRecord
     from services.derive.present_states import Position
+    from services.runtime.job_progress import Published
 
 
 class AlertPartition:
@@ -24,6 +25,8 @@ class AlertPartition:
         self.offset = offset
         self.newest: datetime | None = None
         """The largest `as_of` of its snapshots."""
+        self.until: datetime | None = None
+        """The time before which all records of the input that arrived are in the snapshots before the offset."""
         self.states = PresentStates()
         self.records: dict[str, dict[Position, AlertRecord]] = {name: {} for name in names}
         """The last record of each window that has active alerts, or that is ahead of the offset; by name of alerts."""
@@ -41,6 +44,11 @@ class AlertPartition:
         self.states.change((position_of(one.window), one.order, record.value) for record, one in found)
         times = [one.as_of for _, one in found]
         self.newest = max([self.newest, *times] if self.newest else times, default=None)
+
+    def reach(self, published: Published) -> None:
+        """Follow the job's progress, if the snapshots are evaluated up to it."""
+        if published.offset <= self.offset:
+            self.until = max(self.until or published.time, published.time)
 
     def restore(self, name: str, record: AlertRecord) -> None:
         """Apply a record of the alerts' topic. A closed one matters while earlier snapshots may come again."""

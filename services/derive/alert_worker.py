@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
     from services.derive.derive import OutputRecord
     from services.derive.kafka import Kafka
     from services.derive.tables import RowChange, Tables
+    from services.runtime.job_progress import Published
     from services.runtime.topic_reader import TopicReader
+
+PROGRESS_S = 1.0
+"""The pause between two looks at the progress of the job."""
 
 
 @contextmanager
@@ -47,6 +52,8 @@ class AlertWorker:
         reader: TopicReader,
         count: Callable[[Metric, int], None],
         stopping: Callable[[], bool],
+        progress: Callable[[Collection[int]], Mapping[int, Published]],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._application = application
         self._alerting = alerting
@@ -55,6 +62,9 @@ class AlertWorker:
         self._count = count
         self._stopping = stopping
         self._reported = ReportedRows(application.topics.dead_letters, reader, stopping)
+        self._progress = progress
+        self._clock = clock
+        self._next_s = clock()
         self._partitions: dict[int, AlertPartition] = {}
         self._topics = {application.topics.derived(one.name) for one in application.alerts}
         self._is_unsure = False
@@ -122,7 +132,9 @@ class AlertWorker:
         if not self.prepare():
             return
         is_busy, dead_letters = self._alerting.is_busy, self._tables.dead_letters(self._partitions)
-        outputs, dead_letters = self._unreported(self._alerting.work()), self._unreported(dead_letters)
+        self._reach()
+        changes = self._alerting.work(kafka.has_read_all)
+        outputs, dead_letters = self._unreported(changes), self._unreported(dead_letters)
         self._evaluated = sum(one.topic in self._topics for one in outputs)
         done = kafka.write([*outputs, *dead_letters]) if outputs or dead_letters or is_busy else True
         if done:
@@ -133,6 +145,11 @@ class AlertWorker:
     def _unreported(self, outputs: Iterable[OutputRecord]) -> list[OutputRecord]:
         with reading("the dead letters"):
             return list(self._reported.unreported(outputs))
+
+    def _reach(self) -> None:
+        if self._clock() >= self._next_s:
+            self._alerting.reach(self._progress(self._partitions))
+            self._next_s = self._clock() + PROGRESS_S
 
     def _change(self, changes: Iterable[RowChange]) -> None:
         for table, key, row in changes:

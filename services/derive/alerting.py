@@ -24,7 +24,7 @@ from contracts.wire.window_key import parse_window_key, window_key
 from services.derive.alert_partition import AlertPartition, Changes
 from services.derive.alert_sweep import concerned, everything
 from services.derive.derive import DETAIL, OutputRecord, derived, failed
-from services.derive.present_states import position_of
+from services.derive.present_states import position_of, start_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
     from contracts.wire.alerts import AlertRecord
     from services.derive.present_states import Position
+    from services.runtime.job_progress import Published
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,8 @@ class Sweep(NamedTuple):
 class Alerting:
     """Evaluates snapshots, and rules that have changed. `accept` applies the changes when they are written.
 
-    `now` is the clock by which pending alerts open; None, in a replay, for the times of the snapshots.
+    `now` is the clock by which pending alerts open; None, in a replay, for the times of the snapshots. Windows expire
+    by the progress of the job; in a replay, which has none, by these times.
     `partitions` has the number of each topic's partitions.
     """
 
@@ -134,7 +136,7 @@ class Alerting:
             return
         position = position_of(snapshot.window)
         order = changes.order(position)
-        if (order is not None and snapshot.order <= order) or self._is_expired(snapshot, changes.newest):
+        if (order is not None and snapshot.order <= order) or self._is_expired(position, self._time(partition)):
             return
         changes.states[position] = snapshot.order, record.value
         changes.newest = max(changes.newest or snapshot.as_of, snapshot.as_of)
@@ -148,9 +150,19 @@ class Alerting:
         if self._derived and changes.states.get(position_of(snapshot.window)) == (snapshot.order, record.value):
             yield from derived(self._application, self._derived, snapshot, self._partition_counts, self._values)
 
-    def work(self) -> list[OutputRecord]:
-        """Return the records of the next slice of changed rules, of pending alerts, and of expired windows."""
-        return [*self._swept(), *self._due(), *self._expired(), *self._dead_letters()]
+    def reach(self, progress: Mapping[int, Published]) -> None:
+        """Follow the progress of the job, by partition."""
+        for number, published in progress.items():
+            if number in self._partitions:
+                self._partitions[number].reach(published)
+
+    def work(self, has_read_all: Callable[[], bool]) -> list[OutputRecord]:
+        """Return the records of the next slice of changed rules, of pending alerts, and of expired windows.
+
+        `has_read_all` returns whether all snapshots that are there now are evaluated: an unread one may end a condition
+        that the clock would find to be true for long enough.
+        """
+        return [*self._swept(), *self._due(has_read_all), *self._expired(), *self._dead_letters()]
 
     def accept(self) -> None:
         """Apply the changes since the last call: they are written."""
@@ -175,8 +187,12 @@ class Alerting:
             found = self._changes[partition.number] = Changes(partition)
         return found
 
-    def _is_expired(self, snapshot: Snapshot, newest: datetime | None) -> bool:
-        return newest is not None and snapshot.first_seen + self._kept_for < newest
+    def _time(self, partition: AlertPartition) -> datetime | None:
+        """Return the time by which the windows of a partition expire; None while it is unknown."""
+        return self._changes_of(partition).newest if self._now is None else partition.until
+
+    def _is_expired(self, position: Position, time: datetime | None) -> bool:
+        return time is not None and start_of(position) + self._kept_for < time
 
     def _swept(self) -> Iterator[OutputRecord]:
         if not self._sweeps:
@@ -233,7 +249,7 @@ class Alerting:
         topic, key = self._application.topics.snapshots, window_key(*snapshot.window)
         return Record(topic, NEVER_WRITTEN, NEVER_WRITTEN, snapshot.as_of, key, snapshot.encode())
 
-    def _due(self) -> Iterator[OutputRecord]:
+    def _due(self, has_read_all: Callable[[], bool]) -> Iterator[OutputRecord]:
         """Open the alerts whose condition has been true for long enough, also while no snapshot comes."""
         if self._now is None:
             return
@@ -242,18 +258,19 @@ class Alerting:
             for alerts in self._application.alerts:
                 records, rules = partition.records[alerts.name], self._rules[alerts.name]
                 due = [one for one in partition.pending[alerts.name] if rules.is_due(records[one], now)]
-                if due:
+                if due and has_read_all():
                     evaluation = self._evaluation(alerts, partition.offset - 1, now=now)
                     yield from self._next(partition, evaluation, partition.states.get(due))
 
     def _expired(self) -> Iterator[OutputRecord]:
         """Remove expired windows, and close their alerts."""
         for partition in self._partitions.values():
-            if partition.newest is None:
+            time = self._time(partition)
+            if time is None:
                 continue
-            for position in partition.states.started_before(partition.newest - self._kept_for, EXPIRED_AT_ONCE):
+            for position in partition.states.started_before(time - self._kept_for, EXPIRED_AT_ONCE):
                 self._changes_of(partition).states[position] = REMOVED, None
-                yield from self._close(partition, position, partition.offset - 1, partition.newest)
+                yield from self._close(partition, position, partition.offset - 1, time)
 
     def _remove(self, partition: AlertPartition, record: Record) -> Iterator[OutputRecord]:
         try:
@@ -288,19 +305,21 @@ class Alerting:
     ) -> Iterator[OutputRecord]:
         """Evaluate windows that are not expired, and were not evaluated up to a later offset before.
 
-        The broker has deleted those that have no snapshot.
+        The broker has deleted those that have no snapshot: they are expired, or have a newer one that is not read yet.
         """
         changes, alerts = self._changes_of(partition), evaluation.alerts
-        newest = changes.newest
+        time = self._time(partition)
         for position, snapshot in found:
-            if snapshot is None:
-                yield from self._close(partition, position, evaluation.offset, newest)
+            is_expired = self._is_expired(position, time)
+            if snapshot is None or is_expired:
+                if snapshot is None and is_expired:
+                    yield from self._close(partition, position, evaluation.offset, time)
                 continue
             former = changes.former(alerts.name, position)
-            if (former is not None and former.offset > evaluation.offset) or self._is_expired(snapshot, newest):
+            if former is not None and former.offset > evaluation.offset:
                 continue
-            if (record := evaluation.evaluate(former, snapshot)) is not None:
-                yield self._output(partition, alerts, position, record)
+            while (former := evaluation.evaluate(former, snapshot)) is not None:
+                yield self._output(partition, alerts, position, former)
 
     def _dead_letters(self) -> list[OutputRecord]:
         """Return those of rules that raised, once."""

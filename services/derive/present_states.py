@@ -143,6 +143,12 @@ def position_of(window: Window) -> Position:
     return window[0].encode() + START.pack((window[1] - FIRST) // MICROSECOND)
 
 
+def start_of(position: Position) -> datetime:
+    """Return the start of the window at a position."""
+    microseconds: int = START.unpack(position[-START.size :])[0]
+    return FIRST + microseconds * MICROSECOND
+
+
 @contextmanager
 def _storing() -> Iterator[None]:
     try:

@@ -112,7 +112,11 @@ class Oracle:
             if value < limit.low:
                 self.closed.append((self.open.pop(place), "condition"))
         elif value < limit.high or value < limit.low:
-            self.pending.pop(place, None)
+            crossing, since = self.pending.pop(place, (None, at))
+            if crossing is not None and at - since >= limit.hold:  # it was true until now
+                self.open[place] = crossing
+                self.opened.append(crossing)
+                self.evaluate(window, name)
         else:
             crossing, since = self.pending.setdefault(place, ((window, name, rule_version, version), at))
             if at - since >= limit.hold:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.metrics import Metric
     from services.derive.derive import OutputRecord
+    from services.runtime.job_progress import Published
     from services.runtime.topic_reader import TopicReader
 
 AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -47,6 +48,7 @@ class Broker:
         self.committed = 0
         self.is_stopping = False
         """Whether the worker has received SIGTERM."""
+        self.published: Published | None = None
 
     def append(self, topic: str, key: bytes | None, value: bytes | None) -> int:
         records = self.topics[topic]
@@ -107,6 +109,7 @@ class Member:
             reader,
             _count,
             lambda: broker.is_stopping,
+            lambda _: {} if broker.published is None else {0: broker.published},
         )
         alerts.start()
         alerts.assigned({0: self.broker.committed})
@@ -136,6 +139,9 @@ class Member:
             self.position = self.end = records[-1].offset + 1
             self.broker.commit(self.end)
         return True
+
+    def has_read_all(self) -> bool:
+        return self.position == len(self.broker.topics[self.broker.application.topics.snapshots])
 
     def write(self, outputs: Sequence[OutputRecord]) -> bool:
         return self.broker.commit(self.end) and self.broker.write(outputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
+from dataclasses import replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from contracts.wire.alerts import AlertRecord
 from contracts.wire.window_key import window_key
 from services.derive.alert_partition import AlertPartition
 from services.derive.alerting import Alerting
+from services.runtime.job_progress import Published
 from tests.services.derive.alerted import APP, HOUR, LIMITS, Limit, Oracle, Reading, Sensor, above, transitions
 from tests.services.derive.crashing import AT, Broker
 
@@ -266,4 +268,72 @@ def test_a_worker_without_partitions_has_nothing_to_evaluate() -> None:
     alerting.change_row("limits", "r", None)
     assert alerting.is_busy
     alerting.revoke([0])
-    assert (alerting.is_busy, alerting.work()) == (False, [])
+    assert (alerting.is_busy, alerting.work(lambda: True)) == (False, [])
+
+
+def _hold(seconds: int) -> Limit:
+    return Limit(high=5, low=5, hold=timedelta(seconds=seconds))
+
+
+def test_a_value_that_held_for_long_enough_until_the_next_snapshot_opens_an_alert() -> None:
+    broker = _broker(("r", _hold(10)))
+    _publish(broker, "a", 1, 7)
+    _publish(broker, "a", 2, 1, AT + timedelta(seconds=12))
+    broker.run(lambda: AT + HOUR)
+    records = [AlertRecord.model_validate_json(one.value or b"") for one in broker.topics["too_high"]]
+    assert [[(one.status, one.opened_at, one.closed_at) for one in record.alerts] for record in records[-2:]] == [
+        [("open", AT + timedelta(seconds=10), None)],
+        [("closed", AT + timedelta(seconds=10), AT + timedelta(seconds=12))],
+    ]
+    assert all(len(record.changed) == 1 for record in records[-2:])
+
+
+def test_no_alert_opens_by_the_clock_while_a_snapshot_is_unread() -> None:
+    broker = _broker(("r", _hold(10)))
+    _publish(broker, "a", 1, 7)
+    broker.run(lambda: AT)
+    broker.batch = 1
+    _publish(broker, "b", 1, 1, AT + timedelta(seconds=1))
+    _publish(broker, "a", 2, 1, AT + timedelta(seconds=5))
+    broker.run(lambda: AT + HOUR)
+    assert _last(broker).status == "closed"
+    assert not transitions([(one.key, one.value) for one in broker.topics["too_high"]])[0]
+
+
+def test_windows_that_a_catch_up_publishes_in_any_order_are_all_evaluated() -> None:
+    broker = _broker(("r", Limit(high=5, low=5)))
+    for hours in (4, 0, 2, 1, 3):
+        _publish(broker, "a", 1, 7, AT + hours * HOUR)
+    broker.run(lambda: AT + 5 * HOUR)
+    assert len(transitions([(one.key, one.value) for one in broker.topics["too_high"]])[0]) == 5
+
+
+def test_the_alerts_of_a_quiet_partition_expire_by_the_progress_of_the_job() -> None:
+    broker = _broker(("r", Limit(high=5, low=5)))
+    _publish(broker, "a", 1, 7)
+    later = AT + 20 * 24 * HOUR
+    broker.run(lambda: later)
+    assert _last(broker).status == "open", "the job may be down"
+    broker.published = Published(2, later)
+    broker.run(lambda: later)
+    assert _last(broker).status == "open", "a snapshot before that time may be unread"
+    broker.published = Published(1, later)
+    broker.run(lambda: later)
+    assert [one.closed_by for one in _last(broker).alerts] == ["expired"]
+    value = encode_row(LIMITS, "s", Limit(high=5, low=5).model_dump_json(), "ann")
+    broker.append("limits", b"s", value)
+    broker.run(lambda: later)
+    assert _last(broker).status == "closed", "a new rule finds no alert in an expired window"
+
+
+def test_compaction_of_a_snapshot_whose_successor_is_unread_leaves_its_alert_open() -> None:
+    broker = _broker(("r", Limit(high=5, low=5)))
+    _publish(broker, "a", 1, 7)
+    broker.run(lambda: AT)
+    broker.topics["snapshots"][0] = replace(broker.topics["snapshots"][0], value=b"", key=None)  # it is compacted
+    for version in (2, 3):
+        _publish(broker, "b", version, 1)
+    _publish(broker, "a", 2, 7)
+    broker.run(lambda: AT)
+    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
+    assert (len(opened), closed) == (1, [])

@@ -83,6 +83,7 @@ class Member:
         self.steps = list(steps)
         self.known = True
         self.commits: list[int] = []
+        self.end: int | None = None
 
     def subscribe(self, topics: list[str], on_assign: Rebalance, on_revoke: Rebalance, on_lost: Rebalance) -> None:
         assert topics == ["snapshots"]
@@ -92,6 +93,12 @@ class Member:
     def committed(self, partitions: list[TopicPartition], timeout: float) -> list[TopicPartition]:
         assert timeout
         return [TopicPartition(one.topic, one.partition, 7) for one in partitions]
+
+    def get_watermark_offsets(self, partition: TopicPartition, timeout: float) -> tuple[int, int]:
+        assert (partition.topic, partition.partition, timeout > 0) == ("snapshots", 0, True)
+        if self.end is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001  # a public name
+        return 0, self.end
 
     def poll(self, timeout: float) -> Read | None:
         assert timeout >= 0
@@ -182,6 +189,18 @@ def test_records_that_were_not_settled_are_read_again_unless_the_partition_was_l
     assert offsets(again) == read
     assert ours.settle(again, ())
     assert member.commits == ([read[0], read[-1] + 1] if read else [])
+
+
+def test_all_is_read_if_the_broker_says_that_nothing_follows_what_is_settled() -> None:
+    member = Member(1, 2, NOTHING)
+    ours = of(member)
+    ours.join()
+    assert ours.settle(ours.read(), ())
+    assert not ours.has_read_all()
+    member.end = 4
+    assert not ours.has_read_all()
+    member.end = 3
+    assert ours.has_read_all()
 
 
 def test_a_commit_that_failed_is_repeated_also_if_no_snapshot_comes() -> None:
