@@ -45,6 +45,7 @@ def test_a_job_catches_up_again_while_a_pass_shrinks_the_backlog(
     report = SimpleNamespace(catching_up=lambda _: None, live=lambda: None)
     checkpoint = SimpleNamespace(read=lambda _: None, names=lambda _: [])
     settings = JobSettings(application="", batch=timedelta(seconds=5))
+    spark: Any = None
     given: tuple[Any, ...] = (checkpoint, Query(), report, None)
-    starter = Starter(settings, of("trips", Topics(replay=replay)), *given)
+    starter = Starter(spark, settings, of("trips", Topics(replay=replay)), *given)
     assert [starter.start([]).is_catch_up for _ in unread] == list(catches_up)
