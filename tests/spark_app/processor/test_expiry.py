@@ -40,10 +40,10 @@ def test_an_expired_window_leaves_nothing_in_the_state(spark: SparkSession, tmp_
     sink = rows.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).outputMode("update")
     query = sink.trigger(processingTime="1 second").start()
     try:
-        until(lambda: merged(query) == 1, "the first click")
+        until(lambda: clicks(query) == 1, "the first click")
         assert hours(spark, checkpoint) == [0]
         send(spark, records, NOW + 3 * HOUR)
-        until(lambda: merged(query) == 2, "the second click")
+        until(lambda: clicks(query) == 2, "the second click")
         until(lambda: hours(spark, checkpoint) == [3], "the second window alone", pause_s=1)
         # The two variables of one value and the list have a row each, and so has the one country.
         assert {name: read(spark, checkpoint, name) for name in VARIABLES[1:]} == dict.fromkeys(VARIABLES[1:], 1)
@@ -59,9 +59,12 @@ def send(spark: SparkSession, records: Path, ts: datetime) -> None:
     table.coalesce(1).write.mode("append").parquet(str(records))
 
 
-def merged(query: StreamingQuery) -> int:
-    """The number of clicks in committed batches. The store is read after them: reading it takes a second of CPU."""
-    return sum(progress.numInputRows for progress in query.recentProgress)
+def clicks(query: StreamingQuery) -> float:
+    """The number of clicks in committed batches, each with a heartbeat.
+
+    The store is read after them: reading it takes a second of CPU.
+    """
+    return sum(progress.numInputRows for progress in query.recentProgress) / 2
 
 
 def hours(spark: SparkSession, checkpoint: Path) -> list[int]:
