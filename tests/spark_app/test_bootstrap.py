@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import orjson
 import pytest
+from typing_extensions import override
 
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold, present
@@ -143,6 +144,24 @@ def test_a_job_continues_from_the_state_of_a_history(
         job.stop()
     for window, snapshot in wanted.items():
         assert_same(found[window].model_dump(mode="json")["state"], snapshot.model_dump(mode="json")["state"])
+
+
+class LateTimes(TopicTimes):
+    """The settings of a topic whose broker applies a change some time after it has answered."""
+
+    looks = 0
+
+    @override
+    def current(self) -> dict[str, str]:
+        self.looks += 1
+        return super().current() if self.looks > 2 else {STAMP: "LogAppendTime", RETENTION: "60000"}
+
+
+def test_a_change_of_times_returns_when_the_broker_has_applied_it(topics: Topics) -> None:
+    times = LateTimes(JobSettings(application="", kafka=topics.kafka), topics.names.events)
+    times.change({STAMP: "CreateTime"})
+    assert times.looks > 2
+    assert times.current()[STAMP] == "CreateTime"
 
 
 def test_a_writer_takes_over_from_one_that_vanished_in_a_transaction(topics: Topics) -> None:
