@@ -21,7 +21,7 @@ class Total(State, lifetime=timedelta(hours=1)):
     last: Annotated[int | None, Latest(of="cents")]
 
 
-class Bill(State, lifetime=timedelta(seconds=12), grace=timedelta(seconds=1)):
+class Bill(State, lifetime=timedelta(seconds=20), grace=timedelta(seconds=1)):
     """The same, of a short window."""
 
     trips: Annotated[int, Count()]
