@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import pytest
 
@@ -87,15 +86,13 @@ async def test_an_owner_that_is_down_delays_no_other_keys(fakes: list[Fake]) -> 
     assert {type(one) for one in answers} == {Found}
 
 
-@pytest.mark.alone
 async def test_a_batch_of_any_size_keeps_its_deadline(fake: Fake) -> None:
     fake.always = hanging
     keys = [f"k{number}" for number in range(4000)]
     async with Client(fake.url) as states:
-        began = time.monotonic()
         with pytest.raises(NoAnswerError, match="not answered in time"):
             await states.get_many("flights", keys, deadline=0.5)
-        assert time.monotonic() - began < 1.0, "the deadline does not start again with each round of requests"
+    assert len(fake.requests) < 40, "the deadline does not start again with each round of requests"
 
 
 async def test_a_batch_with_an_earlier_version_raises(fake: Fake) -> None:
