@@ -72,21 +72,22 @@ class Rules:
             if self._applies_to[name](key):
                 yield name, row
 
-    def is_due(self, record: AlertRecord, now: datetime) -> bool:
-        """Return whether an alert has been pending for as long as its rule demands."""
-        for one in record.alerts:
-            row = self._rows.get(one.rule)
-            if one.status == "pending" and row is not None and one.since + rule_of(row).hold <= now:
-                return True
-        return False
+    def due(self, record: AlertRecord, until: datetime) -> frozenset[str]:
+        """Return the rules whose alerts have been pending until this time for as long as the rule demands."""
+        pending = [(alert, self._rows.get(alert.rule)) for alert in record.alerts if alert.status == "pending"]
+        return frozenset(
+            alert.rule
+            for alert, row in pending
+            if row is not None and row.version == alert.rule_version and alert.since + rule_of(row).hold <= until
+        )
 
 
 class Evaluation(NamedTuple):
     """The rules by which a snapshot is evaluated. `only` are the names of changed rules; without it, all are evaluated.
 
-    `offset` is that of the last snapshot of the partition that was read. `now` is the time until which a pending alert
-    has been so; without it, the snapshot's `as_of`. `failed` takes a rule whose condition raises: its alert stays.
-    `layout` is the number of partitions of the alerts.
+    `offset` is that of the last snapshot of the partition that was read. `until` is the time until which the
+    snapshot is known to be the last one; without it, its `as_of`. `failed` takes a rule whose condition raises: its
+    alert stays. `layout` is the number of partitions of the alerts.
     """
 
     alerts: Alerts
@@ -94,7 +95,7 @@ class Evaluation(NamedTuple):
     offset: int
     failed: Failed
     only: Collection[str] | None = None
-    now: datetime | None = None
+    until: datetime | None = None
     layout: int | None = None
 
     def evaluate(self, former: AlertRecord | None, snapshot: Snapshot) -> AlertRecord | None:
@@ -163,7 +164,7 @@ class Evaluation(NamedTuple):
     def _opened(self, alert: Alert, row: TableRow, snapshot: Snapshot) -> Alert:
         """Return a pending alert whose condition is true: open, if the condition has been true for long enough."""
         opens_at = alert.since + rule_of(row).hold
-        if max(snapshot.as_of, self.now or snapshot.as_of) < opens_at:
+        if max(snapshot.as_of, self.until or snapshot.as_of) < opens_at:
             return alert
         return _open(alert, opens_at)
 

@@ -50,7 +50,7 @@ class RuleTest:
         self._name = name
         self._rule = rule
         rules = Rules({name: TableRow(NEXT_VERSION, rule, None, now or NEVER)})
-        self._evaluation = Evaluation(alerts, rules, 0, self._fail, only=(name,), now=now)
+        self._evaluation = Evaluation(alerts, rules, 0, self._fail, only=(name,), until=now)
 
     def add(self, snapshot: Snapshot, former: AlertRecord | None) -> None:
         """Count a state; `former` is the present alert record of its window."""

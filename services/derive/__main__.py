@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -98,10 +97,9 @@ def _alert_worker(
     stopping: threading.Event,
 ) -> AlertWorker:
     tables = Tables(application, TopicReader(settings.client(), "tables", log))
-    now = None if application.topics.replay else partial(datetime.now, UTC)
     reader = TopicReader(settings.client(), "alerts", log)
     progress = JobProgress(settings.client(), application.topics.snapshots)
-    alerting = Alerting(application, now, partitions)
+    alerting = Alerting(application, partitions, is_replay=application.topics.replay)
     return AlertWorker(application, alerting, tables, reader, count, stopping.is_set, progress.read)
 
 

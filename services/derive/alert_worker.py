@@ -133,7 +133,7 @@ class AlertWorker:
             return
         is_busy, dead_letters = self._alerting.is_busy, self._tables.dead_letters(self._partitions)
         self._reach()
-        changes = self._alerting.work(kafka.has_read_all)
+        changes = self._alerting.work()
         outputs, dead_letters = self._unreported(changes), self._unreported(dead_letters)
         self._evaluated = sum(one.topic in self._topics for one in outputs)
         done = kafka.write([*outputs, *dead_letters]) if outputs or dead_letters or is_busy else True

@@ -27,7 +27,7 @@ from services.derive.derive import DETAIL, OutputRecord, derived, failed
 from services.derive.present_states import position_of, start_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from pydantic import BaseModel
@@ -62,16 +62,14 @@ class Sweep(NamedTuple):
 class Alerting:
     """Evaluates snapshots, and rules that have changed. `accept` applies the changes when they are written.
 
-    `now` is the clock by which pending alerts open; None, in a replay, for the times of the snapshots. Windows expire
-    by the progress of the job; in a replay, which has none, by these times.
+    Pending alerts open, and windows expire, by the progress of the job. A replay has none: windows expire by the times
+    of the snapshots, and the next snapshot opens a pending alert.
     `partitions` has the number of each topic's partitions.
     """
 
-    def __init__(
-        self, application: Application, now: Callable[[], datetime] | None, partitions: Mapping[str, int]
-    ) -> None:
+    def __init__(self, application: Application, partitions: Mapping[str, int], *, is_replay: bool) -> None:
         self._application = application
-        self._now = now
+        self._is_replay = is_replay
         self._partition_counts = partitions
         self._derived = tuple(one for one in application.derived if one.tables)
         self._declared: tuple[Alerts | Derived, ...] = (*application.alerts, *self._derived)
@@ -156,13 +154,9 @@ class Alerting:
             if number in self._partitions:
                 self._partitions[number].reach(published)
 
-    def work(self, has_read_all: Callable[[], bool]) -> list[OutputRecord]:
-        """Return the records of the next slice of changed rules, of pending alerts, and of expired windows.
-
-        `has_read_all` returns whether all snapshots that are there now are evaluated: an unread one may end a condition
-        that the clock would find to be true for long enough.
-        """
-        return [*self._swept(), *self._due(has_read_all), *self._expired(), *self._dead_letters()]
+    def work(self) -> list[OutputRecord]:
+        """Return the records of the next slice of changed rules, of pending alerts, and of expired windows."""
+        return [*self._swept(), *self._due(), *self._expired(), *self._dead_letters()]
 
     def accept(self) -> None:
         """Apply the changes since the last call: they are written."""
@@ -189,7 +183,7 @@ class Alerting:
 
     def _time(self, partition: AlertPartition) -> datetime | None:
         """Return the time by which the windows of a partition expire; None while it is unknown."""
-        return self._changes_of(partition).newest if self._now is None else partition.until
+        return self._changes_of(partition).newest if self._is_replay else partition.until
 
     def _is_expired(self, position: Position, time: datetime | None) -> bool:
         return time is not None and start_of(position) + self._kept_for < time
@@ -249,18 +243,21 @@ class Alerting:
         topic, key = self._application.topics.snapshots, window_key(*snapshot.window)
         return Record(topic, NEVER_WRITTEN, NEVER_WRITTEN, snapshot.as_of, key, snapshot.encode())
 
-    def _due(self, has_read_all: Callable[[], bool]) -> Iterator[OutputRecord]:
-        """Open the alerts whose condition has been true for long enough, also while no snapshot comes."""
-        if self._now is None:
-            return
-        now = self._now()
+    def _due(self) -> Iterator[OutputRecord]:
+        """Open the alerts whose condition has been true for long enough, also while no snapshot comes.
+
+        An unread record may have ended a condition that the clock would find to be true for long enough.
+        """
         for partition in self._partitions.values():
+            if partition.until is None:
+                continue
             for alerts in self._application.alerts:
                 records, rules = partition.records[alerts.name], self._rules[alerts.name]
-                due = [one for one in partition.pending[alerts.name] if rules.is_due(records[one], now)]
-                if due and has_read_all():
-                    evaluation = self._evaluation(alerts, partition.offset - 1, now=now)
-                    yield from self._next(partition, evaluation, partition.states.get(due))
+                due = [(one, rules.due(records[one], partition.until)) for one in partition.pending[alerts.name]]
+                for position, names in due:
+                    if names:
+                        evaluation = self._evaluation(alerts, partition.offset - 1, names, partition.until)
+                        yield from self._next(partition, evaluation, partition.states.get([position]))
 
     def _expired(self) -> Iterator[OutputRecord]:
         """Remove expired windows, and close their alerts."""
@@ -290,12 +287,12 @@ class Alerting:
                 yield self._output(partition, alerts, position, record)
 
     def _evaluation(
-        self, alerts: Alerts, offset: int, only: Collection[str] | None = None, now: datetime | None = None
+        self, alerts: Alerts, offset: int, only: Collection[str] | None = None, until: datetime | None = None
     ) -> Evaluation:
         def report(name: str, row: TableRow, error: BaseException) -> None:
             self._report(alerts, name, row, error)
 
-        return Evaluation(alerts, self._rules[alerts.name], offset, report, only, now, self._layout(alerts))
+        return Evaluation(alerts, self._rules[alerts.name], offset, report, only, until, self._layout(alerts))
 
     def _layout(self, alerts: Alerts) -> int:
         return self._partition_counts[self._application.topics.derived(alerts.name)]
@@ -305,13 +302,14 @@ class Alerting:
     ) -> Iterator[OutputRecord]:
         """Evaluate windows that are not expired, and were not evaluated up to a later offset before.
 
-        The broker has deleted those that have no snapshot: they are expired, or have a newer one that is not read yet.
+        A pending alert that is due opens also if its window is expired since. The broker has deleted those that have no
+        snapshot: they are expired, or have a newer one that is not read yet.
         """
         changes, alerts = self._changes_of(partition), evaluation.alerts
         time = self._time(partition)
         for position, snapshot in found:
             is_expired = self._is_expired(position, time)
-            if snapshot is None or is_expired:
+            if snapshot is None or (is_expired and evaluation.until is None):
                 if snapshot is None and is_expired:
                     yield from self._close(partition, position, evaluation.offset, time)
                 continue

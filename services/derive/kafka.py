@@ -72,10 +72,6 @@ class Kafka(Protocol):
         """
         ...
 
-    def has_read_all(self) -> bool:
-        """Return whether all snapshots that are there now are settled."""
-        ...
-
     def write(self, outputs: Sequence[OutputRecord]) -> bool:
         """Write records that follow from settled snapshots, after the offsets of these are committed.
 
@@ -179,17 +175,6 @@ class RealKafka:
         self._committed_at = None if self._is_behind else now
         self._was_unsettled = False
         return True
-
-    def has_read_all(self) -> bool:
-        """See `Kafka.has_read_all`. It asks the broker; False if that does not answer."""
-        try:
-            return all(
-                offset >= self._consumer.get_watermark_offsets(TopicPartition(self._topic, number), LISTED_S)[1]
-                for number, offset in self._next_offsets.items()
-            )
-        except KafkaException as error:
-            log_error(log, NAME, error.args[0])
-            return False
 
     def write(self, outputs: Sequence[OutputRecord]) -> bool:
         """See `Kafka.write`."""

@@ -44,7 +44,7 @@ def _saved(rules: dict[str, TableRow], now: datetime | None) -> Evaluation:
     def fail(name: str, _: TableRow, error: BaseException) -> None:
         raise AssertionError(name) from error
 
-    return Evaluation(ALERTS, Rules(rules), 0, fail, now=now)
+    return Evaluation(ALERTS, Rules(rules), 0, fail, until=now)
 
 
 def _is_open(record: AlertRecord | None, rule: str) -> bool:

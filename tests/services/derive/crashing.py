@@ -55,11 +55,11 @@ class Broker:
         records.append(Record(topic, 0, len(records), AT, key, value))
         return len(records) - 1
 
-    def run(self, now: Callable[[], datetime] | None = None) -> None:
-        """Run a worker until all is read and evaluated; after each kill or stop another one."""
+    def run(self, *, is_live: bool = False) -> None:
+        """Run a worker until all is read and evaluated; after each kill or stop another one. `is_live`: no replay."""
         while True:
             try:
-                self.member = self.member or Member(self, now)
+                self.member = self.member or Member(self, is_live=is_live)
                 self.member.run()
             except KilledError:
                 self.member = None
@@ -95,7 +95,7 @@ class Broker:
 class Member:
     """The worker's Kafka."""
 
-    def __init__(self, broker: Broker, now: Callable[[], datetime] | None) -> None:
+    def __init__(self, broker: Broker, *, is_live: bool) -> None:
         self.broker = broker
         self.position = self.end = broker.committed
         self.idle_reads = 0
@@ -104,7 +104,7 @@ class Member:
         partitions = dict.fromkeys(names(application), 1)
         alerts = AlertWorker(
             application,
-            Alerting(application, now, partitions),
+            Alerting(application, partitions, is_replay=not is_live),
             Tables(application, tables),
             reader,
             _count,
@@ -139,9 +139,6 @@ class Member:
             self.position = self.end = records[-1].offset + 1
             self.broker.commit(self.end)
         return True
-
-    def has_read_all(self) -> bool:
-        return self.position == len(self.broker.topics[self.broker.application.topics.snapshots])
 
     def write(self, outputs: Sequence[OutputRecord]) -> bool:
         return self.broker.commit(self.end) and self.broker.write(outputs)

@@ -143,16 +143,48 @@ def _last_of(broker: Broker, key: str) -> AlertRecord:
     return [one for one in records if one.device_id == key][-1]
 
 
-def test_an_alert_opens_by_the_clock_while_no_snapshot_comes() -> None:
+def test_a_pending_alert_opens_by_the_progress_of_the_job_while_no_snapshot_comes() -> None:
     broker = _broker(("r", Limit(high=5, low=5, hold=timedelta(minutes=2))))
     _publish(broker, "a", 1, 7)
-    broker.run(lambda: AT + timedelta(seconds=119))
+    broker.run(is_live=True)
+    assert _last(broker).status == "pending", "the job may be down"
+    broker.published = Published(1, AT + timedelta(seconds=119))
+    broker.run(is_live=True)
     assert _last(broker).status == "pending"
-    broker.run(lambda: AT + timedelta(seconds=120))
+    broker.published = Published(1, AT + timedelta(seconds=120))
+    broker.run(is_live=True)
     (alert,) = _last(broker).alerts
     assert (alert.status, alert.since, alert.opened_at) == ("open", AT, AT + timedelta(minutes=2))
-    broker.run(lambda: AT + timedelta(seconds=130))
+    broker.published = Published(1, AT + timedelta(seconds=130))
+    broker.run(is_live=True)
     assert len(broker.topics["too_high"]) == 2
+
+
+def test_no_alert_opens_while_the_job_has_not_published_what_ends_its_condition() -> None:
+    """A frozen job: the value fell after five seconds, and the job publishes it an hour later."""
+    broker = _broker(("r", _hold(10)))
+    _publish(broker, "a", 1, 7)
+    broker.published = Published(1, AT + timedelta(seconds=9))
+    broker.run(is_live=True)
+    _publish(broker, "a", 2, 1, AT + timedelta(seconds=5))
+    broker.published = Published(2, AT + HOUR)
+    broker.run(is_live=True)
+    assert _last(broker).status == "closed"
+    assert not transitions([(one.key, one.value) for one in broker.topics["too_high"]])[0]
+
+
+def test_an_alert_that_was_due_when_its_window_expired_opens_and_closes() -> None:
+    """The job was down for longer than the states live: the progress passes both times at once."""
+    broker = _broker(("r", _hold(10)))
+    _publish(broker, "a", 1, 7)
+    broker.run(is_live=True)
+    later = AT + 20 * HOUR
+    broker.published = Published(1, later)
+    broker.run(is_live=True)
+    (alert,) = _last(broker).alerts
+    opened_at = AT + timedelta(seconds=10)
+    assert (alert.opened_at, alert.closed_at, alert.closed_by) == (opened_at, later, "expired")
+    assert len(transitions([(one.key, one.value) for one in broker.topics["too_high"]])[0]) == 1
 
 
 def test_the_alerts_of_a_window_close_when_it_expires() -> None:
@@ -261,14 +293,14 @@ def test_alerts_by_a_table_that_is_not_declared_are_refused() -> None:
 
 
 def test_a_worker_without_partitions_has_nothing_to_evaluate() -> None:
-    alerting, row = Alerting(APP, None, {}), TableRow(1, Limit(high=1, low=1), None, AT)
+    alerting, row = Alerting(APP, {}, is_replay=True), TableRow(1, Limit(high=1, low=1), None, AT)
     alerting.change_row("limits", "r", row)
     assert not alerting.is_busy
     alerting.assign(AlertPartition(0, 0, ["too_high"]))
     alerting.change_row("limits", "r", None)
     assert alerting.is_busy
     alerting.revoke([0])
-    assert (alerting.is_busy, alerting.work(lambda: True)) == (False, [])
+    assert (alerting.is_busy, alerting.work()) == (False, [])
 
 
 def _hold(seconds: int) -> Limit:
@@ -279,7 +311,7 @@ def test_a_value_that_held_for_long_enough_until_the_next_snapshot_opens_an_aler
     broker = _broker(("r", _hold(10)))
     _publish(broker, "a", 1, 7)
     _publish(broker, "a", 2, 1, AT + timedelta(seconds=12))
-    broker.run(lambda: AT + HOUR)
+    broker.run(is_live=True)
     records = [AlertRecord.model_validate_json(one.value or b"") for one in broker.topics["too_high"]]
     assert [[(one.status, one.opened_at, one.closed_at) for one in record.alerts] for record in records[-2:]] == [
         [("open", AT + timedelta(seconds=10), None)],
@@ -288,14 +320,15 @@ def test_a_value_that_held_for_long_enough_until_the_next_snapshot_opens_an_aler
     assert all(len(record.changed) == 1 for record in records[-2:])
 
 
-def test_no_alert_opens_by_the_clock_while_a_snapshot_is_unread() -> None:
+def test_no_alert_opens_by_a_progress_whose_snapshots_are_unread() -> None:
     broker = _broker(("r", _hold(10)))
     _publish(broker, "a", 1, 7)
-    broker.run(lambda: AT)
+    broker.run(is_live=True)
     broker.batch = 1
     _publish(broker, "b", 1, 1, AT + timedelta(seconds=1))
     _publish(broker, "a", 2, 1, AT + timedelta(seconds=5))
-    broker.run(lambda: AT + HOUR)
+    broker.published = Published(3, AT + HOUR)
+    broker.run(is_live=True)
     assert _last(broker).status == "closed"
     assert not transitions([(one.key, one.value) for one in broker.topics["too_high"]])[0]
 
@@ -304,7 +337,7 @@ def test_windows_that_a_catch_up_publishes_in_any_order_are_all_evaluated() -> N
     broker = _broker(("r", Limit(high=5, low=5)))
     for hours in (4, 0, 2, 1, 3):
         _publish(broker, "a", 1, 7, AT + hours * HOUR)
-    broker.run(lambda: AT + 5 * HOUR)
+    broker.run(is_live=True)
     assert len(transitions([(one.key, one.value) for one in broker.topics["too_high"]])[0]) == 5
 
 
@@ -312,28 +345,28 @@ def test_the_alerts_of_a_quiet_partition_expire_by_the_progress_of_the_job() -> 
     broker = _broker(("r", Limit(high=5, low=5)))
     _publish(broker, "a", 1, 7)
     later = AT + 20 * 24 * HOUR
-    broker.run(lambda: later)
+    broker.run(is_live=True)
     assert _last(broker).status == "open", "the job may be down"
     broker.published = Published(2, later)
-    broker.run(lambda: later)
+    broker.run(is_live=True)
     assert _last(broker).status == "open", "a snapshot before that time may be unread"
     broker.published = Published(1, later)
-    broker.run(lambda: later)
+    broker.run(is_live=True)
     assert [one.closed_by for one in _last(broker).alerts] == ["expired"]
     value = encode_row(LIMITS, "s", Limit(high=5, low=5).model_dump_json(), "ann")
     broker.append("limits", b"s", value)
-    broker.run(lambda: later)
+    broker.run(is_live=True)
     assert _last(broker).status == "closed", "a new rule finds no alert in an expired window"
 
 
 def test_compaction_of_a_snapshot_whose_successor_is_unread_leaves_its_alert_open() -> None:
     broker = _broker(("r", Limit(high=5, low=5)))
     _publish(broker, "a", 1, 7)
-    broker.run(lambda: AT)
+    broker.run(is_live=True)
     broker.topics["snapshots"][0] = replace(broker.topics["snapshots"][0], value=b"", key=None)  # it is compacted
     for version in (2, 3):
         _publish(broker, "b", version, 1)
     _publish(broker, "a", 2, 7)
-    broker.run(lambda: AT)
+    broker.run(is_live=True)
     opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
     assert (len(opened), closed) == (1, [])

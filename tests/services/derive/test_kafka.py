@@ -191,18 +191,6 @@ def test_records_that_were_not_settled_are_read_again_unless_the_partition_was_l
     assert member.commits == ([read[0], read[-1] + 1] if read else [])
 
 
-def test_all_is_read_if_the_broker_says_that_nothing_follows_what_is_settled() -> None:
-    member = Member(1, 2, NOTHING)
-    ours = of(member)
-    ours.join()
-    assert ours.settle(ours.read(), ())
-    assert not ours.has_read_all()
-    member.end = 4
-    assert not ours.has_read_all()
-    member.end = 3
-    assert ours.has_read_all()
-
-
 def test_a_commit_that_failed_is_repeated_also_if_no_snapshot_comes() -> None:
     member = Member(1, 2, NOTHING)
     ours = of(member)

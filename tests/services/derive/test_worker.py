@@ -74,9 +74,6 @@ class InMemory:
         self.committed.extend(record.offset for record in records)
         return True
 
-    def has_read_all(self) -> bool:
-        return not self.batches
-
     def write(self, outputs: Sequence[OutputRecord]) -> bool:
         raise AssertionError(f"only alerts are written so: {outputs}")
 
