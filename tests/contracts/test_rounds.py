@@ -121,6 +121,14 @@ def test_a_forged_round_is_none(number: str) -> None:
     assert [one.round for one in plan(app, at(2, 1, fit=forged), NOW)] == [1]
 
 
+@pytest.mark.parametrize(("digits", "enrichments"), [(9, ["report"]), (10, ["fit"])])
+def test_a_round_has_nine_digits_at_most(digits: int, enrichments: list[str]) -> None:
+    (first,) = plan(app, at(1, 1), NOW)
+    inputs, _, rest = first.fingerprint.partition(".")
+    last = answer(first, 1).model_copy(update={"fingerprint": f"{inputs}.{'9' * digits}.{rest}"})
+    assert [one.enrichment for one in plan(app, at(2, 1, fit=last), NOW)] == enrichments
+
+
 async def endless(api: Api, x: int, endless: Fit | None) -> Fit:
     return await api.get("/{x}", Fit, x=x + (endless.error if endless else 0))
 

@@ -7,7 +7,19 @@ from typing import Any, Literal
 
 import pytest
 
-from contracts import Count, DeclarationError, Enriched, Latest, Rate, Recent, Reducer, TopK, ValueCount, field
+from contracts import (
+    Count,
+    DeclarationError,
+    Enriched,
+    Histogram,
+    Latest,
+    Rate,
+    Recent,
+    Reducer,
+    TopK,
+    ValueCount,
+    field,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -23,6 +35,11 @@ def test_a_rate_is_that_between_the_first_and_the_last_event() -> None:
     assert published(Rate(), ("a", 0), ("b", 0.000001)) == 1_000_000
     assert published(Rate(), ("a", 0), ("b", 0)) is None
     assert published(Rate()) is None
+
+
+def test_a_histogram_has_a_count_for_each_range_also_without_values() -> None:
+    assert published(Histogram((1.0, 2.0))) == [0, 0, 0]
+    assert published(Histogram((1.0, 2.0)), (0.5, 0), (1.0, 0), (2.0, 0), (3.0, 0)) == [1, 1, 2]
 
 
 def test_the_most_frequent_values_come_first_and_of_equally_frequent_ones_the_smallest() -> None:
