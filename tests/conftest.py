@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import uuid
@@ -66,6 +67,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture in fixtures & MARKERS.keys():
             item.add_marker(MARKERS[fixture])
     items.sort(key=_order)
+
+
+def pytest_collection_finish() -> None:
+    """Exempt the modules and the collected tests from garbage collection: each full collection would visit them all."""
+    gc.collect()
+    gc.freeze()
 
 
 def _order(item: pytest.Item) -> tuple[bool, int]:

@@ -19,6 +19,7 @@ def _as_before() -> Iterator[None]:
     yield
     gc.set_threshold(*thresholds)
     gc.unfreeze()
+    gc.freeze()  # as tests/conftest.py does it
 
 
 class Cycle:
