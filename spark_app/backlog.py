@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from contracts.settings import KafkaSettings
 from services.runtime.kafka_clients import create_admin_client
@@ -21,6 +22,9 @@ from spark_app.folder import CheckpointFolder
 from spark_app.topics import PATIENCE_S, TopicIdentity
 
 EARLIEST_MS = 0
+NO_LEADER = {KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION}
+RETRY_S = 0.1
+"""The pause before offsets are looked up again while a partition has no leader."""
 SHRINKS = 0.5
 """The largest part of a backlog that a pass may leave for another pass to be worth its time."""
 COMMITS, OFFSETS = "commits", "offsets"
@@ -162,11 +166,25 @@ class TopicOffsets:
 
     def at(self, spec: OffsetSpec) -> dict[tuple[str, int], Any]:
         """Return the offset, and its record's time, of each partition. Raises BrokerUnreachableError."""
-        futures = self._admin.list_offsets(dict.fromkeys(self._partitions, spec), request_timeout=PATIENCE_S)
+        patient = Retrying(
+            retry=retry_if_exception(_has_no_leader_yet),
+            stop=stop_after_delay(PATIENCE_S),
+            wait=wait_fixed(RETRY_S),
+            reraise=True,
+        )
         try:
-            return {(one.topic, one.partition): future.result() for one, future in futures.items()}
+            return patient(self._list, spec)
         except KafkaException as error:
             raise BrokerUnreachableError(self._kafka, error.args[0].str()) from error
+
+    def _list(self, spec: OffsetSpec) -> dict[tuple[str, int], Any]:
+        futures = self._admin.list_offsets(dict.fromkeys(self._partitions, spec), request_timeout=PATIENCE_S)
+        return {(one.topic, one.partition): future.result() for one, future in futures.items()}
+
+
+def _has_no_leader_yet(error: BaseException) -> bool:
+    """Return whether a partition's leader is being chosen, as in a new topic: the next request finds it."""
+    return isinstance(error, KafkaException) and error.args[0].code() in NO_LEADER
 
 
 def _milliseconds(time: datetime) -> int:
