@@ -12,6 +12,7 @@ from contracts.model.application import Application
 from services.runtime.topic_owners import TopicOwners
 from spark_app.backlog import TopicOffsets, committed_positions
 from spark_app.checkpoint import claim, identity, verify
+from spark_app.errors import ConcurrentCommitError
 from spark_app.fence import Fence
 from spark_app.figures import JobMetrics
 from spark_app.first_window import require_whole_windows, stored_bound
@@ -107,7 +108,11 @@ class ApplicationJob:
             progress = PublishedProgress(application, settings, low, topics[0].partitions)
             upkeep = Upkeep(owners, published, low, heartbeat, progress, settings.batch.total_seconds())
             with closing(progress):
-                supervise(start, report, Failures(give_up, time.monotonic), stopping, upkeep)
+                try:
+                    supervise(start, report, Failures(give_up, time.monotonic), stopping, upkeep)
+                except ConcurrentCommitError:
+                    lease.renew()  # raises that it is lost, if the other job has it: this job was suspended
+                    raise
 
     def _low_watermark(self, topics: list[TopicIdentity]) -> LowWatermark:
         offsets, raw = TopicOffsets(self._settings, topics), [one.topic for one in self._application.raw]
