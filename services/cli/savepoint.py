@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from contracts.errors import StateloopError
 from contracts.settings import read
 from services.cli.spark import add_application, selected, spark_session
+from services.runtime.broker_check import require_broker
 from spark_app import savepoint
 from spark_app.backlog import offset_ranges
 from spark_app.checkpoint import identity
@@ -33,6 +34,8 @@ def main(given: Sequence[str]) -> int:
     options = _options(given)
     try:
         settings = read(JobSettings)
+        if options.run is restore:
+            require_broker(settings)
         with spark_session(settings) as spark:
             for application, own in selected(settings, options.application):
                 options.run(spark, application, own, options.path)
