@@ -47,7 +47,7 @@ def main(given: Sequence[str]) -> int:
 
 def create(spark: SparkSession, application: Application, settings: JobSettings, folder: str) -> None:
     """Copy the checkpoint's last commit into a new folder below `folder`, and print its path."""
-    path = f"{folder.rstrip('/')}/{application.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    path = f"{folder.rstrip('/')}/{application.name}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
     checkpoint = CheckpointFolder(spark, settings.checkpoint)
     made = savepoint.create(checkpoint, CheckpointFolder(spark, path), application.name)
     print(_line(path, made))
