@@ -12,7 +12,15 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that PySpark's 
 from contracts.model.application import Application
 from contracts.records.document import LONE_SURROGATE
 from contracts.records.record import Reason
-from contracts.records.refusal import HALF_A_CHARACTER, NOT_AN_OBJECT, mistyped, oversized_sql
+from contracts.records.refusal import (
+    HALF_A_CHARACTER,
+    NON_NUMBER,
+    NON_NUMBERS,
+    NOT_AN_OBJECT,
+    invalid,
+    mistyped,
+    oversized_sql,
+)
 from contracts.types.bounds import bounds, instant_sql, needed
 from contracts.types.columns import sql_type, text, without_none
 from spark_app.columns import REASON, TEXT, field_column, given_column
@@ -74,9 +82,11 @@ def _described(shape: type[BaseModel]) -> str:
     Inside `transform` it is interpreted, not compiled: it adds nothing to the code that every record runs through.
     """
     texts = _parsed("wrapped", dict.fromkeys(shape.model_fields, "STRING"))
+    is_no_object = f"exists(array({texts}), parsed -> {_is_broken('parsed')})"
     cases = [
         (HALF, HALF_A_CHARACTER),
-        (f"exists(array({texts}), parsed -> {_is_broken('parsed')})", NOT_AN_OBJECT),
+        (f"{is_no_object} AND text RLIKE {text(NON_NUMBER)}", NON_NUMBERS),
+        (is_no_object, NOT_AN_OBJECT),
     ] + [
         (
             f"{_parsed('wrapped', {name: kind})}.malformed IS NOT NULL",
@@ -124,5 +134,5 @@ def _reason(shape: type[BaseModel], largest: int) -> str:
         elif _is_time(field.annotation):
             broken.insert(0, f"{given_column(name)} AND {field_column(name)} IS NULL")
         if broken:
-            cases.append((" OR ".join(broken), refused(Reason.INVALID_FIELD, text(name))))
+            cases.append((" OR ".join(broken), refused(Reason.INVALID_FIELD, text(invalid(name, field)))))
     return f"CASE {' '.join(f'WHEN {condition} THEN {reason}' for condition, reason in cases)} END"

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import orjson
 
 from contracts.records.record import Reason, RecordError
-from contracts.records.refusal import HALF_A_CHARACTER, NOT_AN_OBJECT
+from contracts.records.refusal import HALF_A_CHARACTER, not_an_object
 
 LONE_SURROGATE = (
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
@@ -45,9 +45,9 @@ def parse(value: bytes) -> Object:
             written, parse_constant=_no_constant, parse_float=_float, parse_int=_int, object_pairs_hook=Object
         )
     except (ValueError, RecursionError) as error:
-        raise RecordError(Reason.MALFORMED, NOT_AN_OBJECT) from error
+        raise RecordError(Reason.MALFORMED, not_an_object(written)) from error
     if not isinstance(parsed, Object):
-        raise RecordError(Reason.MALFORMED, NOT_AN_OBJECT)
+        raise RecordError(Reason.MALFORMED, not_an_object(written))
     return parsed
 
 

@@ -1,17 +1,30 @@
 """The details of refused records in dead letters, as plain Python and as Spark SQL with the same text."""
 
+import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_origin
 
-from contracts.types.columns import is_model, text, without_none
-from contracts.types.key import LARGEST_KEY
+import annotated_types as at
+from pydantic.fields import FieldInfo
+
+from contracts.types.bounds import COMPARED, needed
+from contracts.types.columns import choices, constraints, is_model, text, ungrouped, without_none
+from contracts.types.key import LARGEST_KEY, MaxBytes
 
 TIME_PATTERN = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 NOT_AN_OBJECT = "not one JSON object"
+NON_NUMBER = r"[:,\[][ \t\r\n]*[-+]?(?:NaN|Infinity)[ \t\r\n]*[,}\]]"
+"""A value that JSON does not have, and that several libraries write. It may also be a part of a text."""
+NON_NUMBERS = f"{NOT_AN_OBJECT}: JSON has neither NaN nor Infinity, so send null, or leave the field out"
 HALF_A_CHARACTER = "an escape is half a character"
 KEY_EXCERPT = 100
 """The length of the part of a key in a detail: in characters, or in bytes where they are not UTF-8."""
 KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
+LISTED = 10
+"""The number of allowed texts in a detail."""
+INSIDE = " of the declared type and constraints"
+TIME_KIND = "a time with an offset, such as 2026-01-01T12:00:00Z"
 AHEAD = "set the device's clock, or declare a larger skew"
 LATE = "send records sooner, or declare a longer lifetime or grace; in a replay, give each record its event's time"
 LATE_WINDOWS = "send records sooner, or declare a longer grace; in a replay, give each record its event's time"
@@ -30,6 +43,16 @@ def oversized(size: int, largest: int) -> str:
 def oversized_sql(value: str, largest: int) -> str:
     """The SQL of `oversized`, over an expression of bytes."""
     return f"concat(length({value}), {text(f' bytes, and {largest} are allowed')})"
+
+
+def not_an_object(written: str) -> str:
+    """A record is not one JSON object. The detail names NaN and Infinity where they may be the cause."""
+    return NON_NUMBERS if re.search(NON_NUMBER, written) else NOT_AN_OBJECT
+
+
+def invalid(name: str, field: FieldInfo) -> str:
+    """A field is missing, is no time, or breaks a constraint of its declaration: what is expected of it."""
+    return f"{name} is {'missing, or ' if needed(field) else ''}not {_expected(field)}"
 
 
 def mistyped(name: str, annotation: Any) -> str:
@@ -103,6 +126,40 @@ def late_windows_sql(ts: str, clock: str, whose: str, grace: timedelta) -> str:
     """The SQL of `late_windows`; the times and `whose` are expressions."""
     between, last = text(f": its last window ended more than {grace} before "), text(f": {LATE_WINDOWS}")
     return f"concat('ts ', {_time_sql(ts)}, {between}, {_time_sql(clock)}, {whose}, {last})"
+
+
+def _expected(field: FieldInfo) -> str:
+    """Return the declared type with its constraints."""
+    inner, _ = without_none(field.annotation)
+    if allowed := choices(inner):
+        return f"one of {', '.join(allowed[:LISTED])}{', …' if len(allowed) > LISTED else ''}"
+    inside = ""
+    if get_origin(inner) is list:
+        kind, inside = "a list", INSIDE
+    elif is_model(inner) or get_origin(inner) is dict:
+        kind, inside = "an object", INSIDE
+    else:
+        kind = TIME_KIND if inner is datetime else KINDS.get(inner, "a text")
+    outer = (part for one in field.metadata for part in ungrouped(one))
+    limits = [each for one in (*outer, *constraints(field.annotation)) for each in _limits(one, inner)]
+    if not limits:
+        return f"{kind}{inside}"
+    return f"{kind} {' and '.join(limits)}{',' if inside else ''}{inside}"
+
+
+def _limits(constraint: Any, inner: Any) -> Iterator[str]:
+    """Yield the text of a constraint."""
+    for kind, name, sign, _ in COMPARED:
+        if isinstance(constraint, kind):
+            yield f"{sign} {getattr(constraint, name)}"
+    unit = "items" if get_origin(inner) is list else "characters"
+    match constraint:
+        case at.MinLen(min_length=limit):
+            yield f"of {limit} or more {unit}"
+        case MaxBytes(size=limit):
+            yield f"of {limit} bytes or fewer"
+        case at.MaxLen(max_length=limit):
+            yield f"of {limit} {unit} or fewer"
 
 
 def _key_excerpt(key: bytes) -> str:

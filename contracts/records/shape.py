@@ -16,7 +16,7 @@ from contracts.model.tracing import FIELD
 from contracts.records.document import as_text, pairs, parse, parse_own
 from contracts.records.numbers import LONG
 from contracts.records.record import Reason, RecordError
-from contracts.records.refusal import mistyped, oversized
+from contracts.records.refusal import invalid, mistyped, oversized
 from contracts.types.bounds import Bound, all_are_met, bounds, instant, needed
 from contracts.types.columns import is_model, without_none
 from contracts.wire import Feedback
@@ -121,7 +121,7 @@ def _judge(fields: dict[str, Any], shape: type[BaseModel]) -> None:
         else:
             right = all_are_met(rule.bounds, value)
         if not right:
-            raise RecordError(Reason.INVALID_FIELD, name)
+            raise RecordError(Reason.INVALID_FIELD, invalid(name, shape.model_fields[name]))
 
 
 def _literal(names: tuple[str, ...]) -> Any:

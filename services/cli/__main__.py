@@ -49,7 +49,7 @@ GROUPS: dict[str, dict[str, Command]] = {
     "Operate": {
         "doctor": Command(
             "services.cli.doctor",
-            "check Java, settings, broker, topics, checkpoint, APIs and clocks",
+            "check Java, settings, broker, topics, checkpoint, APIs, clocks and the store of a sink",
             takes_arguments=False,
             needs_spark=True,
         ),

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from contracts.errors import StateloopError
 from contracts.settings import read
 from services.cli.spark import add_application, selected, spark_session
+from services.runtime.broker_check import require_broker
 from spark_app.archive import BATCH, archive
 from spark_app.settings import JobSettings
 from spark_app.supervise import first_line
@@ -24,6 +25,7 @@ def main(given: Sequence[str]) -> int:
     options = _options(given)
     try:
         settings = read(JobSettings)
+        require_broker(settings)
         with spark_session(settings.at(options.path)) as spark:  # its file system decides how Spark writes its logs
             for application, own in selected(settings, options.application):
                 folder = f"{options.path.rstrip('/')}/{application.name}"

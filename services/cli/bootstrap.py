@@ -14,6 +14,7 @@ from contracts.errors import StateloopError
 from contracts.settings import read
 from services.cli import rebuild
 from services.cli.spark import add_application, selected, spark_session
+from services.runtime.broker_check import require_broker
 from spark_app.bootstrap import Bootstrap
 from spark_app.settings import JobSettings
 from spark_app.supervise import first_line
@@ -30,6 +31,7 @@ def main(given: Sequence[str]) -> int:
     options, console = _options(given), Console(highlight=False, soft_wrap=True)
     try:
         settings = read(JobSettings)
+        require_broker(settings)
         with spark_session(settings) as spark:
             each = selected(settings, options.application)
             run(console, [Bootstrap(spark, application, own) for application, own in each], options.paths)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from contracts.model.suite import load_suite
 from contracts.settings import read
 from services.cli import checks
 from services.cli.checks import CheckResult, Finding, failed, ok
+from services.cli.local_defaults import local_defaults
+from services.cli.sink_check import SINK_URL, sink_store
 from services.enrichment.settings import EnrichmentSettings
 from spark_app.settings import JobSettings
 
@@ -26,12 +29,16 @@ STYLES = {CheckResult.OK: "green", CheckResult.WARNING: "yellow", CheckResult.FA
 def findings() -> Iterator[Finding]:
     """Check one thing after the other. A check that needs a failed one is left out."""
     try:
+        defaults = local_defaults(os.environ)
+        os.environ.update(defaults)
         settings, worker = read(JobSettings), read(EnrichmentSettings)
         suite = load_suite(settings.application)
     except StateloopError as error:
         yield failed("Settings", error)
         return
     yield ok("Settings", f"application {settings.application}, brokers {settings.kafka}")
+    if defaults:
+        yield ok("Defaults", f"those of `stateloop up` for {', '.join(sorted(defaults))}")
     yield from checks.runtime(settings.jars)
     for application, own in settings.by_application(suite):
         yield from checks.processor(application)
@@ -49,6 +56,8 @@ def findings() -> Iterator[Finding]:
         yield failed("APIs", error)
     else:
         yield from asyncio.run(checks.apis(urls, worker.allowed_networks))
+    if SINK_URL in os.environ:
+        yield asyncio.run(sink_store(suite))
 
 
 def main() -> int:

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from contracts.errors import StateloopError
 from contracts.settings import read
 from services.cli.spark import add_application, selected, spark_session
+from services.runtime.broker_check import require_broker
 from services.topics.growth import PartitionGrowth
 from spark_app.rebuild import Rebuild
 from spark_app.settings import JobSettings
@@ -36,6 +37,7 @@ def main(given: Sequence[str]) -> int:
     options, console = _options(given), Console(highlight=False, soft_wrap=True)
     try:
         settings = read(JobSettings)
+        require_broker(settings)
         with spark_session(settings) as spark:
             each = [
                 ApplicationRebuild(console, spark, application, own, options)

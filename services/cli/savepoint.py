@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from contracts.errors import StateloopError
 from contracts.settings import read
 from services.cli.spark import add_application, selected, spark_session
+from services.runtime.broker_check import require_broker
 from spark_app import savepoint
 from spark_app.backlog import offset_ranges
 from spark_app.checkpoint import identity
@@ -33,6 +34,8 @@ def main(given: Sequence[str]) -> int:
     options = _options(given)
     try:
         settings = read(JobSettings)
+        if options.run is restore:
+            require_broker(settings)
         with spark_session(settings) as spark:
             for application, own in selected(settings, options.application):
                 options.run(spark, application, own, options.path)
@@ -44,7 +47,7 @@ def main(given: Sequence[str]) -> int:
 
 def create(spark: SparkSession, application: Application, settings: JobSettings, folder: str) -> None:
     """Copy the checkpoint's last commit into a new folder below `folder`, and print its path."""
-    path = f"{folder.rstrip('/')}/{application.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    path = f"{folder.rstrip('/')}/{application.name}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
     checkpoint = CheckpointFolder(spark, settings.checkpoint)
     made = savepoint.create(checkpoint, CheckpointFolder(spark, path), application.name)
     print(_line(path, made))

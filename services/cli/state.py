@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from contracts.errors import StateloopError
 from contracts.settings import read
 from services.cli.spark import add_application, selected, spark_session
+from services.runtime.broker_check import require_broker
 from spark_app.export import declared, export, write_files
 from spark_app.settings import JobSettings
 from spark_app.supervise import first_line
@@ -36,6 +37,7 @@ def main(given: Sequence[str]) -> int:
     options, found = _options(given), 0
     try:
         settings = read(JobSettings)
+        require_broker(settings)
         with spark_session(settings) as spark:
             for application, own in selected(settings, options.application):
                 found += run(spark, application, own, options)

@@ -16,6 +16,7 @@ from contracts.errors import PermanentError, RetryableError, StateloopError
 from contracts.model.suite import load_suite
 from contracts.records.tables import TableRows, encode_row
 from contracts.settings import KafkaSettings, read
+from services.runtime.broker_check import require_broker
 from services.runtime.table_writer import TableWriter
 from services.runtime.topic_owners import TopicOwners
 from services.runtime.topic_reader import TopicReader
@@ -70,6 +71,7 @@ def main(given: Sequence[str]) -> int:
         settings = read(TableSettings)
         application, table = _table(settings, options.table)
         topic = application.topics.table(table)
+        require_broker(settings)
         if options.command in ("get", "list"):
             lines = [
                 _line(key, row)

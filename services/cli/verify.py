@@ -24,6 +24,7 @@ from contracts.wire import Snapshot
 from services.cli.spark import add_application, selected, spark_session
 from services.client import Client, Expired, Found
 from services.client.settings import ClientSettings
+from services.runtime.broker_check import require_broker
 from services.verify.comparison import compare, snapshots_of
 from services.verify.errors import UnpublishedStateError
 from services.verify.report import LISTED, counts, differences
@@ -67,6 +68,7 @@ def main(given: Sequence[str], open_session: OpenSession = spark_session) -> int
         settings, client = read(JobSettings), read(ClientSettings)
         if not options.no_query:
             asyncio.run(_require_query_service(client))
+        require_broker(settings)
         with open_session(settings) as spark:
             each = selected(settings, options.application)
             found = [Verification(spark, one, own, client, options).run(console) for one, own in each]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from services.launcher.folders import Folders
     from services.launcher.settings import LauncherSettings
 
+HERE = "127.0.0.0/8"
+"""The network of this machine, at which workers may call the reference APIs."""
 QUERY, JOB, DERIVE, WORKERS = 0, 1, 2, OTHERS
 """The offset of each process's port from the first one."""
 
@@ -93,15 +95,20 @@ def job(settings: LauncherSettings, folders: Folders) -> ProcessSpec:
 
 def workers(settings: LauncherSettings) -> Iterator[ProcessSpec]:
     """The enrichment workers."""
-    apis = {"reference": f"http://127.0.0.1:{settings.reference_port}"}
-    here = {"STATELOOP_APIS": json.dumps(apis), "STATELOOP_ALLOWED_NETWORKS": '["127.0.0.0/8"]'}
-    env = here | shared(settings)
+    env = api_addresses(settings) | shared(settings)
     for number in range(1, settings.workers + 1):
         does = f"enrichment worker {number} of {settings.workers} runs"
         environment = env | watched(settings, WORKERS + number - 1)
         yield ProcessSpec(
             f"worker-{number}", does, module("services.enrichment"), OutputHas("stateloop enrichment: {"), environment
         )
+
+
+def api_addresses(settings: LauncherSettings) -> dict[str, str]:
+    """Return the settings with the addresses of the APIs: those of the environment, and the reference APIs."""
+    apis = {"reference": f"http://127.0.0.1:{settings.reference_port}"} | settings.apis
+    networks = dict.fromkeys((HERE, *settings.allowed_networks))
+    return {"STATELOOP_APIS": json.dumps(apis), "STATELOOP_ALLOWED_NETWORKS": json.dumps([*networks])}
 
 
 def derive(settings: LauncherSettings) -> ProcessSpec:

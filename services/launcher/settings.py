@@ -39,6 +39,10 @@ class LauncherSettings(BaseSettings):
     """The number of enrichment workers."""
     http_port: int = Field(default=8090, ge=1, le=65535 - MOST_PORTS)
     """The port of the query service with the console; the next ones are those of job, derive worker and workers."""
+    apis: dict[str, str] = Field(default_factory=dict, examples=[{"city": "https://city.example"}])
+    """The base URLs of the APIs that the application declares, besides `reference`."""
+    allowed_networks: tuple[str, ...] = Field(default=(), examples=[["10.1.0.0/16"]])
+    """Networks whose addresses workers may call although they are not public, besides that of this machine."""
     browse: bool = True
     """Whether to open the console in a browser, where there is a desktop."""
     batch: Duration = timedelta(seconds=15)

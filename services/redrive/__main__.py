@@ -22,6 +22,7 @@ from services.redrive.origins import Origins
 from services.redrive.rate_limiter import RateLimiter
 from services.redrive.redrive import Redrive
 from services.redrive.writer import KafkaWriter, NoWriter
+from services.runtime.broker_check import require_broker
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -39,6 +40,7 @@ def main(given: Sequence[str]) -> int:
     try:
         settings = read(ApiSettings)
         applications, matches = load_suite(settings.application).applications, selection(options).matches
+        require_broker(settings)
         if options.command == "list":
             found = chain.from_iterable(_dead_letters(settings, one) for one in applications)
             _list(filter(matches, found))

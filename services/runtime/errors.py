@@ -18,6 +18,18 @@ class ForeignTopicsError(PermanentError):
         self.owners = dict(owners)
 
 
+class NoAnsweringBrokerError(RetryableError):
+    """No broker answers this client at the address of the settings. `problem` is the client's last error."""
+
+    def __init__(self, kafka: str, problem: str) -> None:
+        super().__init__(
+            f"no broker answers at {kafka} ({problem}): start it, or set STATELOOP_KAFKA to the brokers, "
+            "and STATELOOP_KAFKA_OPTIONS if they want more than an address"
+        )
+        self.kafka = kafka
+        self.problem = problem
+
+
 class PortTakenError(PermanentError):
     """The monitoring endpoints cannot be served at the address of the settings."""
 

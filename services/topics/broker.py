@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
+from services.runtime.broker_check import ClientErrors
 from services.runtime.kafka_clients import create_admin_client
 from services.topics.errors import LoginRefusedError, NoBrokerError
 
@@ -22,25 +23,6 @@ ANSWER_S = 2.0
 PAUSE_S = 0.1
 LEADERS_S = 30.0
 REPORT_EVERY_S = 10.0
-REFUSED = {"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"}
-UNSPECIFIC = {"_ALL_BROKERS_DOWN"}
-
-
-class Problems:
-    """The errors that the client reports from its own thread."""
-
-    def __init__(self) -> None:
-        self.last: KafkaError | None = None
-
-    def __call__(self, error: KafkaError) -> None:
-        """Store an error."""
-        if error.name() not in UNSPECIFIC and not self.refused:
-            self.last = error
-
-    @property
-    def refused(self) -> bool:
-        """Whether a broker answers and refuses this client, so that waiting is useless."""
-        return self.last is not None and self.last.name() in REFUSED
 
 
 def connect(settings: TopicsSettings, report: Callable[[str], None]) -> AdminClient:
@@ -48,9 +30,9 @@ def connect(settings: TopicsSettings, report: Callable[[str], None]) -> AdminCli
 
     Raises InvalidSettingsError, LoginRefusedError and NoBrokerError.
     """
-    problems = Problems()
-    admin = create_admin_client(settings.client(), "topics", {"error_cb": problems})
-    _await_answer(admin, problems, settings, report)
+    errors = ClientErrors()
+    admin = create_admin_client(settings.client(), "topics", {"error_cb": errors})
+    _await_answer(admin, errors, settings, report)
     return admin
 
 
@@ -71,7 +53,7 @@ def watermarks(consumer: Consumer, topic: str) -> dict[int, tuple[int, int]]:
 
 
 def _await_answer(
-    admin: AdminClient, problems: Problems, settings: TopicsSettings, report: Callable[[str], None]
+    admin: AdminClient, errors: ClientErrors, settings: TopicsSettings, report: Callable[[str], None]
 ) -> None:
     deadline = time.monotonic() + settings.patience.total_seconds()
     next_report = time.monotonic()
@@ -80,10 +62,10 @@ def _await_answer(
             admin.list_topics(timeout=ANSWER_S)
         except KafkaException as error:
             admin.poll(0)
-            why = (problems.last or error.args[0]).str()
+            why = (errors.last or error.args[0]).str()
         else:
             return
-        if problems.refused:
+        if errors.refused:
             raise LoginRefusedError(settings.kafka, why)
         now = time.monotonic()
         if now >= deadline:

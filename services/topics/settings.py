@@ -19,7 +19,7 @@ class TopicsSettings(KafkaSettings):
     """The number of replicas of each topic. Unset, a topic is created with one replica, and a warning."""
     min_insync_replicas: int | None = Field(default=None, ge=1)
     """The number of replicas that must have a record before it is acknowledged; unset, 2 of 3 or more, 1 of fewer."""
-    patience: Duration = timedelta(seconds=60)
+    patience: Duration = timedelta(seconds=10)
     """The timeout of the wait for a broker."""
     take_over: bool = False
     """Make this application the owner of its output topics, also of those that another application owns. Set it for one

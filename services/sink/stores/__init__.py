@@ -38,6 +38,14 @@ def store_name(url: str, own: str | None) -> str:
     return own.rpartition(":")[2] if own else STORES[scheme(url)].name
 
 
+async def require_answer(url: str) -> None:
+    """Return when the store of a URL answers, and accepts the login; nothing is written.
+
+    Raises StoreUnavailableError, StoreMismatchError.
+    """
+    await import_module(f"services.sink.stores.{STORES[scheme(url)].name}").require_answer(url)
+
+
 def store_factory(url: str, own: str | None) -> StoreFactory:
     """Return what makes the stores. Raises UnknownStoreError, ClientMissingError, DeclarationError."""
     if own is not None:

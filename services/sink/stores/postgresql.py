@@ -46,11 +46,7 @@ class PostgresqlStore:
     """See `contracts.sinks.SinkStore`."""
 
     def __init__(self, url: str, target: Target) -> None:
-        try:
-            conninfo_to_dict(url)
-        except ProgrammingError:  # its text may have a part of the password
-            wanted = "write postgresql://user:password@host:port/database"
-            raise StoreMismatchError("STATELOOP_SINK_URL", "is not a URL of PostgreSQL", wanted) from None
+        _check_url(url)
         if len(target.name.encode()) > LONGEST_NAME:
             problem = f"has a name of more than {LONGEST_NAME} bytes"
             raise StoreMismatchError(f"table {target.name!r}", problem, "shorten STATELOOP_SINK_PREFIX")
@@ -176,6 +172,22 @@ class PostgresqlStore:
             middle = len(rows) // 2
             return await self._refused(rows[:middle]) + await self._refused(rows[middle:])
         return []
+
+
+async def require_answer(url: str) -> None:
+    """See `services.sink.stores.require_answer`."""
+    _check_url(url)
+    with _translated_errors():
+        async with await AsyncConnection.connect(url, application_name="stateloop-sink") as connection:
+            await connection.execute("SELECT 1")
+
+
+def _check_url(url: str) -> None:
+    try:
+        conninfo_to_dict(url)
+    except ProgrammingError:  # its text may have a part of the password
+        wanted = "write postgresql://user:password@host:port/database"
+        raise StoreMismatchError("STATELOOP_SINK_URL", "is not a URL of PostgreSQL", wanted) from None
 
 
 class _NotMovedError(Exception):

@@ -47,11 +47,7 @@ class RedisStore:
     """See `contracts.sinks.SinkStore`."""
 
     def __init__(self, url: str, target: Target) -> None:
-        retry: Retry = Retry(NoBackoff(), 0)  # the sink repeats
-        try:
-            self._redis: Redis = Redis.from_url(url, socket_connect_timeout=CONNECT_TIMEOUT_S, retry=retry)
-        except ValueError:  # its text may have a part of the password
-            raise StoreMismatchError("STATELOOP_SINK_URL", "is not a URL of Redis", "write redis://host:port") from None
+        self._redis = _client(url)
         self._script = self._redis.register_script(SCRIPT)
         self._name = target.name
         self._topic = target.topic
@@ -103,6 +99,24 @@ class RedisStore:
             return f"{self._name}:{key}"
         start = EPOCH + timedelta(microseconds=window_start or 0)
         return f"{self._name}:{window_key(key, start).decode()}"
+
+
+async def require_answer(url: str) -> None:
+    """See `services.sink.stores.require_answer`."""
+    client = _client(url)
+    try:
+        await _answered(client.ping())
+    finally:
+        await client.aclose()
+
+
+def _client(url: str) -> Redis:
+    retry: Retry = Retry(NoBackoff(), 0)  # the sink repeats
+    try:
+        client: Redis = Redis.from_url(url, socket_connect_timeout=CONNECT_TIMEOUT_S, retry=retry)
+    except ValueError:  # its text may have a part of the password
+        raise StoreMismatchError("STATELOOP_SINK_URL", "is not a URL of Redis", "write redis://host:port") from None
+    return client
 
 
 def _row_arguments(row: Row) -> list[bytes]:

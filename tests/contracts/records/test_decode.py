@@ -13,6 +13,7 @@ from tests import filtered, hostile, keyed
 from tests.everything import KEPT_FOR, NOW, answer_record, app
 
 GOOD = Record("events", 0, 0, NOW, b"d", hostile.good())
+NO_NAN = "not one JSON object: JSON has neither NaN nor Infinity, so send null, or leave the field out"
 ANSWER = answer_record(
     {
         "device_id": "d",
@@ -50,7 +51,10 @@ def test_the_key_is_that_of_the_state() -> None:
     decoder, value = Decoder(keyed.app), hostile.good(car="c")
     assert [delta.device_id for delta in decoder.event(replace(GOOD, key=b"c", value=value))] == ["c"]
     assert refusal(replace(GOOD, value=value), decoder)[0] is Reason.WRONG_KEY
-    assert refusal(replace(GOOD, key=b"", value=hostile.good(car="")), decoder) == (Reason.INVALID_FIELD, "car")
+    assert refusal(replace(GOOD, key=b"", value=hostile.good(car="")), decoder) == (
+        Reason.INVALID_FIELD,
+        "car is missing, or not a text of 1 or more characters and of 500 bytes or fewer",
+    )
 
 
 def test_the_filter_comes_after_the_shape_and_before_key_and_times() -> None:
@@ -99,6 +103,11 @@ def test_a_late_record_is_reported() -> None:
         (hostile.replaced("on", "1"), "on is not true or false"),
         (hostile.replaced("at", '{"lat":"x"}'), "at is not an object of the declared type"),
         (hostile.good() + b"x", "not one JSON object"),
+        (hostile.replaced("speed", "NaN"), NO_NAN),
+        (hostile.replaced("speed", " -Infinity "), NO_NAN),
+        (hostile.replaced("at", '{"lat":Infinity}'), NO_NAN),
+        (b"[1, NaN]", NO_NAN),
+        (hostile.replaced("name", '"NaN"') + b"x", "not one JSON object"),
         (hostile.replaced("name", '"\\ud800"'), "an escape is half a character"),
     ],
 )

@@ -83,6 +83,19 @@ def test_every_port_and_folder_is_the_settings() -> None:
     assert "/data/replay.json" in by_name["replay"].command
 
 
+def test_the_apis_of_the_environment_are_those_of_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATELOOP_APPLICATION", "examples.scooters.application:app")
+    monkeypatch.setenv("STATELOOP_APIS", '{"city": "http://10.1.0.7:8000"}')
+    monkeypatch.setenv("STATELOOP_ALLOWED_NETWORKS", '["10.1.0.0/16"]')
+    settings = LauncherSettings()
+    worker = next(
+        part for part in process_specs(settings, Folders(settings.data), headless=True) if "worker" in part.name
+    )
+    apis = {"reference": "http://127.0.0.1:8081", "city": "http://10.1.0.7:8000"}
+    assert json.loads(worker.env["STATELOOP_APIS"]) == apis
+    assert json.loads(worker.env["STATELOOP_ALLOWED_NETWORKS"]) == ["127.0.0.0/8", "10.1.0.0/16"]
+
+
 def test_processes_and_launcher_share_the_names_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATELOOP_BATCH", "PT5S")
     monkeypatch.setenv("STATELOOP_JARS", "/jars")

@@ -1,0 +1,89 @@
+"""A command with a wrong address of the brokers ends soon, and names what to set. None of these needs a broker."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from contracts.settings import KafkaSettings
+from services.cli import archive, bootstrap, rebuild, savepoint, state, table, verify
+from services.redrive import __main__ as redrive
+from services.runtime import broker_check
+from services.runtime.broker_check import require_broker
+from services.runtime.errors import NoAnsweringBrokerError
+from services.topics import __main__ as topics
+from services.topics.settings import TopicsSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.services.broker.embedded import EmbeddedBroker
+
+NOWHERE = "127.0.0.1:1"
+LIMIT_S = 12.0
+COMMANDS: dict[str, Callable[[], int]] = {
+    "archive": lambda: archive.main(["snapshots"]),
+    "bootstrap": lambda: bootstrap.main(["events.parquet"]),
+    "rebuild": lambda: rebuild.main([]),
+    "redrive": lambda: redrive.main(["list"]),
+    "savepoint": lambda: savepoint.main(["restore", "savepoint"]),
+    "state": lambda: state.main(["get", "N1"]),
+    "table get": lambda: table.main(["get", "limits", "N1"]),
+    "table put": lambda: table.main(["put", "limits", "N1", "{}"]),
+    "verify": lambda: verify.main(["--no-query"]),
+}
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for name in [name for name in os.environ if name.startswith("STATELOOP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("STATELOOP_APPLICATION", "tests.services.cli.limited:app")
+    monkeypatch.setenv("STATELOOP_KAFKA", NOWHERE)
+    return monkeypatch
+
+
+def test_the_wait_is_short() -> None:
+    began = time.monotonic()
+    with pytest.raises(NoAnsweringBrokerError, match=rf"at {NOWHERE} .*STATELOOP_KAFKA"):
+        require_broker(KafkaSettings(kafka=NOWHERE), 1.0)
+    assert time.monotonic() - began < LIMIT_S
+    assert broker_check.WITHIN_S + broker_check.TRY_S <= 10
+    assert TopicsSettings(application="").patience.total_seconds() <= 10
+
+
+@pytest.mark.kafka
+def test_a_broker_that_answers_is_enough(broker: EmbeddedBroker) -> None:
+    require_broker(KafkaSettings(kafka=broker.bootstrap))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_names_the_address_and_the_setting_before_it_starts_spark(
+    command: str, environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def opened(_: object) -> None:
+        raise AssertionError(command)
+
+    environment.setattr("services.runtime.broker_check.TRY_S", 0.5)
+    environment.setattr(require_broker, "__defaults__", (0.5,))
+    for module in (archive, bootstrap, rebuild, savepoint, state):
+        environment.setattr(module, "spark_session", opened)
+    environment.setattr(verify.main, "__defaults__", (opened,))
+    began = time.monotonic()
+    assert COMMANDS[command]() == 1
+    assert time.monotonic() - began < LIMIT_S
+    *_, last = capsys.readouterr().err.splitlines()
+    assert re.search(rf"no broker answers at {NOWHERE} \(.*STATELOOP_KAFKA", last)
+
+
+@pytest.mark.slow
+def test_the_topics_command_ends_soon(environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    del environment
+    began = time.monotonic()
+    assert topics.main() == 1
+    assert time.monotonic() - began < LIMIT_S + 2
+    assert re.search(rf"no broker answers at {NOWHERE} .*STATELOOP_KAFKA", capsys.readouterr().err)
