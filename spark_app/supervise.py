@@ -62,6 +62,9 @@ class Listener(Protocol):
     def after(self, progress: StreamingQueryProgress) -> None:
         """Handle a committed batch."""
 
+    def look(self) -> None:
+        """Handle a query that runs. Called each second, after its committed batches."""
+
     def idle(self) -> None:
         """Handle a query that waits for records. A query in real-time mode commits empty batches instead."""
 
@@ -101,7 +104,7 @@ def attempt(
         run = start()
         report.running()
         try:
-            for progress in batches(run.query, stopping):
+            for progress in batches(run.query, stopping, listener.look):
                 if progress is None:
                     report.idle()
                     listener.idle()
@@ -120,9 +123,12 @@ def attempt(
     return None if run.is_catch_up else "it ended without an error"
 
 
-def batches(query: StreamingQuery, stopping: threading.Event) -> Iterator[StreamingQueryProgress | None]:
+def batches(
+    query: StreamingQuery, stopping: threading.Event, look: Callable[[], object] = lambda: None
+) -> Iterator[StreamingQueryProgress | None]:
     """Yield each committed batch of a running query until it ends, and None when it waits for records.
 
+    Call `look` each second.
     Raises PySparkException when it fails.
     """
     last, ended = -1, False
@@ -130,6 +136,7 @@ def batches(query: StreamingQuery, stopping: threading.Event) -> Iterator[Stream
         ended = bool(query.awaitTermination(LOOK_S))
         found, last = since(query, last)
         yield from found
+        look()
         if not ended and not query.status["isTriggerActive"]:
             yield None
         if stopping.is_set():

@@ -82,12 +82,15 @@ class Events:
     """Counts the calls of a listener, and raises `refusal` instead."""
 
     def __init__(self, refusal: Exception | None = None) -> None:
-        self.batches, self.idles, self.refusal = 0, 0, refusal
+        self.batches, self.looks, self.idles, self.refusal = 0, 0, 0, refusal
 
     def after(self, progress: Any) -> None:  # noqa: ARG002
         self.batches += 1
         if self.refusal:
             raise self.refusal
+
+    def look(self) -> None:
+        self.looks += 1
 
     def idle(self) -> None:
         self.idles += 1
@@ -182,6 +185,7 @@ def test_a_query_that_waits_for_records_is_no_batch() -> None:
     queries = [Query(3), Query(2, waits=True, fails=False)]
     run(queries, give_up=timedelta(minutes=5), step=1, events=events)
     assert (events.batches, events.idles) == (5, 2)
+    assert events.looks >= 5
 
 
 def test_a_batch_after_an_idle_period_is_reported() -> None:
@@ -196,7 +200,9 @@ def test_a_batch_after_an_idle_period_is_reported() -> None:
 
 
 @pytest.mark.spark
-def test_spark_reports_of_a_waiting_query_with_the_number_of_the_next_batch(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_reports_of_a_waiting_query_with_the_number_of_the_next_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """Spark's own query: its report of the idle period is no batch, and the batch after it is reported."""
     own, source = spark.newSession(), tmp_path / "source"
     own.conf.set("spark.sql.streaming.noDataProgressEventInterval", "0")
