@@ -9,6 +9,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from contracts.errors import StateloopError
 from contracts.model.application import Application
+from contracts.model.emit import Emit
 from services.runtime.topic_owners import TopicOwners
 from spark_app.backlog import TopicOffsets, committed_positions
 from spark_app.checkpoint import claim, identity, verify
@@ -20,6 +21,7 @@ from spark_app.folder import CheckpointFolder
 from spark_app.generations import active, active_folder
 from spark_app.heartbeat import Heartbeat
 from spark_app.keeper import kept
+from spark_app.lag import Lag
 from spark_app.lease import acquire
 from spark_app.low_watermark import LowWatermark, RawProgress, committed_by
 from spark_app.pipeline import pipeline, scans
@@ -31,7 +33,7 @@ from spark_app.settings import JobSettings
 from spark_app.start import QueryRun, Starter
 from spark_app.state_model import state_name
 from spark_app.supervise import Failures, supervise
-from spark_app.topics import TopicIdentity, identify
+from spark_app.topics import identify
 
 
 class ApplicationJob:
@@ -53,6 +55,7 @@ class ApplicationJob:
         query_metrics.about(state_name(application), settings.checkpoint)
         self.name = application.name
         self.report = QueryReport(report, application.name, query_metrics)
+        self._metrics = query_metrics
 
     def slots(self) -> int:
         """Return how many tasks of the query run at once; by the declaration, while the broker has no such topics."""
@@ -82,7 +85,8 @@ class ApplicationJob:
                 owners.claim(published)
             if committed_positions(folder) is None:
                 require_whole_windows(folder, settings, application, topics, report.warning)
-            low = self._low_watermark(topics)
+            offsets = TopicOffsets(settings, topics)
+            low, lag = self._low_watermark(offsets), Lag(offsets.ends, self._metrics)
             heartbeat = Heartbeat(application, settings, low)
             query = pipeline(
                 own,
@@ -101,12 +105,16 @@ class ApplicationJob:
                 fence.renew(lease.renew)
                 found = identify(settings, application)
                 verify(folder, identity(application, found, state_partitions), epoch)
-                low.committed(committed_positions(folder) or {})
-                return starter.start(found)
+                positions = committed_positions(folder) or {}
+                low.committed(positions)
+                lag.committed(positions)
+                run = starter.start(found)
+                lag.is_measured = run.is_catch_up or application.emit is not Emit.EVENT
+                return run
 
             give_up = max(settings.give_up, 2 * settings.batch_of(application))  # only a committed batch is progress
             progress = PublishedProgress(application, settings, low, topics[0].partitions)
-            upkeep = Upkeep(owners, published, low, heartbeat, progress, settings.batch.total_seconds())
+            upkeep = Upkeep(owners, published, low, lag, heartbeat, progress, settings.batch.total_seconds())
             with closing(progress):
                 try:
                     supervise(start, report, Failures(give_up, time.monotonic), stopping, upkeep)
@@ -114,8 +122,8 @@ class ApplicationJob:
                     lease.renew()  # raises that it is lost, if the other job has it: this job was suspended
                     raise
 
-    def _low_watermark(self, topics: list[TopicIdentity]) -> LowWatermark:
-        offsets, raw = TopicOffsets(self._settings, topics), [one.topic for one in self._application.raw]
+    def _low_watermark(self, offsets: TopicOffsets) -> LowWatermark:
+        raw = [one.topic for one in self._application.raw]
         return LowWatermark(offsets.ends, lambda: self._raw.time(raw))
 
 
@@ -130,6 +138,7 @@ class Upkeep:
         owners: TopicOwners,
         epoch: int,
         low: LowWatermark,
+        lag: Lag,
         heartbeat: Heartbeat,
         published: PublishedProgress,
         renew_every_s: float,
@@ -137,6 +146,7 @@ class Upkeep:
         self._owners = owners
         self._epoch = epoch
         self._low = low
+        self._lag = lag
         self._heartbeat = heartbeat
         self._published = published
         self._every_s = renew_every_s
@@ -144,10 +154,16 @@ class Upkeep:
 
     def after(self, progress: StreamingQueryProgress) -> None:
         """Count a committed batch."""
-        self._low.committed(committed_by(progress))
+        positions = committed_by(progress)
+        self._low.committed(positions)
+        self._lag.committed(positions)
         self._heartbeat.after(progress)
         self._published.after(progress)
         self._renew()
+
+    def look(self) -> None:
+        """Measure the lag."""
+        self._lag.measure()
 
     def idle(self) -> None:
         """Handle a query that waits for records."""

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter as Counts
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from pyspark.sql.streaming.listener import SourceProgress, StateOperatorProgress
 
 from contracts.metrics import Metric
 from contracts.metrics import job as names
+from spark_app.backlog import Positions
 from spark_app.filtered import count_filtered
 from spark_app.processor.failures import count_failed
 from spark_app.raw_query import count_decoded
@@ -95,6 +97,7 @@ class QueryMetrics:
         self._now = now
         self._since = clock()
         self._running = False
+        self._has_committed = False
         self._catching_up = 0
         self._gave_up: str | None = None
         self._republishing = False
@@ -158,8 +161,18 @@ class QueryMetrics:
         self._running = True
 
     def idle(self) -> None:
-        """Record that the query waits for records."""
+        """Record that the query waits for records. It has committed all that there was, once it has a batch."""
         self._since = self._clock()
+        if self._has_committed:
+            self._set(names.COMMITTED_AT, self._now())
+
+    def lag(self, end_offsets: Positions, committed: Positions) -> None:
+        """Record how many records of each topic are not in a committed batch."""
+        behind: Counts[str] = Counts()
+        for (topic, number), end in end_offsets.items():
+            behind[topic] += max(0, end - committed.get((topic, number), end))
+        for topic, records in behind.items():
+            self._set(names.LAG, records, topic)
 
     def failed(self) -> None:
         """Record that the query failed."""
@@ -182,6 +195,7 @@ class QueryMetrics:
     def batch(self, progress: StreamingQueryProgress) -> None:
         """Record a committed batch."""
         self._since = self._clock()
+        self._has_committed = True
         self._add(names.BATCHES, 1)
         self._set(names.COMMITTED_AT, self._now())
         decoded = count_decoded(progress)

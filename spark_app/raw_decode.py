@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from typing import NamedTuple
 
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from contracts.model.application import Application
 from contracts.model.suite import load_suite
 from contracts.records.raw import EncodedEvent, RawDecoder, refused
 from contracts.records.record import RecordError
@@ -40,7 +40,7 @@ class RawTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the events and dead letters of all records; then yield their numbers."""
-        application, decoder = _decoder(self.suite, self.application, self.topic)
+        topics, decoder = _decoder(self.suite, self.application, self.topic)
         writer = _writer(self.client)
         decoded = dead = 0
         try:
@@ -48,11 +48,12 @@ class RawTask:
                 try:
                     events = decoder.decode(record)
                 except RecordError as error:
-                    writer.write(application.topics.dead_letters, refused(record, error), stamp)
+                    for dead_letters in topics.dead_letters:
+                        writer.write(dead_letters, refused(record, error), stamp)
                     dead += 1
                 else:
                     for event in events:
-                        writer.write(application.topics.events, event, stamp)
+                        writer.write(topics.events, event, stamp)
                     decoded += len(events)
             writer.flush()
         except BaseException:
@@ -98,10 +99,21 @@ class EventWriter:
             raise RawWriteError("of events", self._error.str())
 
 
+class RawOutputs(NamedTuple):
+    """The topics that a decoder writes."""
+
+    events: str
+    dead_letters: tuple[str, ...]
+    """Those of all applications that read the events: each of them lacks the events of a rejected record."""
+
+
 @cache
-def _decoder(suite: str, name: str, topic: str) -> tuple[Application, RawDecoder]:
-    application = next(one for one in load_suite(suite).applications if one.name == name)
-    return application, RawDecoder(application, next(raw for raw in application.raw if raw.topic == topic))
+def _decoder(suite: str, name: str, topic: str) -> tuple[RawOutputs, RawDecoder]:
+    applications = load_suite(suite).applications
+    application = next(one for one in applications if one.name == name)
+    events = application.topics.events
+    outputs = RawOutputs(events, tuple(one.topics.dead_letters for one in applications if one.topics.events == events))
+    return outputs, RawDecoder(application, next(raw for raw in application.raw if raw.topic == topic))
 
 
 @cache

@@ -15,6 +15,7 @@ from spark_app.errors import TopicReplacedError
 from spark_app.figures import JobMetrics
 from spark_app.folder import CheckpointFolder
 from spark_app.keeper import kept
+from spark_app.lag import Lag
 from spark_app.lease import acquire
 from spark_app.low_watermark import LowWatermark, RawProgress, clock, committed_by
 from spark_app.pipeline import interval
@@ -51,6 +52,7 @@ class RawJob:
         query_metrics.about(raw.name, self._folder())
         self.name = raw.name
         self.report = QueryReport(report, raw.name, query_metrics)
+        self._metrics = query_metrics
 
     def slots(self) -> int:
         """Return how many tasks of the query run at once; by the declaration, while the broker has no such topic."""
@@ -69,21 +71,24 @@ class RawJob:
         lease = acquire(folder, this_job(java_pid(own)), time.monotonic, time.sleep)
         with kept(lease, lambda: stop_queries(own), self.report.warning):
             query = raw_query(own, self._application, self._raw, settings, folder.path)
-            low = LowWatermark(TopicOffsets(settings, [topic]).ends, clock)
+            offsets = TopicOffsets(settings, [topic])
+            low, lag = LowWatermark(offsets.ends, clock), Lag(offsets.ends, self._metrics)
 
             def start() -> QueryRun:
                 """Check lease and topic at each start."""
                 lease.renew()
                 if identify_topic(settings, self._application, self._raw.topic).id != topic.id:
                     raise TopicReplacedError(topic.name)
-                low.committed(committed_positions(folder) or {})
+                positions = committed_positions(folder) or {}
+                low.committed(positions)
+                lag.committed(positions)
                 self.report.live()
                 return QueryRun(query.trigger(processingTime=interval(INTERVAL)).start())
 
             failures = Failures(max(settings.give_up, 2 * INTERVAL), time.monotonic)
             self._progress.add(topic.name, low)
             try:
-                supervise(start, self.report, failures, stopping, Follower(low))
+                supervise(start, self.report, failures, stopping, Follower(low, lag))
             finally:
                 self._progress.remove(topic.name)
 
@@ -93,14 +98,21 @@ class RawJob:
 
 
 class Follower:
-    """Follows the low watermark of a raw source."""
+    """Follows the low watermark and the lag of a raw source."""
 
-    def __init__(self, low: LowWatermark) -> None:
+    def __init__(self, low: LowWatermark, lag: Lag) -> None:
         self._low = low
+        self._lag = lag
 
     def after(self, progress: StreamingQueryProgress) -> None:
         """Handle a committed batch."""
-        self._low.committed(committed_by(progress))
+        positions = committed_by(progress)
+        self._low.committed(positions)
+        self._lag.committed(positions)
+
+    def look(self) -> None:
+        """Measure the lag."""
+        self._lag.measure()
 
     def idle(self) -> None:
         """Handle a query that waits for records."""

@@ -44,7 +44,13 @@ CONF: dict[str, bool | float | int | str | None] = {
     "spark.ui.showConsoleProgress": "false",
 }
 
-STATE_SERVER = "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkStateServer"
+SILENCED = (
+    # It warns whenever a processor reads a state variable without a value.
+    "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkStateServer",
+    # It warns of each batch that took longer than its interval: the report of the batch has its time.
+    "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor",
+)
+"""The loggers of Spark whose only warning needs no action."""
 MAINTENANCE = timedelta(minutes=1)
 """Spark's default interval for uploads of the state's snapshots."""
 LOCAL_FILES: dict[str, bool | float | int | str | None] = {
@@ -97,10 +103,11 @@ def open_session(settings: JobSettings, slots: int) -> Iterator[SparkSession]:
 
 
 def silence(spark: SparkSession) -> None:
-    """Turn off a warning that Spark writes whenever a processor reads a state variable without a value."""
+    """Turn off the warnings of the loggers in `SILENCED`."""
     context: Any = spark.sparkContext
     log4j = context._jvm.org.apache.logging.log4j  # noqa: SLF001  # PySpark has no public way
-    log4j.core.config.Configurator.setLevel(STATE_SERVER, log4j.Level.ERROR)
+    for logger in SILENCED:
+        log4j.core.config.Configurator.setLevel(logger, log4j.Level.ERROR)
 
 
 def query_session(spark: SparkSession, batch: timedelta, state_partitions: int) -> SparkSession:

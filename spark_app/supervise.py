@@ -24,6 +24,8 @@ from spark_app.start import QueryRun
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 15.0
 LOOK_S = 1
+RAN = "addBatch"
+"""The phase of a batch in which it reads and writes records."""
 CONCURRENT_COMMIT = "[CONCURRENT_STREAM_LOG_UPDATE]"
 """The condition in Spark's error, which it raises at the end of a batch that another job has committed."""
 
@@ -59,6 +61,9 @@ class Listener(Protocol):
 
     def after(self, progress: StreamingQueryProgress) -> None:
         """Handle a committed batch."""
+
+    def look(self) -> None:
+        """Handle a query that runs. Called each second, after its committed batches."""
 
     def idle(self) -> None:
         """Handle a query that waits for records. A query in real-time mode commits empty batches instead."""
@@ -99,7 +104,7 @@ def attempt(
         run = start()
         report.running()
         try:
-            for progress in batches(run.query, stopping):
+            for progress in batches(run.query, stopping, listener.look):
                 if progress is None:
                     report.idle()
                     listener.idle()
@@ -118,29 +123,49 @@ def attempt(
     return None if run.is_catch_up else "it ended without an error"
 
 
-def batches(query: StreamingQuery, stopping: threading.Event) -> Iterator[StreamingQueryProgress | None]:
+def batches(
+    query: StreamingQuery, stopping: threading.Event, look: Callable[[], object] = lambda: None
+) -> Iterator[StreamingQueryProgress | None]:
     """Yield each committed batch of a running query until it ends, and None when it waits for records.
 
+    Call `look` each second.
     Raises PySparkException when it fails.
     """
     last, ended = -1, False
     while not ended:
         ended = bool(query.awaitTermination(LOOK_S))
-        for progress in since(query, last):
-            last = progress.batchId
-            yield progress
+        found, last = since(query, last)
+        yield from found
+        look()
         if not ended and not query.status["isTriggerActive"]:
             yield None
         if stopping.is_set():
             query.stop()
 
 
-def since(query: StreamingQuery, last: int) -> list[StreamingQueryProgress]:
-    """Return the batches after this one. Most calls find one at most; reading a batch costs a millisecond."""
+def since(query: StreamingQuery, last: int) -> tuple[list[StreamingQueryProgress], int]:
+    """Return the committed batches after this one, and the number of the last committed batch.
+
+    Most calls find one batch at most; reading a batch costs a millisecond.
+    """
     newest = query.lastProgress
-    if newest is None or newest.batchId <= last:
-        return []
-    return [newest] if newest.batchId == last + 1 else [one for one in query.recentProgress if one.batchId > last]
+    if newest is None:
+        return [], last
+    committed = newest.batchId if is_batch(newest) else newest.batchId - 1
+    if committed <= last:
+        return [], last
+    if is_batch(newest) and committed == last + 1:
+        return [newest], committed
+    found = [one for one in query.recentProgress if one.batchId > last and is_batch(one)]
+    return found, max((one.batchId for one in found), default=committed)
+
+
+def is_batch(progress: StreamingQueryProgress) -> bool:
+    """Return whether a batch ran.
+
+    Every ten seconds Spark reports of a query that waits for records, with the number of the batch that comes next.
+    """
+    return RAN in progress.durationMs
 
 
 def first_line(problem: str) -> str:

@@ -13,9 +13,16 @@ def _gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Metric:
 
 ABOUT = _gauge("about", "Always 1: what the job runs, and its checkpoint.", ("state", "checkpoint"))
 BATCHES = _counter("batches", "Batches committed.")
-COMMITTED_AT = _gauge("committed_at_seconds", "When the last batch was committed, in seconds since 1970.")
+COMMITTED_AT = _gauge(
+    "committed_at_seconds",
+    "When the last batch was committed, or the query found nothing to read after it, in seconds since 1970.",
+)
 RECORDS = _counter("records", "Records read.", ("topic",))
-LAG = _gauge("lag", "Records that were in the topic and not read when the last batch ended.", ("topic",))
+LAG = _gauge(
+    "lag",
+    "Records in the topic that no committed batch has read. In real-time mode, those when the last batch ended.",
+    ("topic",),
+)
 CATCHING_UP = _gauge("catching_up", "Records that the job reads in one micro-batch before it goes live; 0 when live.")
 WRITTEN = _counter("written", "Records written: snapshots and dead letters.")
 DECODED = _counter("decoded", "Events that a raw source decoded and wrote.")

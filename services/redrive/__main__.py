@@ -6,7 +6,6 @@ import sys
 import time
 from collections import Counter
 from datetime import UTC, datetime
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from contracts.errors import StateloopError
@@ -26,9 +25,10 @@ from services.runtime.broker_check import require_broker
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from contracts import Application
+    from services.redrive.dead_letters import Selection
 
 REPORT_EVERY_S = 1.0
 TWICE = "An application counts an event each time that it arrives (deduplicate=False): redrive a dead letter only once."
@@ -39,13 +39,15 @@ def main(given: Sequence[str]) -> int:
     options = arguments(given)
     try:
         settings = read(ApiSettings)
-        applications, matches = load_suite(settings.application).applications, selection(options).matches
+        applications, selected = load_suite(settings.application).select(options.application), selection(options)
         require_broker(settings)
         if options.command == "list":
-            found = chain.from_iterable(_dead_letters(settings, one) for one in applications)
-            _list(filter(matches, found))
+            for one in applications:
+                if len(applications) > 1:
+                    print(one.name)
+                _list(filter(selected.matches, _dead_letters(settings, one)))
         else:
-            counts = _redrive(options, settings, applications, matches)
+            counts = _redrive(options, settings, applications, selected)
             print(summary(counts) + (" (dry run)" if options.dry_run else ""))
     except StateloopError as error:
         print(f"stateloop redrive: {error}", file=sys.stderr)
@@ -60,13 +62,17 @@ def _dead_letters(settings: ApiSettings, application: Application) -> Iterator[S
     return dead_letters(settings.client(), application.topics.dead_letters)
 
 
-def _list(chosen: Iterator[StoredDeadLetter]) -> None:
+def _list(chosen: Iterable[StoredDeadLetter]) -> None:
+    """Print the counts of one application, by group. A dead letter that was written twice counts once."""
     groups: Counter[tuple[str, str, str]] = Counter()
     latest: dict[tuple[str, str, str], StoredDeadLetter] = {}
+    origins: set[Hashable] = set()
     for found in chosen:
         one = found.dead_letter
         group = ("unreadable", "", "") if one is None else (one.reason, one.enrichment or "", one.topic)
-        groups[group] += 1
+        if found.origin is None or found.origin not in origins:
+            groups[group] += 1
+            origins.add(found.origin)
         latest[group] = max(found, latest.get(group, found), key=lambda each: each.written)
     for group, count in groups.most_common():
         found = latest[group]
@@ -79,18 +85,18 @@ def _redrive(
     options: Namespace,
     settings: ApiSettings,
     applications: Sequence[Application],
-    matches: Callable[[StoredDeadLetter], bool],
+    selected: Selection,
 ) -> Counter[RedriveAction]:
     """Redrive one application after the other. A record that several of them refused is sent once."""
     client = settings.client()
     origins, writer = Origins(client), NoWriter() if options.dry_run else KafkaWriter(client)
-    if not all(one.deduplicate for one in applications):
+    if selected.has_records and not all(one.deduplicate for one in applications):
         print(TWICE, file=sys.stderr)
     pace = RateLimiter(float("inf") if options.dry_run else options.rate, time.monotonic, time.sleep)
     counts, sent, report = Counter[RedriveAction](), set[str](), ProgressReport()
     try:
         for one in applications:
-            chosen = filter(matches, _dead_letters(settings, one))
+            chosen = filter(selected.matches, _dead_letters(settings, one))
             with Redelivery(settings, one) as redelivery:
                 deliverer = NoDeliverer(redelivery) if options.dry_run else WebhookDeliverer(redelivery, _report)
                 redrive = Redrive(one, origins, writer, deliverer, lambda: datetime.now(UTC), pace, report, sent)

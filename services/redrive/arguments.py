@@ -45,6 +45,7 @@ def _add_selection(parser: ArgumentParser) -> None:
         default=[],
         help="only failures of it, or of these alerts; may be given more than once",
     )
+    parser.add_argument("--application", metavar="NAME", help="only those of one application of a suite (default: all)")
     parser.add_argument("--since", type=_time, help="written at or after this time, as 2026-01-31T12:00:00Z")
     parser.add_argument("--until", type=_time, help="written before it")
 

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from contracts.records.record import Reason
 from contracts.wire import DeadLetter
 from services.runtime.topic_records import stored_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Hashable, Iterator, Mapping
 
     from confluent_kafka import Message
 
 NAME = "redrive"
 """The name of the Kafka clients."""
+CALLS = {Reason.ENRICHMENT_FAILED, Reason.DELIVERY_FAILED}
+"""The reasons of failed calls."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,14 @@ class StoredDeadLetter:
     key: bytes | None
     written: datetime
 
+    @property
+    def origin(self) -> Hashable | None:
+        """What was refused, which a repeated dead letter has too; None where it does not name a record."""
+        one = self.dead_letter
+        if one is None or one.offset < 0:
+            return None
+        return one.reason, one.enrichment, one.topic, one.partition, one.offset, one.idempotency_key
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -37,6 +48,11 @@ class Selection:
     enrichments: frozenset[str] = frozenset()
     since: datetime | None = None
     until: datetime | None = None
+
+    @property
+    def has_records(self) -> bool:
+        """Whether it selects dead letters of refused records, which are sent again, and not of failed calls only."""
+        return not self.enrichments and (not self.reasons or bool(self.reasons - CALLS))
 
     def matches(self, found: StoredDeadLetter) -> bool:
         """Return whether it meets all conditions. Times are those of writing; `until` is exclusive."""

@@ -215,6 +215,23 @@ def test_a_query_that_waits_for_records_is_healthy(figures: QueryMetrics, job: J
     assert job.unhealthy() is None
 
 
+def test_a_query_that_waits_for_records_has_committed_all_there_is(job: JobMetrics, clock: Clock) -> None:
+    figures = job.query("flights", BATCH, BATCH, clock, lambda: clock.now)
+    figures.idle()
+    assert samples(job)["committed_at_seconds",] == 0, "there was no batch yet"
+    figures.batch(progress_of())
+    clock.now += ENOUGH_S
+    figures.idle()
+    assert samples(job)["committed_at_seconds",] == clock.now
+
+
+def test_the_lag_is_that_of_the_end_offsets_that_were_looked_up(figures: QueryMetrics, job: JobMetrics) -> None:
+    figures.batch(progress_of(sources=[source("events", 5, 594, 594)]))
+    assert samples(job)["lag", "events"] == 0, "Spark reports the end offsets of the batch's start"
+    figures.lag({("events", 0): 6_694, ("events", 1): 531}, {("events", 0): 594, ("events", 1): 540})
+    assert samples(job)["lag", "events"] == 6_100
+
+
 def test_a_record_that_is_read_twice_is_counted_once(job: JobMetrics, clock: Clock) -> None:
     figures = job.query("bills", BATCH, BATCH, clock, scans=2)
     figures.batch(progress_of())

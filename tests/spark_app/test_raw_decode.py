@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from argparse import Namespace
 from collections import deque
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError
 
+from contracts import Topics
 from contracts.records.raw import EncodedEvent
 from contracts.types.origin import PLACE, TIME
 from spark_app import raw_decode, raw_query
@@ -81,6 +83,19 @@ def test_a_task_writes_events_and_dead_letters_and_counts_them(monkeypatch: pyte
     assert [one.to_pylist() for one in task(iter([batch, batch]))] == [[{"decoded": 2, "refused": 6}]]
     topics = waveforms.app.topics
     assert [topic for topic, *_ in producer.written] == [topics.events, *[topics.dead_letters] * 3] * 2
+
+
+def test_each_application_that_reads_the_events_has_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
+    producer, app = FakeProducer(), waveforms.app
+    other = Namespace(topics=Topics(prefix="other.", events=app.topics.events))
+    strange = waveforms.prefixed("strange.")
+    monkeypatch.setattr(raw_decode, "_writer", lambda _: EventWriter(producer))  # type: ignore[arg-type]
+    monkeypatch.setattr(raw_decode, "load_suite", lambda _: Namespace(applications=(app, other, strange)))
+    given = {"partition": 0, "offset": 5, "micros": 1000 * MILLISECONDS, "key": b"ann", "headers": None, "value": b"x"}
+    task = RawTask("several", app.name, waveforms.PACKED.topic, ())
+    (counts,) = task(iter([pa.RecordBatch.from_pylist([given])]))
+    assert counts.to_pylist() == [{"decoded": 0, "refused": 1}], "it is one record"
+    assert [topic for topic, *_ in producer.written] == [app.topics.dead_letters, other.topics.dead_letters]
 
 
 def test_a_redriven_record_gives_the_event_of_its_origin_at_the_time_of_the_redrive(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +15,7 @@ from spark_app.session import (
     default_archive,
     java_options,
     query_session,
+    silence,
 )
 from spark_app.settings import JobSettings
 
@@ -55,3 +56,16 @@ def test_a_query_has_its_own_settings_and_those_of_the_job(spark: SparkSession) 
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
     job = {name: value for name, value in CONF.items() if name.startswith("spark.sql.")}
     assert {name: own.conf.get(name) for name in job} == job
+
+
+@pytest.mark.spark
+def test_spark_does_not_warn_of_each_batch_that_takes_longer_than_its_interval(spark: SparkSession) -> None:
+    context: Any = spark.sparkContext
+    logs = context._jvm.org.apache.logging.log4j.LogManager  # noqa: SLF001  # PySpark has no public way
+    streaming, former = "org.apache.spark.sql.execution.streaming.runtime", logs.getRootLogger().getLevel().toString()
+    spark.sparkContext.setLogLevel("WARN")
+    silence(spark)
+    names = ("ProcessingTimeExecutor", "X")
+    warns = {name: logs.getLogger(f"{streaming}.{name}").isWarnEnabled() for name in names}
+    spark.sparkContext.setLogLevel(former)
+    assert warns == {"ProcessingTimeExecutor": False, "X": True}

@@ -6,7 +6,7 @@ import json
 import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -23,8 +23,13 @@ from spark_app.errors import (
 from spark_app.figures import JobMetrics
 from spark_app.report import JobReport, QueryReport
 from spark_app.start import QueryRun
-from spark_app.supervise import LONGEST_PAUSE_S, Failures, supervise
+from spark_app.supervise import LONGEST_PAUSE_S, Failures, batches, since, supervise
 from tests.spark_app.test_figures import progress_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 
 @dataclass
@@ -77,12 +82,15 @@ class Events:
     """Counts the calls of a listener, and raises `refusal` instead."""
 
     def __init__(self, refusal: Exception | None = None) -> None:
-        self.batches, self.idles, self.refusal = 0, 0, refusal
+        self.batches, self.looks, self.idles, self.refusal = 0, 0, 0, refusal
 
     def after(self, progress: Any) -> None:  # noqa: ARG002
         self.batches += 1
         if self.refusal:
             raise self.refusal
+
+    def look(self) -> None:
+        self.looks += 1
 
     def idle(self) -> None:
         self.idles += 1
@@ -177,6 +185,40 @@ def test_a_query_that_waits_for_records_is_no_batch() -> None:
     queries = [Query(3), Query(2, waits=True, fails=False)]
     run(queries, give_up=timedelta(minutes=5), step=1, events=events)
     assert (events.batches, events.idles) == (5, 2)
+    assert events.looks >= 5
+
+
+def test_a_batch_after_an_idle_period_is_reported() -> None:
+    waited = progress_of(batchId=1, numInputRows=0, durationMs={"latestOffset": 2, "triggerExecution": 2})
+    query = Query(0)
+    query.recentProgress += [progress_of(batchId=0), waited]
+    assert [one.batchId for one in since(query, -1)[0]] == [0]  # type: ignore[arg-type]  # stands in for a query
+    assert since(query, 0) == ([], 0)  # type: ignore[arg-type]
+    query.recentProgress.append(progress_of(batchId=1))
+    (found,), last = since(query, 0)  # type: ignore[arg-type]
+    assert (found.batchId, found.numInputRows, last) == (1, 1250, 1)
+
+
+@pytest.mark.spark
+def test_spark_reports_of_a_waiting_query_with_the_number_of_the_next_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark's own query: its report of the idle period is no batch, and the batch after it is reported."""
+    own, source = spark.newSession(), tmp_path / "source"
+    own.conf.set("spark.sql.streaming.noDataProgressEventInterval", "0")
+    source.mkdir()
+    (source / "first").write_text("a\n")
+    sink = own.readStream.text(str(source)).writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c"))
+    stopping, reported = threading.Event(), list[tuple[int, int]]()
+    for progress in batches(sink.trigger(processingTime="200 milliseconds").start(), stopping):
+        if progress is not None:
+            reported.append((progress.batchId, progress.numInputRows))
+            if len(reported) == 2:
+                stopping.set()
+        elif not (source / "second").exists():
+            (tmp_path / "second").write_text("b\nc\n")
+            (tmp_path / "second").rename(source / "second")
+    assert reported == [(0, 1), (1, 2)]
 
 
 def test_a_query_is_stopped_when_its_topics_are_taken_over() -> None:

@@ -11,15 +11,18 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from contracts import Application, Suite
 from contracts.types.origin import PLACE
 from contracts.wire import REDRIVEN, Answer, DeadLetter
 from services.broker.readiness import wait_until
 from services.redrive.__main__ import main
+from services.redrive.dead_letters import StoredDeadLetter
 from services.runtime.kafka_clients import create_producer
 from tests.deadline import DEADLINE_S
 from tests.services.enrichment.cluster import KEPT, PARTITIONS, Cluster, condition
 from tests.services.enrichment.fleet import START, application, snapshot
 from tests.services.enrichment.registry import Registry
+from tests.suites import three
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,6 +133,59 @@ def test_the_list_has_counts_and_details(cluster: Cluster, capsys: pytest.Captur
     assert "no number" in output
     assert main(["list", "--since", "2999-01-01"]) == 0
     assert "0  in all" in capsys.readouterr().out
+
+
+def stored(offset: int, reason: str = "malformed", **facts: str) -> StoredDeadLetter:
+    placed = {"topic": "events", "partition": 0, "offset": offset, "timestamp": START, "reason": reason}
+    return StoredDeadLetter(DeadLetter.model_validate(placed | facts), b"d1", START)
+
+
+@pytest.fixture
+def suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three applications over one topic of events, two of which have dead letters; without a broker."""
+    events = [stored(7, "delivery_failed", enrichment="high", idempotency_key=one) for one in ("opened", "closed")]
+    letters = {
+        "totals.dead_letters": [stored(5), stored(5), stored(6)],
+        "bills.dead_letters": [stored(5), *events, *events, stored(-1, "late"), stored(-1, "late")],
+    }
+    monkeypatch.setenv("STATELOOP_APPLICATION", "tests.suites:suite")
+    monkeypatch.setenv("STATELOOP_KAFKA", "nowhere:1")
+    monkeypatch.setattr("tests.suites.suite", Suite(*three("")))
+    monkeypatch.setattr("services.redrive.__main__.dead_letters", lambda _, topic: iter(letters.get(topic, [])))
+
+
+@pytest.mark.usefixtures("suite")
+def test_the_list_has_each_origin_once_for_each_application(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    lines = [line.split("  last ")[0].strip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        *("totals", "2  malformed events", "2  in all"),
+        *("newest", "0  in all"),
+        *("bills", "2  delivery_failed high events", "2  late events", "1  malformed events", "5  in all"),
+    ]
+
+
+@pytest.mark.usefixtures("suite")
+def test_one_application_of_a_suite_is_selected(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--application", "totals"]) == 0
+    assert [line.split("  last ")[0].strip() for line in capsys.readouterr().out.splitlines()] == [
+        "2  malformed events",
+        "2  in all",
+    ]
+    assert main(["list", "--application", "other"]) == 1
+    assert "Name one of these: totals, newest, bills" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("suite")
+@pytest.mark.parametrize(("reason", "warns"), [("delivery_failed", False), ("malformed", True)])
+def test_a_redrive_of_events_warns_that_they_may_count_twice(
+    reason: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, warns: bool
+) -> None:
+    totals = three("").totals
+    counting = Application(name="c", event=totals.event, state=totals.state, deduplicate=False)
+    monkeypatch.setattr("tests.suites.suite", Suite(counting))
+    assert main(["back", "--dry-run", "--reason", reason]) == 0
+    assert ("redrive a dead letter only once" in capsys.readouterr().err) == warns
 
 
 @pytest.mark.usefixtures("cluster")
