@@ -40,8 +40,8 @@ def main(given: Sequence[str]) -> int:
     try:
         settings = read(ApiSettings)
         applications, matches = load_suite(settings.application).applications, selection(options).matches
-        require_broker(settings)
         if options.command == "list":
+            require_broker(settings)
             found = chain.from_iterable(_dead_letters(settings, one) for one in applications)
             _list(filter(matches, found))
         else:
@@ -82,6 +82,7 @@ def _redrive(
     matches: Callable[[StoredDeadLetter], bool],
 ) -> Counter[RedriveAction]:
     """Redrive one application after the other. A record that several of them refused is sent once."""
+    require_broker(settings)
     client = settings.client()
     origins, writer = Origins(client), NoWriter() if options.dry_run else KafkaWriter(client)
     if not all(one.deduplicate for one in applications):
