@@ -40,8 +40,8 @@ def main(given: Sequence[str]) -> int:
     try:
         settings = read(ApiSettings)
         applications, selected = load_suite(settings.application).select(options.application), selection(options)
-        require_broker(settings)
         if options.command == "list":
+            require_broker(settings)
             for one in applications:
                 if len(applications) > 1:
                     print(one.name)
@@ -88,6 +88,7 @@ def _redrive(
     selected: Selection,
 ) -> Counter[RedriveAction]:
     """Redrive one application after the other. A record that several of them refused is sent once."""
+    require_broker(settings)
     client = settings.client()
     origins, writer = Origins(client), NoWriter() if options.dry_run else KafkaWriter(client)
     if selected.has_records and not all(one.deduplicate for one in applications):

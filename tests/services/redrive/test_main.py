@@ -151,6 +151,7 @@ def suite(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATELOOP_APPLICATION", "tests.suites:suite")
     monkeypatch.setenv("STATELOOP_KAFKA", "nowhere:1")
     monkeypatch.setattr("tests.suites.suite", Suite(*three("")))
+    monkeypatch.setattr("services.redrive.__main__.require_broker", lambda _: None)
     monkeypatch.setattr("services.redrive.__main__.dead_letters", lambda _, topic: iter(letters.get(topic, [])))
 
 
