@@ -11,7 +11,7 @@ from contracts.errors import StateloopError
 from contracts.model.application import Application
 from contracts.model.emit import Emit
 from services.runtime.topic_owners import TopicOwners
-from spark_app.backlog import TopicOffsets, committed_positions
+from spark_app.backlog import TopicOffsets, committed_positions, first_offsets
 from spark_app.checkpoint import claim, identity, verify
 from spark_app.errors import ConcurrentCommitError
 from spark_app.fence import Fence
@@ -107,7 +107,7 @@ class ApplicationJob:
                 verify(folder, identity(application, found, state_partitions), epoch)
                 positions = committed_positions(folder) or {}
                 low.committed(positions)
-                lag.committed(positions)
+                lag.committed(first_offsets(settings, found) | positions)
                 run = starter.start(found)
                 lag.is_measured = run.is_catch_up or application.emit is not Emit.EVENT
                 return run

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from contracts.errors import StateloopError
 from contracts.model.application import Application
 from contracts.model.raw import Raw
-from spark_app.backlog import TopicOffsets, committed_positions
+from spark_app.backlog import TopicOffsets, committed_positions, first_offsets
 from spark_app.errors import TopicReplacedError
 from spark_app.figures import JobMetrics
 from spark_app.folder import CheckpointFolder
@@ -81,7 +81,7 @@ class RawJob:
                     raise TopicReplacedError(topic.name)
                 positions = committed_positions(folder) or {}
                 low.committed(positions)
-                lag.committed(positions)
+                lag.committed(first_offsets(settings, [topic]) | positions)
                 self.report.live()
                 return QueryRun(query.trigger(processingTime=interval(INTERVAL)).start())
 

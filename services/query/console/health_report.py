@@ -17,6 +17,8 @@ MIN_WINDOW_S = 30.0
 MIN_LAG = 100
 LAG_S = 5.0
 """A lag below this many records, or below what arrives in this many seconds, is not reported."""
+WAITS = 2
+"""Neither is a lag of the job below what arrives in two intervals of its micro-batches, while records wait for them."""
 GROWTH_S = 1.0
 """Neither is a growth below what arrives in this many seconds."""
 SILENCE_S = 20.0
@@ -32,11 +34,15 @@ BATCHES = 3
 
 
 def health_report(
-    metrics: LoopMetrics, history: Sequence[MetricsPoint], emits_every_s: float | None = 0.0
+    metrics: LoopMetrics,
+    history: Sequence[MetricsPoint],
+    emits_every_s: float | None = 0.0,
+    reads_every_s: float = 0.0,
 ) -> HealthReport:
     """Evaluate all rules; the reasons that are likely to cause others come first.
 
     While records arrive, a running job publishes at least once in `emits_every_s`; None: they need not give snapshots.
+    The job reads records that wait every `reads_every_s`; 0 in real-time mode.
     """
     rules: tuple[Callable[[], Iterator[HealthReason]], ...] = (
         lambda: _kafka(metrics),
@@ -45,7 +51,7 @@ def health_report(
         lambda: _job(metrics),
         lambda: _silence(metrics, history, emits_every_s),
         lambda: _breakers(metrics),
-        lambda: _lags(metrics, history),
+        lambda: _lags(metrics, history, reads_every_s),
         lambda: _dead_letters(history),
     )
     reasons = tuple(reason for rule in rules for reason in rule())
@@ -140,28 +146,29 @@ def _breakers(metrics: LoopMetrics) -> Iterator[HealthReason]:
             yield _reason("breaker_open", f"api:{api.name}", message, action)
 
 
-def _lags(metrics: LoopMetrics, history: Sequence[MetricsPoint]) -> Iterator[HealthReason]:
+def _lags(metrics: LoopMetrics, history: Sequence[MetricsPoint], reads_every_s: float) -> Iterator[HealthReason]:
     rates = {kind: topic.rate or 0.0 for kind, topic in metrics.topics.items()}
     read, snapshots = rates.get("events", 0.0) + rates.get("feedback", 0.0), rates.get("snapshots", 0.0)
     recent = [point for point in history if point.at >= history[-1].at - WINDOW_S * 1000]
     job = "Check its CPU and the length of its batches; give it more cores (docs/how-to/scaling.md)"
     workers = "Start more workers, up to one for each partition, or raise the concurrency of the API"
     query = "Check the query service's CPU and disk, or start another instance"
-    for component, name, lags, rate, action in (
-        ("job", "the job", [point.job_lag for point in recent], read, job),
-        ("workers", "the workers", [point.worker_lag for point in recent], snapshots, workers),
-        ("query", "the query service", [point.query_lag for point in recent], snapshots, query),
+    waits_s = max(LAG_S, WAITS * reads_every_s)
+    for component, name, lags, least, rate, action in (
+        ("job", "the job", [point.job_lag for point in recent], waits_s * read, read, job),
+        ("workers", "the workers", [point.worker_lag for point in recent], LAG_S * snapshots, snapshots, workers),
+        ("query", "the query service", [point.query_lag for point in recent], LAG_S * snapshots, snapshots, query),
     ):
-        if recent and recent[-1].at - recent[0].at >= MIN_WINDOW_S * 1000 and _grows(lags, rate):
+        if recent and recent[-1].at - recent[0].at >= MIN_WINDOW_S * 1000 and _grows(lags, least, rate):
             message = f"The lag of {name} grows: {lags[-1]:,} records wait"
             yield _reason("lag_growing", component, message, action)
 
 
-def _grows(lags: Sequence[int | None], rate: float) -> bool:
+def _grows(lags: Sequence[int | None], least: float, rate: float) -> bool:
     """Return whether the least of the last third is well above the most of the first, so that a swing is no growth."""
     known = [lag for lag in lags if lag is not None]
     third = len(known) // 3
-    if not third or known[-1] < max(MIN_LAG, LAG_S * rate):
+    if not third or known[-1] < max(MIN_LAG, least):
         return False
     return min(known[-third:]) - max(known[:third]) > max(MIN_LAG, GROWTH_S * rate)
 

@@ -63,7 +63,9 @@ class MetricsHistory:
         """The health report of the last observation; None before the first."""
         if self._figures is None:
             return None
-        return health_report(self._figures, self._points, _emits_every_s(self._application))
+        application = self._application
+        reads_every_s = 0.0 if application.emit is Emit.EVENT else application.emit_interval.total_seconds()
+        return health_report(self._figures, self._points, _emits_every_s(application), reads_every_s)
 
     @property
     def span(self) -> tuple[Observation, Observation] | None:

@@ -195,6 +195,18 @@ def test_a_job_is_silent_only_where_snapshots_are_due(application: Application, 
     assert [one.kind for one in found] == ["job_silent"] * silent
 
 
+@pytest.mark.parametrize(
+    ("application", "grows"), [(emitting(Emit.EVENT, 90), True), (emitting(Emit.BATCH, 90), False)]
+)
+def test_records_that_wait_for_the_next_micro_batch_are_no_growing_lag(
+    application: Application, *, grows: bool
+) -> None:
+    found = reasons(minutes(1.4, job_lag=lambda at: 2 * RATE * (at % 90)), application)
+    assert [one.kind for one in found] == ["lag_growing"] * grows
+    found = reasons(minutes(2, job_lag=lambda at: 200 * RATE * at), application)
+    assert [one.kind for one in found] == ["lag_growing"], "more than two intervals"
+
+
 def test_a_job_without_a_committed_batch_is_reported_as_silent_sooner() -> None:
     history = MetricsHistory(app, 2.0)
     messages: dict[int, str] = {}
