@@ -35,10 +35,6 @@ CONF: dict[str, bool | float | int | str | None] = {
     "spark.sql.streaming.statefulOperator.incrementalCleanupFactor": "2",
     # Most of the median latency, at its default of 50.
     "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
-    # Python workers end without a traceback when their query stops. With the second setting, which is Spark's default,
-    # the daemon sees that a worker could not write, and does not print that itself.
-    "spark.python.daemon.module": "spark_app.python_daemon",
-    "spark.python.daemon.killWorkerOnFlushFailure": "true",
     # Nothing but the job's queries runs here.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
