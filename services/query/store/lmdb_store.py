@@ -64,6 +64,7 @@ class LmdbStore:
         self._bind()
         with self._begin() as txn:
             self._written_watermark = self._announced_watermark = self._metadata.watermark(txn)
+            self._complete = self._metadata.complete_watermark(txn)
             self._positions = self._metadata.positions(txn)
             self._buckets_by_slot = self._metadata.buckets(txn)
             self._caught_up_at = self._metadata.caught_up_at(txn)
@@ -165,7 +166,9 @@ class LmdbStore:
                         writes.delete(key, window_start)
                     elif (bucket := homes.get(entry.window_start)) is not None:
                         writes.put(key, entry, bucket)
-            self._metadata.write(txn, watermark=watermark, positions=positions, buckets=buckets)
+            self._metadata.write(
+                txn, watermark=watermark, complete=self._complete, positions=positions, buckets=buckets
+            )
         self._written_watermark, self._buckets_by_slot = watermark, buckets
         self._positions.update(positions)
         self._newest_first = self._ordered()
