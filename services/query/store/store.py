@@ -148,7 +148,7 @@ class Store(Protocol):
         """
 
     def drop_expired(self) -> None:
-        """Write the watermark and drop time buckets that are no longer remembered, although no record arrives.
+        """Write the watermarks and drop time buckets that are no longer remembered, although no record arrives.
 
         Runs in the thread that writes.
         """
@@ -186,7 +186,7 @@ class WindowStore(Store, Protocol):
         """
 
     def close_windows(self, watermark: int) -> None:
-        """Close the windows that have ended by this watermark. They stay closed after a restart."""
+        """Close the windows that have ended by this watermark. `apply` and `drop_expired` write it."""
 
     def get_at(self, key: str, time: int) -> Entry | None:
         """Return the latest entry of the newest of the key's windows that contains this time."""
