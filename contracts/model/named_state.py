@@ -128,6 +128,8 @@ class NamedState:
     grace: timedelta = NO_TIME
     expires_by_clock: bool = False
     query: QueryOptions = QueryOptions()
+    emits_closed: bool = False
+    """Whether the job publishes a window once, when it is closed (`Emit.CLOSE`)."""
     windowed: bool = False
     """The record's own key is the `window_key` of `key`, so a record without value removes that window only."""
     window: timedelta | None = None

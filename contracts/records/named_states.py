@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import create_model
 
+from contracts.model.emit import Emit
 from contracts.model.named_state import CoverageField, NamedState
 from contracts.records.indexes import check_indexes
 from contracts.records.schema import schemas
@@ -36,6 +37,7 @@ def named(application: Application) -> dict[str, NamedState]:
         lifetime=application.state.lifetime,
         grace=application.state.grace + application.skew,
         expires_by_clock=not application.topics.replay,
+        emits_closed=application.emit is Emit.CLOSE,
         query=application.query,
         window=application.state.window,
         every=application.state.every,

@@ -24,6 +24,7 @@ REMEDY = f"start it, or correct {SINK_URL}"
 
 async def sink_store(suite: Suite) -> Finding:
     """Check the settings of a sink, and that its store answers. Nothing is written, and no URL is printed."""
+    name = "the store"
     try:
         settings = read(SinkSettings)
         states, url = ", ".join(stores(settings, suite)), settings.url()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
 from contracts.records.named_states import named_in
-from services.query.cluster import InstanceDependencies, InstanceFolder, InstanceIdentity, build_cluster
+from services.query.cluster import InstanceDependencies, InstanceFolder, InstanceIdentity, WindowCloser, build_cluster
 from services.query.console.assembly import console
 from services.query.dependencies import Dependencies
 from services.query.health import Health
@@ -39,6 +39,7 @@ from services.query.ingest import (
 from services.query.lookup.authentication import Authenticator, watch_tokens
 from services.query.openapi import document
 from services.query.store import LmdbStore, LmdbWindowStore
+from services.runtime.job_progress import JobProgress
 from services.runtime.topic_owners import TopicOwners
 
 if TYPE_CHECKING:
@@ -172,10 +173,19 @@ async def _build_http(suite: Suite, core: Core, authenticator: Authenticator, st
             api.fast_path.forget_callers,
             partial(watch.service.reauthenticate, authenticator.reauthenticate),
         ),
+        _window_closer(dependencies, cluster).run(),
         watch_partition_counts(states.values(), settings.client()),
         *(TopicOwners(one, settings.client(), log.warning).check_async() for one in suite.applications),
     ]
     return HttpLayer(HttpServer(dependencies, api.guard, routes, api.fast_path), health, tasks)
+
+
+def _window_closer(dependencies: Dependencies, cluster: Cluster) -> WindowCloser:
+    """Return what closes the windows by the progress of the jobs. Their clients end with the process."""
+    stores, client = dependencies.window_stores, dependencies.settings.client()
+    states = [one for name, one in dependencies.states.items() if name in stores and one.expires_by_clock]
+    progress = {one.name: JobProgress(client, one.topic) for one in states}
+    return WindowCloser(states, stores, lambda one: progress[one.name].read(range(one.partitions)), cluster.has_read)
 
 
 async def _cancel(*tasks: asyncio.Task[None]) -> None:

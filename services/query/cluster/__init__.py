@@ -11,6 +11,7 @@ from services.query.cluster.identity import InstanceFolder
 from services.query.cluster.instance import InstanceDependencies
 from services.query.cluster.membership import InstanceIdentity
 from services.query.cluster.routing import Member, PartitionStatus, Role, Routing
+from services.query.cluster.window_closer import WindowCloser
 
 __all__ = [
     "Cluster",
@@ -21,5 +22,6 @@ __all__ = [
     "PartitionStatus",
     "Role",
     "Routing",
+    "WindowCloser",
     "build_cluster",
 ]

@@ -14,7 +14,7 @@ from services.query.cluster.routing import Member
 from services.query.store import StatePartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from contracts.wire.announcement import Announcement
     from services.query.cluster.announcements import Announcements
@@ -79,6 +79,10 @@ class Cluster:
     def members(self) -> Sequence[Member]:
         """See `Routing.members`."""
         return self.instance.members()
+
+    def has_read(self, end_offsets: Mapping[StatePartition, int]) -> bool:
+        """See `Instance.has_read`."""
+        return self.instance.has_read(end_offsets)
 
     def announced(self) -> Sequence[Announcement]:
         """Return what this instance has now, and the last announcements of the others."""

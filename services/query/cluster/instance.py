@@ -131,6 +131,14 @@ class Instance:
         self._update_statuses()
         return self._announceable(now) != self._announced
 
+    def has_read(self, end_offsets: Mapping[StatePartition, int]) -> bool:
+        """Return whether all these partitions that it reads are read up to these offsets.
+
+        It answers for another one only when it has read what the topic has then.
+        """
+        read = {one: self._ingestion.progress(one) for one in self._targets.keys() & end_offsets.keys()}
+        return all(found is not None and found.position >= end_offsets[one] for one, found in read.items())
+
     @property
     def is_catching_up(self) -> bool:
         """Whether a lease waits for this instance to catch up; then `step` is called more often."""

@@ -51,7 +51,7 @@ class WindowAnswer(KeyAnswer):
 
     window_start: AwareDatetime = Field(description="Start of the window")
     window_end: AwareDatetime = Field(description="End of the window")
-    is_open: bool = Field(description="Whether a later version may come: its end and the grace are not over")
+    is_open: bool = Field(description="Whether a later version may come: the job has not passed its end and the grace")
 
 
 class CurrentAnswer(RootModel[WindowAnswer | KeyAnswer]):
@@ -168,7 +168,9 @@ class CoverageAnswer(ResponseModel):
     start: AwareDatetime = Field(alias="from")
     end: AwareDatetime = Field(alias="to", description="To where the range is answered")
     next: AwareDatetime | None = Field(description="Write it as from= to get the rest; null: there is none")
-    final_until: AwareDatetime = Field(description="Before it, all windows are closed: the intervals change no more")
+    final_until: AwareDatetime = Field(
+        description="Before it, all windows are closed: the intervals change no more. 1970: none is"
+    )
     intervals: tuple[CoverageInterval, ...]
     lag: Lag
     role: RoleName = Field(description="What the instance is to the key's partition")

@@ -35,7 +35,8 @@ class CoverageRequest(NamedTuple):
 class CoveredRange(NamedTuple):
     """The intervals of [start, end). `next` is where the rest of the requested range starts; None: there is none.
 
-    Before `final_until`, all windows are closed: these intervals change no more until their windows are forgotten.
+    Before `final_until`, all windows are closed: these intervals change no more until their windows are forgotten. It
+    is at the beginning of 1970 while no window is closed.
     """
 
     start: int
@@ -82,7 +83,7 @@ class CoverageReader:
             end = next_start = windows.pop().window_start
         path = request.field.path.split(".")
         covered = [WindowCoverage(one.window_start, steps_at(one.value, path)) for one in (*overlapping, *windows)]
-        final_until = timeline.window_from(self._reader.store.watermark() - self._window + 1)
+        final_until = timeline.window_from(max(0, self._reader.windows.closed_before()))
         return CoveredRange(start, end, next_start, final_until, cover(covered, start, end, timeline))
 
     def _timeline(self, latest: Entry, field: CoverageField, now: int) -> Timeline:

@@ -27,7 +27,6 @@ class StateWindows:
     def __init__(self, state: NamedState, store: WindowStore) -> None:
         self._store = store
         self._every = milliseconds(state.every or state.window) if state.window is not None else 0
-        self._window = milliseconds(state.window) if state.window is not None else 0
         self._closed_before: int | None = None
 
     def is_newest(self, key: str, window_start: int) -> bool:
@@ -47,7 +46,7 @@ class StateWindows:
 
     def pop_closed(self) -> ClosedWindows | None:
         """The windows that have closed since the last call, if a key has one of them. The first call returns none."""
-        before, end = self._closed_before, self._store.watermark() - self._window + 1
+        before, end = self._closed_before, self._store.closed_before()
         self._closed_before = end
         if before is None or end <= before:
             return None

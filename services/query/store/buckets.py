@@ -56,9 +56,9 @@ class TimeBuckets(NamedTuple):
             self.window and self.is_expired(window_start, watermark)
         )
 
-    def is_open(self, window_start: int, watermark: int) -> bool:
-        """Return whether a later version of this window of a windowed state may come."""
-        return window_start + self.window > watermark
+    def closed_before(self, watermark: int) -> int:
+        """Return the start of the first window of a windowed state that is not closed by this watermark."""
+        return watermark - self.window + 1
 
     def is_bucket_expired(self, bucket: int, watermark: int) -> bool:
         """Return whether all windows of a bucket have expired."""
@@ -85,6 +85,16 @@ def clock_watermark(state: NamedState, now: int) -> int | None:
     if not state.expires_by_clock or state.lifetime is None or state.window_start is None:
         return None
     return now - milliseconds(state.grace)
+
+
+def complete_watermark(state: NamedState, time: int) -> int:
+    """Return the watermark by which windows are closed once all records that arrived before a time are read.
+
+    With `emits_closed`, the time is the start of the first window that may still change.
+    """
+    if state.emits_closed:
+        return time - 1 + (0 if state.window is None else milliseconds(state.window))
+    return time - milliseconds(state.grace)
 
 
 def milliseconds(span: timedelta) -> int:

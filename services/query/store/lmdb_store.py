@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 BULK_SIZE = 1000
 """A batch of at least so many updates is written in key order: neighbours are on one page of the file."""
 WATERMARK_SAVE_MS = 10_000
-"""A watermark that only the clock advances is written when it is this far ahead of the one written last."""
+"""A watermark that no record advances is written when it is this far ahead of the one written last."""
 KEY = itemgetter(0)
 BEGINNING, END = (0, b""), (SLOTS, b"")
 """Positions of a clear: a slot, and a key in it."""
@@ -64,6 +64,7 @@ class LmdbStore:
         self._bind()
         with self._begin() as txn:
             self._written_watermark = self._announced_watermark = self._metadata.watermark(txn)
+            self._written_complete = self._complete = self._metadata.complete_watermark(txn)
             self._positions = self._metadata.positions(txn)
             self._buckets_by_slot = self._metadata.buckets(txn)
             self._caught_up_at = self._metadata.caught_up_at(txn)
@@ -165,8 +166,10 @@ class LmdbStore:
                         writes.delete(key, window_start)
                     elif (bucket := homes.get(entry.window_start)) is not None:
                         writes.put(key, entry, bucket)
-            self._metadata.write(txn, watermark=watermark, positions=positions, buckets=buckets)
+            complete = self._complete
+            self._metadata.write(txn, watermark=watermark, complete=complete, positions=positions, buckets=buckets)
         self._written_watermark, self._buckets_by_slot = watermark, buckets
+        self._written_complete = complete
         self._positions.update(positions)
         self._newest_first = self._ordered()
         return writes.changes
@@ -175,9 +178,8 @@ class LmdbStore:
         """See `Store`."""
         watermark = self.watermark()
         oldest = self._buckets.oldest(watermark)
-        if watermark - self._written_watermark >= WATERMARK_SAVE_MS or any(
-            bucket < oldest for bucket in self._buckets_by_slot.values()
-        ):
+        ahead = max(watermark - self._written_watermark, self._complete - self._written_complete)
+        if ahead >= WATERMARK_SAVE_MS or any(bucket < oldest for bucket in self._buckets_by_slot.values()):
             self.apply((), {})
 
     def caught_up_at(self, partition: int) -> int | None:

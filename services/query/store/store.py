@@ -148,7 +148,7 @@ class Store(Protocol):
         """
 
     def drop_expired(self) -> None:
-        """Write the watermark and drop time buckets that are no longer remembered, although no record arrives.
+        """Write the watermarks and drop time buckets that are no longer remembered, although no record arrives.
 
         Runs in the thread that writes.
         """
@@ -176,7 +176,17 @@ class WindowStore(Store, Protocol):
     """
 
     def is_open(self, window_start: int) -> bool:
-        """Return whether a later version of the window may come, by the watermark."""
+        """Return whether a later version of the window may come."""
+
+    def closed_before(self) -> int:
+        """Return the start of the first window of which a later version may come: all before it are closed.
+
+        In a replay the watermark closes windows, in other states only `close_windows`: neither the clock nor a
+        record shows that all records of a window are read.
+        """
+
+    def close_windows(self, watermark: int) -> None:
+        """Close the windows that have ended by this watermark. `apply` and `drop_expired` write it."""
 
     def get_at(self, key: str, time: int) -> Entry | None:
         """Return the latest entry of the newest of the key's windows that contains this time."""

@@ -1,4 +1,4 @@
-"""The metadata of a store: positions, the watermark, and the bucket of each slot."""
+"""The metadata of a store: positions, the watermarks, and the bucket of each slot."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 NUMBER = struct.Struct(">q")
 WATERMARK = b"watermark"
+COMPLETE = b"complete"
 POSITION = b"position "
 BUCKET = b"bucket "
 CLEARING = b"forgetting "
@@ -26,8 +27,11 @@ class StoreMetadata:
 
     def watermark(self, txn: Transaction[bytes]) -> int:
         """Return the watermark that was written last."""
-        found = txn.get(WATERMARK, db=self._database)
-        return 0 if found is None else NUMBER.unpack(found)[0]
+        return self._number(txn, WATERMARK)
+
+    def complete_watermark(self, txn: Transaction[bytes]) -> int:
+        """Return the watermark by which windows were closed last."""
+        return self._number(txn, COMPLETE)
 
     def positions(self, txn: Transaction[bytes]) -> dict[int, int]:
         """Return the position of each partition."""
@@ -38,11 +42,18 @@ class StoreMetadata:
         return dict(self._numbered(txn, BUCKET))
 
     def write(
-        self, txn: Transaction[bytes], *, watermark: int, positions: Mapping[int, int], buckets: Mapping[int, int]
+        self,
+        txn: Transaction[bytes],
+        *,
+        watermark: int,
+        complete: int,
+        positions: Mapping[int, int],
+        buckets: Mapping[int, int],
     ) -> None:
         """Write these; other positions and slots stay."""
         put, database = txn.put, self._database
         put(WATERMARK, NUMBER.pack(watermark), db=database)
+        put(COMPLETE, NUMBER.pack(complete), db=database)
         for partition, position in positions.items():
             put(POSITION + NUMBER.pack(partition), NUMBER.pack(position), db=database)
         for slot, bucket in buckets.items():
@@ -70,6 +81,10 @@ class StoreMetadata:
             txn.put(CLEARING + name, NUMBER.pack(1), db=database)
         else:
             txn.delete(CLEARING + name, db=database)
+
+    def _number(self, txn: Transaction[bytes], name: bytes) -> int:
+        found = txn.get(name, db=self._database)
+        return 0 if found is None else NUMBER.unpack(found)[0]
 
     def _numbered(self, txn: Transaction[bytes], prefix: bytes) -> Iterator[tuple[int, int]]:
         with txn.cursor(self._database) as cursor:

@@ -70,7 +70,15 @@ class LmdbWindowStore(LmdbStore):
 
     def is_open(self, window_start: int) -> bool:
         """See `WindowStore`."""
-        return self._buckets.is_open(window_start, self.watermark())
+        return window_start >= self.closed_before()
+
+    def closed_before(self) -> int:
+        """See `WindowStore`."""
+        return self._buckets.closed_before(self._complete if self._state.expires_by_clock else self.watermark())
+
+    def close_windows(self, watermark: int) -> None:
+        """See `WindowStore`."""
+        self._complete = max(self._complete, watermark)
 
     def windows(self, key: str, *, start: int | None, end: int | None, newest_first: bool, limit: int) -> list[Entry]:
         """See `WindowStore`."""

@@ -31,7 +31,7 @@ def test_without_an_application_the_settings_are_those_of_the_launcher(
     environment.setenv("STATELOOP_BROKER_PORT", "19092")
     for name, value in local_defaults(os.environ).items():
         environment.setenv(name, value)
-    job, worker = JobSettings(), EnrichmentSettings()  # type: ignore[call-arg]
+    job, worker = JobSettings(), EnrichmentSettings()
     assert (job.application, job.kafka, job.checkpoint) == (DEPARTURES, "127.0.0.1:19092", f"{tmp_path}/checkpoint")
     assert worker.apis == {"reference": "http://127.0.0.1:8081"}
     assert [str(one) for one in worker.allowed_networks] == ["127.0.0.0/8"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def test_two_savepoints_within_one_second_have_different_names_in_the_order_of_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(savepoint.savepoint, "create", Mock())
+    monkeypatch.setattr("spark_app.savepoint.create", Mock())
     monkeypatch.setattr(savepoint, "CheckpointFolder", Mock())
     monkeypatch.setattr(savepoint, "_line", lambda path, _: path)
     settings = JobSettings(application="")

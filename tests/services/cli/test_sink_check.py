@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from contracts.model.suite import load_suite
-from services.cli import doctor
+from services.cli import checks, doctor
 from services.cli.checks import CheckResult, Finding
 from services.cli.sink_check import sink_store
 
@@ -74,8 +74,8 @@ async def test_an_own_store_is_not_called(environment: pytest.MonkeyPatch) -> No
 
 
 def test_the_doctor_checks_it_only_where_a_sink_is_configured(environment: pytest.MonkeyPatch) -> None:
-    environment.setattr(doctor.checks, "topics", lambda *_: ([], []))
-    environment.setattr(doctor.checks, "apis", lambda *_: asyncio.sleep(0, []))
+    environment.setattr(checks, "topics", lambda *_: ([], []))
+    environment.setattr(checks, "apis", lambda *_: asyncio.sleep(0, []))
     environment.setenv("STATELOOP_KAFKA", "127.0.0.1:1")
     environment.setenv("STATELOOP_APIS", '{"reference": "http://127.0.0.1:1"}')
     assert "Store of the sink" not in [one.subject for one in doctor.findings()]

@@ -29,6 +29,7 @@ ALL = [[0, 60]]
 async def served(tmp_path: Path) -> AsyncIterator[tuple[Instance, Departures]]:
     with departures(tmp_path, state=STATE) as (dependencies, written):
         written.store.advance_watermark(NOW - 5 * 60_000)
+        written.store.close_windows(NOW - 5 * 60_000)
         async with answering(dependencies, hot=True) as instance:
             yield instance, written
 

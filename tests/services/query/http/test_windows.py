@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from tests.services.query.http.instance import Instance, answering
 from tests.services.query.http.two_instances import owner_of, two_instances
 from tests.services.query.in_memory import a_state, dependencies_of, until
-from tests.services.query.windowed import Departures, answered_at, at, departures
+from tests.services.query.windowed import DEPARTURES, HOUR, NOON, Departures, answered_at, at, departures
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -74,6 +75,18 @@ async def test_a_closed_window_is_marked_in_the_response(served: tuple[Instance,
     reference = closed.headers["ETag"].strip('"')
     assert (await instance.ask(f"{PATH}/JFK?min_version={reference}")).status == 200
     assert (await instance.ask(f"{PATH}/JFK?as_of={reference}")).status == 200
+
+
+async def test_neither_the_clock_nor_newer_records_close_a_window(tmp_path: Path) -> None:
+    """The job may be down, or read a backlog."""
+    with departures(tmp_path, state=replace(DEPARTURES, expires_by_clock=True)) as (dependencies, written):
+        async with answering(dependencies, hot=True) as instance:
+            written.put("JFK", 0, flights=20)
+            written.put("LGA", 5, flights=1)
+            written.store.advance_watermark(NOON + 10 * HOUR)
+            found = await instance.ask(f"{PATH}/JFK")
+            assert (found.status, found.json["is_open"]) == (200, True)
+            assert found.headers["ETag"] == f'"{NOON}.0.1"'
 
 
 async def test_a_window_is_forgotten_after_its_retention(served: tuple[Instance, Departures]) -> None:
