@@ -1,11 +1,22 @@
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 
-from contracts import Application, DeclarationError, Derived, NamedState, QueryOptions, Topics
+from contracts import (
+    Application,
+    Count,
+    DeclarationError,
+    Derived,
+    Emit,
+    Event,
+    NamedState,
+    QueryOptions,
+    State,
+    Topics,
+)
 from contracts.records.named_states import named
 from examples.scooters.application import Ping, Place, Scooter, place, rule
 
@@ -13,6 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from contracts.wire import Snapshot
+
+
+class Ride(Event):
+    rider: str
+    ts: datetime
+
+
+class Rides(State, key="rider", window=timedelta(hours=1)):
+    count: Annotated[int, Count()]
 
 
 def _streets(snapshot: Snapshot) -> Iterable[tuple[str, Place]]:
@@ -72,6 +92,12 @@ def test_windows_expire_by_the_clock_unless_the_topics_have_the_times_of_a_repla
     for one in states.values():
         assert one.expires_by_clock is not replay
         assert one.grace == Scooter.grace + timedelta(minutes=2), "what the job takes records for"
+
+
+def test_only_windows_that_the_job_emits_closed_are_final_when_published() -> None:
+    app = Application(name="rides", event=Ride, state=Rides, emit=Emit.CLOSE)
+    assert named(app)["rides"].emits_closed
+    assert not named(_application())["scooters"].emits_closed
 
 
 def test_topics_of_queries_are_compacted() -> None:
