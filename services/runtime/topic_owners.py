@@ -82,11 +82,18 @@ class TopicOwners:
     when the broker is not the group's coordinator (librdkafka issue 5040).
     """
 
-    def __init__(self, application: Application, client: Mapping[str, str], warn: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        application: Application,
+        client: Mapping[str, str],
+        warn: Callable[[str], object],
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
         self._application = application.name
         self._outputs = outputs(application)
         self._client = client
         self._warn = warn
+        self._sleep = sleep
         self._warned = ""
 
     def check(self, is_stopping: Callable[[], bool] = lambda: False) -> None:
@@ -122,7 +129,7 @@ class TopicOwners:
         """Replace the owner, again if a renewal by its running job was in progress: its next renewal fails."""
         for _ in range(TAKEOVERS):
             group.record(self._outputs, 0)
-            time.sleep(RENEWAL_S)
+            self._sleep(RENEWAL_S)
             if {topic: one.owner for topic, one in group.claims(list(self._outputs)).items()} == self._outputs:
                 return
 
@@ -130,7 +137,7 @@ class TopicOwners:
     def _consumer(self, is_stopping: Callable[[], bool] = lambda: False) -> Iterator[_Group]:
         consumer = create_consumer(self._client, "topic-owners", GROUP)
         try:
-            yield _Group(consumer, is_stopping)
+            yield _Group(consumer, is_stopping, self._sleep)
         except KafkaException as error:
             self._report(f"the owners of the topics are unknown, and are not checked ({error.args[0].str()})")
         finally:
@@ -154,9 +161,10 @@ class TopicOwners:
 class _Group:
     """The committed offsets of the group, with their metadata. Its methods raise KafkaException."""
 
-    def __init__(self, consumer: Consumer, is_stopping: Callable[[], bool]) -> None:
+    def __init__(self, consumer: Consumer, is_stopping: Callable[[], bool], sleep: Callable[[float], object]) -> None:
         self._consumer = consumer
         self._is_stopping = is_stopping
+        self._sleep = sleep
         self._deadline = time.monotonic() + ANSWER_S
 
     def claims(self, topics: Sequence[str]) -> dict[str, TopicClaim]:
@@ -176,7 +184,7 @@ class _Group:
                 is_final = any(word in error.args[0].name() for word in REFUSALS)
                 if is_final or self._is_stopping() or time.monotonic() >= self._deadline:
                     raise
-            time.sleep(PAUSE_S)
+            self._sleep(PAUSE_S)
 
 
 def _succeeded(committed: list[TopicPartition] | None) -> list[TopicPartition]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from itertools import count
+from time import sleep
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +24,7 @@ from tests.spark_app.hosted import HostedJob
 from tests.spark_app.running import everything
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -45,9 +48,15 @@ class Rivals:
         self.warnings: list[str] = []
         self._numbers = count()
 
-    def owners(self, name: str = "first") -> TopicOwners:
-        """The claims of one of them, from this process."""
-        return TopicOwners(rival(name, self.prefix), {"bootstrap.servers": self.kafka}, self.warnings.append)
+    def owners(self, name: str = "first", *, pauses: Iterable[Callable[[], object]] = ()) -> TopicOwners:
+        """The claims of one of them, from this process. Its first pauses are calls instead, one of each."""
+        calls = iter(pauses)
+        client = {"bootstrap.servers": self.kafka}
+
+        def pause(pause_s: float) -> None:
+            next(calls, partial(sleep, pause_s))()
+
+        return TopicOwners(rival(name, self.prefix), client, self.warnings.append, pause)
 
     def create(self, *names: str) -> None:
         """Create output topics that no application claims."""
@@ -176,20 +185,18 @@ def test_a_takeover_replaces_the_owner_who_notices_at_its_next_renewal(rivals: R
 
 
 @pytest.mark.kafka
-def test_a_takeover_wins_over_a_renewal_in_progress(rivals: Rivals, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_takeover_wins_over_a_renewal_in_progress(rivals: Rivals) -> None:
     """The former owner's job has read that it owns the topics, and writes its renewal after the takeover."""
     rivals.create()
-    renewal = iter((lambda: rivals.owners().claim(take_over=True),))
-    monkeypatch.setattr("services.runtime.topic_owners.time.sleep", lambda _: next(renewal, lambda: None)())
-    rivals.owners("second").claim(take_over=True)
+    renewals = iter([partial(rivals.owners().claim, take_over=True)])
+    rivals.owners("second", pauses=renewals).claim(take_over=True)
+    assert not [*renewals], "the renewal was written"
     rivals.owners("second").check()
 
 
 @pytest.mark.kafka
-def test_a_topic_that_was_created_just_now_is_waited_for(rivals: Rivals, monkeypatch: pytest.MonkeyPatch) -> None:
-    create = iter((rivals.create,))
-    monkeypatch.setattr("services.runtime.topic_owners.time.sleep", lambda _: next(create, lambda: None)())
-    rivals.owners().claim()
+def test_a_topic_that_was_created_just_now_is_waited_for(rivals: Rivals) -> None:
+    rivals.owners(pauses=[rivals.create]).claim()
     assert not rivals.warnings
     with pytest.raises(ForeignTopicsError):
         rivals.owners("second").check()
