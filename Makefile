@@ -98,7 +98,8 @@ format: install ## Format the code, and fix what can be fixed
 # ends before its tests do, as faulthandler_timeout makes it, ends the run. Compiled modules are kept even where the
 # environment forbids it: each process that a test starts would compile all of them again.
 PARALLEL = python -m pytest --dist loadfile --no-loadscope-reorder --max-worker-restart 0
-UNIT = $(PARALLEL) -n auto -m "not (kafka or spark or browser or e2e or slow or alone or full)"
+UNIT = $(PARALLEL) -n auto -m "not (kafka or spark or browser or e2e or slow or timed or full)"
+TIMED = python -m pytest -n 2 --dist load
 NO_TESTS = [ $$? -eq 5 ]
 test test-all test-unit test-lowest: export PYTHONDONTWRITEBYTECODE =
 .PHONY: test
@@ -106,15 +107,15 @@ test: install classes ## Run the tests in parallel; ARGS goes to pytest, as in: 
 ifneq ($(filter -m%,$(ARGS)),)
 	@$(BIN)/$(PARALLEL) -n auto $(ARGS)
 else
-	@$(BIN)/$(PARALLEL) -n auto -m "not (alone or full)" $(ARGS)
-	@$(BIN)/python -m pytest -m "alone and not full" $(ARGS) -n0 || $(NO_TESTS)
+	@$(BIN)/$(PARALLEL) -n auto -m "not (timed or full)" $(ARGS)
+	@$(BIN)/$(TIMED) -m "timed and not full" $(ARGS) || $(NO_TESTS)
 endif
 
 .PHONY: test-all
 test-all: export HYPOTHESIS_PROFILE = full
 test-all: install classes ## Run all tests, also those that only a release needs: a year of data, four times the examples
-	@$(BIN)/$(PARALLEL) -n auto -m "not alone" $(ARGS)
-	@$(BIN)/python -m pytest -m alone $(ARGS) -n0 || $(NO_TESTS)
+	@$(BIN)/$(PARALLEL) -n auto -m "not timed" $(ARGS)
+	@$(BIN)/$(TIMED) -m timed $(ARGS) || $(NO_TESTS)
 
 .PHONY: test-unit
 test-unit: install ## Run the tests that take milliseconds: without a broker, Spark, or a browser

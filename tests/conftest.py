@@ -61,7 +61,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects by marker
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests by their fixtures, and begin with those that take long. Those that must be alone come last."""
+    """Mark the tests by their fixtures, and begin with those that take long. Those that compare times come last."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         for fixture in fixtures & MARKERS.keys():
@@ -77,7 +77,7 @@ def pytest_collection_finish() -> None:
 
 def _order(item: pytest.Item) -> tuple[bool, int]:
     markers = {mark.name for mark in item.iter_markers()}
-    return "alone" in markers, -len(markers & LONG)
+    return "timed" in markers, -len(markers & LONG)
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,7 @@ class Polled(Log):
         return await super().fetch(paused=paused, full=full, positions=positions)
 
 
-@pytest.mark.alone
+@pytest.mark.timed
 async def test_an_outage_stops_nothing_but_its_calls_and_leaves_no_trace() -> None:
     log, gated, registry = Polled(cars(5000)), Gated().let(), Outage()
     registry.latency = LATENCY_S

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.services.broker.embedded import EmbeddedBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kills_broker, pytest.mark.alone]
+pytestmark = [pytest.mark.kafka, pytest.mark.kills_broker, pytest.mark.timed]
 KEYS = [f"car/{number}" for number in range(100)]
 LEASE_S, SESSION_S = 3.0, 6.0
 TAKEN_OVER_S = 1.25 * LEASE_S + 1
