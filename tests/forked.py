@@ -29,7 +29,7 @@ _FORKING.set_forkserver_preload(
         "services.query.service",
         "services.runtime.foreground",
         "services.sink.service",
-        "services.topics.broker",
+        "services.topics.watermarks",
     ]
 )
 _LOCK = threading.Lock()

@@ -46,17 +46,6 @@ class TokensUnreadableError(QueryServiceError, PermanentError):
         self.path = path
 
 
-class NoBrokerError(QueryServiceError, RetryableError):
-    """No broker responds."""
-
-    def __init__(self, kafka: str, problem: str) -> None:
-        super().__init__(
-            f"no broker answers at {kafka} ({problem}): start it, or set STATELOOP_KAFKA, "
-            "and STATELOOP_KAFKA_OPTIONS if it requires more than an address"
-        )
-        self.kafka = kafka
-
-
 class NoTopicError(QueryServiceError, PermanentError):
     """The topic of a named state does not exist."""
 

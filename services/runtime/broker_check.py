@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
-from services.runtime.errors import NoAnsweringBrokerError
+from services.runtime.errors import LoginRefusedError, NoBrokerError
 from services.runtime.kafka_clients import create_admin_client
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from confluent_kafka import KafkaError
+    from confluent_kafka.admin import AdminClient
 
     from contracts.settings import KafkaSettings
 
 WITHIN_S = 8.0
 TRY_S = 2.0
+REPORT_EVERY_S = 10.0
 REFUSED = {"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"}
 UNSPECIFIC = {"_ALL_BROKERS_DOWN"}
 
@@ -38,21 +42,29 @@ class ClientErrors:
         return self.last is not None and self.last.name() in REFUSED
 
 
-def require_broker(settings: KafkaSettings, within_s: float = WITHIN_S) -> None:
-    """Return when a broker answers. Raises NoAnsweringBrokerError after this time, or at once if it refuses the login.
+def require_broker(
+    settings: KafkaSettings, within_s: float = WITHIN_S, report: Callable[[str], None] = lambda _: None
+) -> AdminClient:
+    """Return a client of a broker that answers within this time; `report` takes the progress of the wait.
 
-    Raises InvalidSettingsError for options that the client does not accept.
+    Raises NoBrokerError, LoginRefusedError at once, and InvalidSettingsError for options that the client refuses.
     """
     errors = ClientErrors()
     admin = create_admin_client(settings.client(), "check", {"error_cb": errors})
-    deadline = time.monotonic() + within_s
+    deadline, next_report = time.monotonic() + within_s, 0.0
     while True:
         try:
             admin.list_topics(timeout=min(TRY_S, within_s))
         except KafkaException as error:
             admin.poll(0)
-            if errors.refused or time.monotonic() >= deadline:
-                problem = (errors.last or error.args[0]).str()
-                raise NoAnsweringBrokerError(settings.kafka, problem) from error
+            problem = (errors.last or error.args[0]).str()
         else:
-            return
+            return admin
+        if errors.refused:
+            raise LoginRefusedError(settings.kafka, problem)
+        now = time.monotonic()
+        if now >= deadline:
+            raise NoBrokerError(settings.kafka, problem, within_s)
+        if now >= next_report:
+            report(f"waits for a broker at {settings.kafka}, for {deadline - now:.0f} s more at the most ({problem})")
+            next_report = now + REPORT_EVERY_S

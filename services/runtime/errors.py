@@ -18,13 +18,23 @@ class ForeignTopicsError(PermanentError):
         self.owners = dict(owners)
 
 
-class NoAnsweringBrokerError(RetryableError):
-    """No broker answers this client at the address of the settings. `problem` is the client's last error."""
+class LoginRefusedError(PermanentError):
+    """A broker answers, and refuses the login. `problem` is the client's last error."""
 
     def __init__(self, kafka: str, problem: str) -> None:
+        super().__init__(f"the broker at {kafka} refuses the login ({problem}): correct STATELOOP_KAFKA_OPTIONS")
+        self.kafka = kafka
+        self.problem = problem
+
+
+class NoBrokerError(RetryableError):
+    """No broker answers at the address of the settings. `problem` is the client's last error."""
+
+    def __init__(self, kafka: str, problem: str, waited_s: float = 0.0) -> None:
+        within = f" within {waited_s:g} s" if waited_s else ""
         super().__init__(
-            f"no broker answers at {kafka} ({problem}): start it, or set STATELOOP_KAFKA to the brokers, "
-            "and STATELOOP_KAFKA_OPTIONS if they want more than an address"
+            f"no broker answers at {kafka}{within} ({problem}): start it, or set STATELOOP_KAFKA to the brokers, "
+            "and STATELOOP_KAFKA_OPTIONS if they require more than an address"
         )
         self.kafka = kafka
         self.problem = problem

@@ -12,9 +12,10 @@ from contracts.errors import StateloopError
 from contracts.model.suite import load_suite
 from contracts.model.topics import Topic
 from contracts.settings import read
+from services.runtime.broker_check import require_broker
+from services.runtime.errors import NoBrokerError
 from services.runtime.topic_owners import TopicOwners
-from services.topics.broker import connect
-from services.topics.errors import NoBrokerError, TopicRefusedError, WrongPartitionsError, refused
+from services.topics.errors import TopicRefusedError, WrongPartitionsError, refused
 from services.topics.settings import TopicsSettings
 
 ANSWER_S = 10
@@ -29,7 +30,7 @@ ONE_COPY = (
 def make(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSettings) -> list[str]:
     """Create the missing topics, and return their names when the broker lists them: the next process looks for them.
 
-    Raises TopicConfigError, TopicsError.
+    Raises TopicConfigError, TopicsError, NoBrokerError.
     """
     there = _partitions(admin, settings)
     require(admin, [topic for topic in topics if topic.name in there], settings)
@@ -45,7 +46,10 @@ def make(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSettings) 
 
 
 def require(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSettings) -> None:
-    """Require that these topics of the broker have the catalogue's settings. Raises TopicConfigError, TopicsError."""
+    """Require that these topics of the broker have the catalogue's settings.
+
+    Raises TopicConfigError, TopicsError, NoBrokerError.
+    """
     if not topics:
         return
     there = _partitions(admin, settings, {topic.name for topic in topics})
@@ -64,7 +68,7 @@ def main() -> int:
     try:
         settings = read(TopicsSettings)
         suite = load_suite(settings.application)
-        admin = connect(settings, _report)
+        admin = require_broker(settings, settings.patience.total_seconds(), _report)
         owners = [TopicOwners(one, settings.client(), _warn) for one in suite.applications]
         if not settings.take_over:
             for one in owners:

@@ -1,10 +1,9 @@
 """The errors of the topics command, each with a remedy in its message."""
 
-from datetime import timedelta
-
 from confluent_kafka import KafkaError
 
-from contracts.errors import PermanentError, RetryableError, StateloopError
+from contracts.errors import PermanentError, StateloopError
+from services.runtime.errors import NoBrokerError
 
 RIGHTS = "grant this user Create, Describe and DescribeConfigs on it, or log in as another with STATELOOP_KAFKA_OPTIONS"
 ADVICE = {
@@ -17,28 +16,6 @@ ADVICE = {
 
 class TopicsError(StateloopError):
     """The base of the command's errors."""
-
-
-class NoBrokerError(TopicsError, RetryableError):
-    """No broker answered in time. `problem` is the client's last error."""
-
-    def __init__(self, kafka: str, problem: str, waited: timedelta | None = None) -> None:
-        within = f" within {waited.total_seconds():g} s" if waited else ""
-        super().__init__(
-            f"no broker answers at {kafka}{within} ({problem}): start it, or set STATELOOP_KAFKA, "
-            "and STATELOOP_KAFKA_OPTIONS if it wants more than an address"
-        )
-        self.kafka = kafka
-        self.problem = problem
-
-
-class LoginRefusedError(TopicsError, PermanentError):
-    """A broker answers, and refuses the login."""
-
-    def __init__(self, kafka: str, problem: str) -> None:
-        super().__init__(f"the broker at {kafka} does not let us in ({problem}): correct STATELOOP_KAFKA_OPTIONS")
-        self.kafka = kafka
-        self.problem = problem
 
 
 class TopicRefusedError(TopicsError, PermanentError):
@@ -88,6 +65,6 @@ class WebhooksError(TopicsError, PermanentError):
         )
 
 
-def refused(topic: str, kafka: str, error: KafkaError) -> TopicsError:
+def refused(topic: str, kafka: str, error: KafkaError) -> TopicsError | NoBrokerError:
     """Return the error of a failed request; the names of the client's own codes begin with an underscore."""
     return NoBrokerError(kafka, error.str()) if error.name().startswith("_") else TopicRefusedError(topic, error)

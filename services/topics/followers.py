@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException, TopicPartition
 
+from services.runtime.errors import NoBrokerError
 from services.runtime.kafka_clients import create_consumer
-from services.topics.broker import watermarks
-from services.topics.errors import NoBrokerError
+from services.topics.watermarks import watermarks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

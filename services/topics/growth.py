@@ -24,8 +24,9 @@ from confluent_kafka.admin import NewPartitions
 from contracts.records.named_states import named
 from contracts.wire import DerivedRecord
 from contracts.wire.alerts import AlertRecord
+from services.runtime.errors import NoBrokerError
 from services.runtime.kafka_clients import create_admin_client
-from services.topics.errors import FewerPartitionsError, NoBrokerError, WebhooksError, refused
+from services.topics.errors import FewerPartitionsError, WebhooksError, refused
 from services.topics.followers import await_end, move_to_end
 from services.topics.rewrite import rewrite
 

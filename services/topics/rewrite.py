@@ -16,9 +16,10 @@ from pydantic import ValidationError
 
 from contracts.records.state_record import StateRecordDecoder, UndecodableRecordError
 from contracts.wire.partition import partition
+from services.runtime.errors import NoBrokerError
 from services.runtime.kafka_clients import create_admin_client, create_consumer, create_producer
-from services.topics.broker import watermarks
-from services.topics.errors import NoBrokerError, refused
+from services.topics.errors import refused
+from services.topics.watermarks import watermarks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

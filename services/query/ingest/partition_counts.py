@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
-from services.query.errors import NoBrokerError, NoTopicError, PartitionsChangedError
+from services.query.errors import NoTopicError, PartitionsChangedError
+from services.runtime.errors import NoBrokerError
 from services.runtime.kafka_clients import create_admin_client, create_consumer
 
 if TYPE_CHECKING:

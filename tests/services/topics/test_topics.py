@@ -16,16 +16,12 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from contracts.errors import TopicConfigError
 from contracts.model.topics import Topics
 from services.broker.readiness import wait_until
+from services.runtime.broker_check import require_broker
+from services.runtime.errors import LoginRefusedError, NoBrokerError
 from services.topics.__main__ import make
-from services.topics.broker import connect
-from services.topics.errors import (
-    LoginRefusedError,
-    NoBrokerError,
-    TopicRefusedError,
-    WrongPartitionsError,
-    refused,
-)
+from services.topics.errors import TopicRefusedError, WrongPartitionsError, refused
 from services.topics.settings import TopicsSettings
+from tests.deadline import DEADLINE_S
 from tests.everything import Everything
 
 if TYPE_CHECKING:
@@ -89,7 +85,7 @@ def test_the_broker_lists_the_topics_that_were_created() -> None:
 
 @pytest.fixture
 def admin(broker: EmbeddedBroker) -> AdminClient:
-    return connect(settings(broker.bootstrap, patience="PT30S"), print)
+    return require_broker(settings(broker.bootstrap), DEADLINE_S)
 
 
 @pytest.mark.kafka
@@ -154,14 +150,8 @@ def test_a_refused_login_is_not_waited_for_nor_reported_as_a_missing_broker(brok
         "sasl.password": SECRET,
     }
     with pytest.raises(LoginRefusedError, match="STATELOOP_KAFKA_OPTIONS") as refusal:
-        connect(settings(broker.bootstrap, kafka_options=login, patience="PT1H"), print)
+        require_broker(settings(broker.bootstrap, kafka_options=login), 3_600)
     assert SECRET not in str(refusal.value)
-
-
-@pytest.mark.slow
-def test_a_missing_broker_is_reported_with_the_cause() -> None:
-    with pytest.raises(NoBrokerError, match=rf"at {NOWHERE} .*refused.*STATELOOP_KAFKA"):
-        connect(settings(), print)
 
 
 @pytest.mark.slow

@@ -7,9 +7,10 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from contracts.model.named_state import NamedState
-from services.query.errors import NoBrokerError, NoTopicError
+from services.query.errors import NoTopicError
 from services.query.ingest import partition_counts
 from services.query.ingest.partition_counts import with_partition_counts
+from services.runtime.errors import NoBrokerError
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
