@@ -82,9 +82,17 @@ def _check_outputs(applications: tuple[Application, ...]) -> None:
 
 
 def _check_events(applications: tuple[Application, ...]) -> None:
-    """Refuse applications that read one topic of events with different settings."""
+    """Refuse applications that read one topic of events, or of raw records, with different settings."""
     readers: dict[str, Application] = {}
+    raw_readers: dict[str, Application] = {}
     for one in applications:
+        for raw in one.raw:
+            first_reader = raw_readers.setdefault(raw.topic, one)
+            if first_reader.topics.events != one.topics.events:
+                problem = (
+                    f"{first_reader.name} and {one.name} decode the topic {raw.topic!r} to different topics of events"
+                )
+                raise DeclarationError("Suite", problem, "Write the same Topics(events=…) in both")
         first = readers.setdefault(one.topics.events, one)
         if one.raw != first.raw:
             problem = f"{first.name} and {one.name} read the topic {one.topics.events!r}, and differ in its raw sources"

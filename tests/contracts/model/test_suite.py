@@ -1,5 +1,6 @@
 """Applications run together if each has states and topics of its own, and all agree on the events that they share."""
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -17,8 +18,11 @@ from contracts import (
     Emit,
     Enriched,
     Event,
+    FromKey,
+    FromTimestamp,
     Latest,
     NamedState,
+    Raw,
     State,
     Suite,
     Topics,
@@ -60,6 +64,7 @@ def of(name: str, topics: Topics, state: type[State] = Trips, **more: object) ->
 
 TRIPS = of("trips", Topics())
 DAYS = of("days", Topics(prefix="days.", events="events"), Days)
+PINGS = Raw("pings", lambda record: json.loads(record.value), {"device_id": FromKey(), "ts": FromTimestamp()})
 
 
 def test_a_suite_has_the_topics_of_its_applications_and_the_shared_one_once() -> None:
@@ -115,6 +120,10 @@ def _derives(name: str) -> Derived:
         (
             lambda: Suite(TRIPS, of("days", Topics(prefix="days.", events="events", partitions=9))),
             "partitions=4 for the topic 'events', days 9",
+        ),
+        (
+            lambda: Suite(of("trips", Topics(), raw=(PINGS,)), of("days", Topics(prefix="days."), Days, raw=(PINGS,))),
+            "trips and days decode the topic 'pings' to different topics of events",
         ),
     ],
 )
