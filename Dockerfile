@@ -64,6 +64,7 @@ FROM services-base AS services
 COPY --from=jars /opt/jars/console /opt/jars/console
 ENV STATELOOP_JARS=/opt/jars
 COPY LICENSE /opt/stateloop/
+COPY stateloop /opt/stateloop/stateloop
 COPY contracts /opt/stateloop/contracts
 COPY services /opt/stateloop/services
 COPY examples /opt/stateloop/examples
@@ -77,6 +78,7 @@ ENV STATELOOP_JARS=/opt/jars
 COPY deploy/spark/entrypoint.sh /opt/entrypoint.sh
 ENTRYPOINT ["/opt/entrypoint.sh"]
 COPY LICENSE /opt/stateloop/
+COPY stateloop /opt/stateloop/stateloop
 COPY contracts /opt/stateloop/contracts
 COPY services /opt/stateloop/services
 COPY spark_app /opt/stateloop/spark_app

@@ -8,7 +8,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STATE := .stateloop
-PACKAGES := $(wildcard contracts spark_app services examples bench tests)
+PACKAGES := $(wildcard stateloop contracts spark_app services examples bench tests)
 
 .PHONY: help
 help: ## List the targets

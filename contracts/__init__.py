@@ -1,4 +1,4 @@
-"""The contracts between all parts. An application imports everything that it needs from here."""
+"""The contracts between all parts. An application imports what it declares from `stateloop`, which exports it."""
 
 from contracts.errors import AbsentError, DeclarationError, PermanentCallError, RetryableCallError, StateloopError
 from contracts.model.alerts import AlertRule, Alerts

@@ -9,8 +9,8 @@ from aiohttp import web
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from contracts.errors import StateloopError
-from contracts.settings import read
+from stateloop import StateloopError
+from stateloop.settings import read
 
 BACKLOG = 4096
 """Workers that start on a full topic connect all at once, and what overflows here waits for seconds."""

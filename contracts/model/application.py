@@ -387,4 +387,5 @@ def _module(reference: str, module: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if not f"{module}.".startswith(f"{error.name}."):
             raise
-        raise DeclarationError(repr(reference), str(error), "Write package.module:name") from error
+        write = "Write package.module:name, of the working directory or of an installed package"
+        raise DeclarationError(repr(reference), str(error), write) from error

@@ -24,7 +24,7 @@ class Reducer(ABC):
     published value. Both give the same result for the same values, in any order and grouping, so `merge` is
     associative and commutative. Neither sees a null.
 
-    A reducer is a frozen dataclass that declares `of` as a field. `contracts.testing.reducers.check_reducer` checks
+    A reducer is a frozen dataclass that declares `of` as a field. `stateloop.testing.reducers.check_reducer` checks
     one: the SQL against the fold, and the laws of `merge`.
     """
 

@@ -1,6 +1,6 @@
 """The interface of a store of a sink, `SinkStore`, and the batches that a sink passes to it.
 
-`contracts.testing.stores` is the test kit of stores.
+`stateloop.testing.stores` is the test kit of stores.
 """
 
 from contracts.sinks.errors import (

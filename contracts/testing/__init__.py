@@ -1,6 +1,6 @@
 """The test kit of applications: the whole loop in memory, without broker or Spark, with fake APIs and a fake clock.
 
-`contracts.testing.reducers` is the test kit of reducers, which needs Spark and Hypothesis.
+`stateloop.testing.reducers` is the test kit of reducers, which needs Spark and Hypothesis.
 """
 
 from contracts.testing.clock import Clock

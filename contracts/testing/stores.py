@@ -1,4 +1,4 @@
-"""The test kit of stores: what `contracts.sinks.SinkStore` promises, on a real store.
+"""The test kit of stores: what `stateloop.sinks.SinkStore` promises, on a real store.
 
 Each check uses targets of its own, so one server serves all. `check_store` runs all checks.
 """

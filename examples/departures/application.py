@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from contracts import Application, Emit, QueryOptions, State, Suite, Topics
 from examples.departures.event import Departure
 from examples.departures.state import CarrierDay, Departures
 from examples.flights.application import app as flights
+from stateloop import Application, Emit, QueryOptions, State, Suite, Topics
 
 YEAR = timedelta(days=366)
 

@@ -1,7 +1,7 @@
 """The fields of a flight's event that the counts read."""
 
-from contracts import BaseEvent
 from examples.flights.event import Kind
+from stateloop import BaseEvent
 
 
 class Departure(BaseEvent):

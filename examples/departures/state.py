@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Annotated
 
-from contracts import Count, Max, Mean, Quantiles, State, Sum, TopK, ValueCount, field
+from stateloop import Count, Max, Mean, Quantiles, State, Sum, TopK, ValueCount, field
 
 LATE_MINUTES = 15
 """A flight is late from this delay on, as in the reports of the US Department of Transportation."""

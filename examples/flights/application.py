@@ -1,10 +1,10 @@
 """The application: `examples.flights.application:app`."""
 
-from contracts import Application, QueryOptions, Topics
 from examples.flights import derived
 from examples.flights.enrichments import aircraft, airline, dest_airport, origin_airport, performance, route, weather
 from examples.flights.event import FlightEvent
 from examples.flights.state import FlightState
+from stateloop import Application, QueryOptions, Topics
 
 app = Application(
     name="flights",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from contracts import Derived, QueryOptions
 from examples.flights.results import LastFlight
+from stateloop import Derived, QueryOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from contracts.wire import Snapshot
+    from stateloop import Snapshot
 
 
 def last_flight(snapshot: Snapshot) -> Iterator[tuple[str, LastFlight]]:

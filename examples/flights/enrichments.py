@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from contracts import Api, enrichment
 from examples.flights.results import Aircraft, Airline, Airport, Performance, Route, Weather
+from stateloop import Api, enrichment
 
 
 @enrichment(api="reference")

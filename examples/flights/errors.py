@@ -3,7 +3,7 @@
 from datetime import date
 from pathlib import Path
 
-from contracts.errors import PermanentError, RetryableError, StateloopError
+from stateloop import PermanentError, RetryableError, StateloopError
 
 
 class FlightsError(StateloopError):

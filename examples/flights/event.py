@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import AwareDatetime
 
-from contracts import Event
 from examples.flights.flight import Flight
+from stateloop import Event
 
 NOTICE = timedelta(hours=2)
 """The time from the announcement of a flight to its scheduled departure."""

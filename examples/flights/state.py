@@ -3,9 +3,9 @@
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from contracts import Collect, Count, Distinct, Earliest, Enriched, Latest, Max, Mean, State
 from examples.flights.event import Kind
 from examples.flights.results import Aircraft, Airline, Airport, Performance, Route, Weather
+from stateloop import Collect, Count, Distinct, Earliest, Enriched, Latest, Max, Mean, State
 
 
 class FlightState(State, lifetime=timedelta(hours=36), grace=timedelta(hours=12)):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, Policy, Quantize, State, enrichment
+from stateloop import Api, Application, Count, Enriched, Event, Latest, Max, Mean, Policy, Quantize, State, enrichment
 
 
 class Ping(Event):  # device_id, event_id, first_seen and ts are there already

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
-from contracts import Api, Application, Derived, Suite, Topics, enrichment
-from contracts.wire import Snapshot
 from examples.vitals.chunk import PULSE, Chunk, waveforms
 from examples.vitals.state import BLOB, Blob, HeartRate, Hour
+from stateloop import Api, Application, Derived, Snapshot, Suite, Topics, enrichment
 
 SAMPLES = PULSE.rate * round(BLOB.total_seconds())
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from contracts import BaseEvent, FromKey, FromValue, PackedIntegers, Raw, RawRecord
+from stateloop import BaseEvent, FromKey, FromValue, PackedIntegers, Raw, RawRecord
 
 
 class Channel(NamedTuple):

@@ -1,6 +1,6 @@
 """Errors of the example, each with a remedy in its message."""
 
-from contracts.errors import PermanentError, RetryableError
+from stateloop import PermanentError, RetryableError
 
 
 class NoRecordingsError(PermanentError):

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import BaseModel
 
-from contracts import Count, Coverage, Enriched, Latest, Series, State
 from examples.vitals.chunk import ECG, PULSE
+from stateloop import Count, Coverage, Enriched, Latest, Series, State
 
 SECOND = timedelta(seconds=1)
 BLOB = 10 * SECOND

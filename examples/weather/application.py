@@ -5,7 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from contracts import (
+from examples.weather.readings import Reading
+from stateloop import (
     AlertRule,
     Alerts,
     Application,
@@ -13,13 +14,12 @@ from contracts import (
     Latest,
     QueryOptions,
     Recent,
+    Snapshot,
     State,
     Table,
     Topics,
     Webhook,
 )
-from contracts.wire import Snapshot
-from examples.weather.readings import Reading
 
 YEAR = timedelta(days=366)
 

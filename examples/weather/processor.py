@@ -4,7 +4,7 @@ No merge expresses it, since it depends on the order of the readings, and on the
 """
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import AwareDatetime, BaseModel
@@ -12,10 +12,11 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 from typing_extensions import override
 
-from contracts import Application, Emit, Processor, QueryOptions, State, Topics
-from contracts.types.quantize import EPOCH, MICROSECOND
 from examples.weather.readings import Reading
+from stateloop import Application, Emit, Processor, QueryOptions, State, Topics
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 YEAR = timedelta(days=366)
 RECENT = 10
 

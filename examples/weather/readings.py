@@ -6,8 +6,8 @@ from functools import cache
 
 from pydantic import AwareDatetime
 
-from contracts import BaseEvent
 from examples.flights import tables
+from stateloop import BaseEvent
 
 
 class Reading(BaseEvent):

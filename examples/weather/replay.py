@@ -14,12 +14,12 @@ from threading import Event as Flag
 import orjson
 from confluent_kafka import Producer
 
-from contracts.errors import StateloopError
-from contracts.settings import KafkaSettings, read
 from examples.flights.replay.pace import Pace
 from examples.flights.replay.sender import connect
 from examples.weather.application import app
 from examples.weather.readings import Reading, readings
+from stateloop import StateloopError
+from stateloop.settings import KafkaSettings, read
 
 TICK_S = 0.1
 FLUSH_S = 30.0

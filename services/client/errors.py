@@ -17,7 +17,7 @@ CLOSE = 0.75
 
 
 class ClientError(StateloopError):
-    """The base of the client's errors. Each is also a RetryableError or a PermanentError of contracts.errors."""
+    """The base of the client's errors. Each is also a RetryableError or a PermanentError of `stateloop`."""
 
 
 class NoAnswerError(ClientError, RetryableError):

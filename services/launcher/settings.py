@@ -25,7 +25,8 @@ class LauncherSettings(BaseSettings):
 
     application: str = "examples.departures.application:suite"
     """The application, or the suite of applications, as package.module:name. The modules `reference`, `replay`
-    and `source` of its package are started too, or those of the first package of its applications that has them."""
+    and `source` of its package are started too, or those of the first package of its applications that has them.
+    The default is an example, which the checkout has, and an installed wheel has not."""
     data: Path = Path(".stateloop")
     """The folder of all data."""
     jars: Path = Path(".stateloop/jars")

@@ -22,7 +22,7 @@ from contracts.reducers import ValueCount
 HEAD = """# Reference of declarations
 
 `python -m services.reference docs/reference/declarations.md` generates this page from the code. All names are imported
-from `contracts`. [Enrichments](../how-to/enrichments.md) and [queries](../how-to/query-states.md) have how-to pages.
+from `stateloop`. [Enrichments](../how-to/enrichments.md) and [queries](../how-to/query-states.md) have how-to pages.
 """
 REDUCERS = """## Reducers
 

@@ -31,7 +31,7 @@ class SinkSettings(KafkaSettings):
     `postgresql://user:password@host:5432/database`, each with the options of its client. A value `file:/path` is read
     from that file."""
     sink_store: str | None = None
-    """A store of your own, as package.module:name: a `contracts.sinks.StoreFactory`, which gets the URL."""
+    """A store of your own, as package.module:name: a `stateloop.sinks.StoreFactory`, which gets the URL."""
     sink_states: tuple[str, ...] = Field(default=(), examples=[["flights", "aircraft"]])
     """The names of the states that it writes; unset, all states of the application."""
     sink_prefix: str = ""

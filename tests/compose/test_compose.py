@@ -183,7 +183,9 @@ def test_no_variable_is_missing_or_unused() -> None:
 
 
 def test_code_of_the_services_needs_nothing_that_their_image_leaves_out() -> None:
-    modules = [module for part in ("contracts", "services", "examples") for module in (ROOT / part).rglob("*.py")]
+    modules = [
+        module for part in ("stateloop", "contracts", "services", "examples") for module in (ROOT / part).rglob("*.py")
+    ]
     mentioned = re.compile("|".join(LEFT_OUT_OF_SERVICES))  # few modules mention one: only these are parsed
     needing = {
         module.relative_to(ROOT).as_posix()
@@ -197,7 +199,7 @@ def test_code_of_the_services_needs_nothing_that_their_image_leaves_out() -> Non
 def test_both_images_have_the_command_and_spark_has_the_code_of_each_of_its_parts() -> None:
     base, services, spark = re.split(r"^FROM .* AS (?:services|spark)$", dockerfile(), flags=re.MULTILINE)
     assert "> /usr/local/bin/stateloop" in base.split("FROM python AS packages")[0]
-    assert copied(services) == {"LICENSE", "contracts", "services", "examples"}
+    assert copied(services) == {"LICENSE", "stateloop", "contracts", "services", "examples"}
     assert copied(spark) >= copied(services) | {"spark_app"}
     assert "ENV STATELOOP_JARS=/opt/jars" in services
     assert "ENV STATELOOP_JARS=/opt/jars" in spark

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Annotated
 
-from contracts import Application, BaseEvent, Count, DistinctApprox, State
+from stateloop import Application, BaseEvent, Count, DistinctApprox, State
 
 
 class View(BaseEvent):

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from contracts import Application, Emit, Event, Processor, State
+from stateloop import Application, Emit, Event, Processor, State
 
 HOUR_MS = 3_600_000
 

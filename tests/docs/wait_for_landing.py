@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from services.client import Client, Expired, Found, NeverSeen
+from stateloop.client import Client, Expired, Found, NeverSeen
 
 
 class FlightState(BaseModel):

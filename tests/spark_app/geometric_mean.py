@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from contracts import Reducer
+from stateloop import Reducer
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from contracts.testing.reducers import check_reducer
+from stateloop.testing.reducers import check_reducer
 from tests.spark_app.geometric_mean import GeometricMean
 
 

@@ -14,8 +14,6 @@ from threading import Event as Flag
 
 from rich.console import Console
 
-from contracts.errors import StateloopError
-from contracts.settings import read
 from examples.flights import tables
 from examples.flights.application import app
 from examples.flights.replay.pace import Pace
@@ -25,6 +23,8 @@ from examples.flights.replay.run import Replay
 from examples.flights.replay.sender import Sender, connect
 from examples.flights.replay.settings import ReplaySettings
 from examples.flights.stream import begin, stream_after
+from stateloop import StateloopError
+from stateloop.settings import read
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -7,7 +7,6 @@ from typing import Final, Protocol
 import orjson
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from contracts.model.topics import PARTITIONER
 from examples.flights.errors import DeliveryError, NoBrokerError, NoTopicError
 from examples.flights.event import FlightEvent
 from examples.flights.stream import Place, place
@@ -35,7 +34,7 @@ def connect(kafka: str, topic: str) -> Producer:
     producer = Producer(
         {
             "bootstrap.servers": kafka,
-            "partitioner": PARTITIONER,
+            "partitioner": "murmur2_random",
             "enable.idempotence": True,
             "linger.ms": 5,
             "compression.type": "lz4",

@@ -9,12 +9,11 @@ from confluent_kafka import KafkaError, Producer
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from contracts.errors import StateloopError
-from contracts.model.topics import PARTITIONER
-from contracts.settings import KafkaSettings, read
 from examples.vitals.application import suite
 from examples.vitals.arrivals import arrivals
 from examples.vitals.errors import NotDeliveredError
+from stateloop import StateloopError
+from stateloop.settings import KafkaSettings, read
 
 TOPIC = suite.raw_sources()[0][1].topic
 FLUSH_S = 10.0
@@ -65,7 +64,7 @@ def main() -> None:
         signal.signal(number, lambda *_: stopped.set())
     try:
         kafka, monitors = read(KafkaSettings), Monitors()
-        options = {"partitioner": PARTITIONER, "enable.idempotence": True, "log_level": 2}
+        options = {"partitioner": "murmur2_random", "enable.idempotence": True, "log_level": 2}
         print(f"stateloop source: {monitors.model_dump_json()}", file=sys.stderr, flush=True)
         ChunkSource(Producer({**kafka.client(), **options}), monitors).run(stopped)
     except StateloopError as error:

@@ -8,8 +8,8 @@ from collections import Counter, deque
 from aiohttp import web
 from pydantic import ValidationError
 
-from contracts.wire.alerts import AlertEvent
 from examples.serving import ServerSettings, healthz, serve
+from stateloop import AlertEvent
 
 LAST = 100
 """The number of events that it returns."""

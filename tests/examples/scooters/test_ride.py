@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from contracts import AbsentError
-from contracts.testing import Clock, FakeApi, Loop
 from examples.scooters.application import Ping, app
+from stateloop import AbsentError
+from stateloop.testing import Clock, FakeApi, Loop
 
 START = datetime(2026, 5, 1, 8, tzinfo=UTC)
 OAK = {"street": "Oak Street", "district": "North"}
