@@ -12,8 +12,9 @@ from confluent_kafka.admin import AdminClient
 from spark_app.checkpoint import identity, write
 from spark_app.errors import NoGenerationError, PartitionsAddedError
 from spark_app.folder import CheckpointFolder
-from spark_app.generations import activate
+from spark_app.generations import activate, active
 from spark_app.rebuild import CLOCKS, Rebuild
+from spark_app.republish import is_republication_due
 from spark_app.settings import JobSettings
 from spark_app.topics import TopicIdentity, identify
 from tests import everything
@@ -109,6 +110,14 @@ def test_a_build_that_continues_merges_answers_of_later_epochs(
             rebuild.build(plan, milliseconds(now), print, print)
         active = activate(checkpoint, "generation-2", milliseconds(now) + 5_000, 0).epoch
     assert epochs == [milliseconds(now), active + 1]
+
+
+def test_the_job_of_an_activated_generation_publishes_each_window(
+    rebuild: Rebuild, checkpoint: CheckpointFolder
+) -> None:
+    activation, _ = rebuild.activate("generation-1", milliseconds(datetime.now(UTC)))
+    assert active(checkpoint) == activation
+    assert is_republication_due(checkpoint.below("generation-1"))
 
 
 def test_a_checkpoint_that_was_never_rebuilt_has_no_way_back(rebuild: Rebuild) -> None:
