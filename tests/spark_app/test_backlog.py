@@ -1,6 +1,7 @@
 """The backlog of the job, and the decision to catch up before it goes live."""
 
 from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from contracts.settings import KafkaSettings
 from spark_app import backlog as lookups
-from spark_app.backlog import Backlog, Positions, TopicOffsets, compared, parsed
+from spark_app.backlog import Backlog, Positions, TopicOffsets, compared, measure, parsed
 from spark_app.errors import BrokerUnreachableError
 from spark_app.topics import TopicIdentity
 
@@ -95,3 +96,30 @@ def test_offsets_of_a_partition_that_is_getting_its_leader_are_looked_up_again(m
     admin.results.append(KafkaError._TRANSPORT)  # noqa: SLF001  # the name that the library gives it
     with pytest.raises(BrokerUnreachableError):
         found.ends()
+
+
+class Stamped:
+    """An admin client of a partition with 10 records of this minute, of which the last one is stamped a day ahead."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now_ms = round(now.timestamp() * 1000)
+
+    def list_offsets(self, partitions: dict[TopicPartition, OffsetSpec], **_: float) -> dict[TopicPartition, Any]:
+        return {partition: self._found(spec) for partition, spec in partitions.items()}
+
+    def _found(self, spec: OffsetSpec) -> Future[Any]:
+        ahead = self.now_ms + 24 * 3_600_000
+        results = {"EarliestSpec": (0, -1), "LatestSpec": (10, -1), "MaxTimestampSpec": (9, ahead)}
+        since_ms = spec._value  # noqa: SLF001  # the library has no public name
+        offset, timestamp = results.get(type(spec).__name__) or (0 if since_ms < self.now_ms else 9, -1)
+        future: Future[Any] = Future()
+        future.set_result(SimpleNamespace(offset=offset, timestamp=timestamp))
+        return future
+
+
+def test_a_stamp_from_the_future_makes_no_record_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookups, "create_admin_client", lambda *_: Stamped(datetime.now(UTC)))
+    topics = [TopicIdentity("events", "", 1)]
+    assert measure(KafkaSettings(kafka="nowhere:1"), topics, {}, timedelta(minutes=1)) == Backlog(
+        10, is_first=False, is_long=False
+    )

@@ -52,6 +52,8 @@ def test_the_way_back_leads_to_the_generation_before(checkpoint: CheckpointFolde
     assert str(activate(checkpoint, FIRST, 3, 3)) == FIRST
     assert previous(checkpoint) == SECOND
     assert str(activate(checkpoint, ROOT, 4, 4)) == "the first one"
+    activate(checkpoint, SECOND, 5, 5)
+    assert previous(checkpoint) == ROOT
 
 
 def test_of_two_activations_at_once_one_is_refused(

@@ -113,6 +113,15 @@ def test_a_frozen_owner_does_not_destroy_the_lease_of_its_successor() -> None:
     assert found.owner == successor.owner
 
 
+@pytest.mark.parametrize("content", ["", "{"])
+def test_a_lease_is_lost_to_a_successor_whose_file_is_not_written_yet(content: str) -> None:
+    world = World()
+    lease = world.acquire(job("a"))
+    world.content[f"{PREFIX}2"] = content
+    with pytest.raises(LeaseLostError):
+        lease.renew()
+
+
 def test_a_killed_process_is_dead_before_its_parent_notices() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     me = this_job(child.pid)

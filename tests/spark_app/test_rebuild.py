@@ -9,13 +9,17 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from spark_app.errors import NoGenerationError
+from spark_app.checkpoint import identity, write
+from spark_app.errors import NoGenerationError, PartitionsAddedError
 from spark_app.folder import CheckpointFolder
-from spark_app.generations import activate
+from spark_app.generations import activate, active
 from spark_app.rebuild import CLOCKS, Rebuild
+from spark_app.republish import is_republication_due
 from spark_app.settings import JobSettings
+from spark_app.topics import TopicIdentity, identify
 from tests import everything
 from tests.everything import event_record
+from tests.spark_app.running import PARTITIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,9 +38,14 @@ def checkpoint(spark: SparkSession, tmp_path: Path) -> CheckpointFolder:
 
 
 @pytest.fixture
-def rebuild(spark: SparkSession, now_topics: Topics, checkpoint: CheckpointFolder) -> Rebuild:
-    """Give the rebuild of an application that has no checkpoint, and whose topics the broker stamps."""
-    settings = JobSettings(kafka=now_topics.kafka, application="", checkpoint=checkpoint.path)
+def settings(now_topics: Topics, checkpoint: CheckpointFolder) -> JobSettings:
+    """Give the settings of a rebuild on topics that the broker stamps."""
+    return JobSettings(kafka=now_topics.kafka, application="", checkpoint=checkpoint.path)
+
+
+@pytest.fixture
+def rebuild(spark: SparkSession, settings: JobSettings) -> Rebuild:
+    """Give the rebuild of an application that has no checkpoint."""
     return Rebuild(spark, everything.application(), settings)
 
 
@@ -71,6 +80,17 @@ def test_a_plan_names_the_deleted_records(rebuild: Rebuild, now_topics: Topics) 
     assert missing == f"partition 0 of {now_topics.names.events} begins at offset 1: records before it are gone"
 
 
+def test_a_build_is_continued_by_its_own_application_only(
+    spark: SparkSession, settings: JobSettings, rebuild: Rebuild, checkpoint: CheckpointFolder
+) -> None:
+    app, now = everything.application(), milliseconds(datetime.now(UTC))
+    write(checkpoint.below("generation-1"), identity(app, identify(settings, app), PARTITIONS), 5)
+    plan = rebuild.plan(now)
+    assert (plan.generation, plan.is_begun) == ("generation-1", True)
+    plan = Rebuild(spark, everything.application(deduplicate=False), settings).plan(now)
+    assert (plan.generation, plan.is_begun) == (f"generation-{now}", False)
+
+
 def test_a_build_that_continues_merges_answers_of_later_epochs(
     rebuild: Rebuild, checkpoint: CheckpointFolder, now_topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +112,21 @@ def test_a_build_that_continues_merges_answers_of_later_epochs(
     assert epochs == [milliseconds(now), active + 1]
 
 
+def test_the_job_of_an_activated_generation_publishes_each_window(
+    rebuild: Rebuild, checkpoint: CheckpointFolder
+) -> None:
+    activation, _ = rebuild.activate("generation-1", milliseconds(datetime.now(UTC)))
+    assert active(checkpoint) == activation
+    assert is_republication_due(checkpoint.below("generation-1"))
+
+
 def test_a_checkpoint_that_was_never_rebuilt_has_no_way_back(rebuild: Rebuild) -> None:
     with pytest.raises(NoGenerationError):
+        rebuild.roll_back(milliseconds(datetime.now(UTC)))
+
+
+def test_there_is_no_way_back_to_fewer_partitions(rebuild: Rebuild, checkpoint: CheckpointFolder) -> None:
+    write(checkpoint, identity(everything.application(), [TopicIdentity("events", "id", 1)], 1), 5)
+    activate(checkpoint, "generation-1", 9, 5)
+    with pytest.raises(PartitionsAddedError, match=f"with 1 partitions, and they have {PARTITIONS}"):
         rebuild.roll_back(milliseconds(datetime.now(UTC)))

@@ -228,6 +228,13 @@ def test_a_savepoint_whose_records_are_gone_is_refused(
     assert checkpoint.names() == []
 
 
+def test_a_savepoint_that_ends_where_the_topic_now_begins_is_restored(spark: SparkSession, tmp_path: Path) -> None:
+    source, checkpoint = (CheckpointFolder(spark, str(tmp_path / name)) for name in ("source", "checkpoint"))
+    made(source)
+    restore(source, checkpoint, MINE, {("events", 0): (5, 5)}, 8)
+    assert "stateloop.json" in checkpoint.names()
+
+
 def test_a_savepoint_is_refused_by_another_application_and_by_a_checkpoint_that_exists(
     spark: SparkSession, tmp_path: Path
 ) -> None:

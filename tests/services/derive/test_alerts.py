@@ -23,7 +23,7 @@ from services.derive.alert_partition import AlertPartition
 from services.derive.alerting import Alerting
 from services.runtime.job_progress import Published
 from tests.services.derive.alerted import APP, HOUR, LIMITS, Limit, Oracle, Reading, Sensor, above, transitions
-from tests.services.derive.crashing import AT, Broker
+from tests.services.derive.crashing import AT, Broker, KilledError, Member
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -207,6 +207,24 @@ def test_a_snapshot_that_is_removed_closes_its_alerts() -> None:
     broker.append("snapshots", window_key("a", AT), None)
     broker.run()
     assert [(one.status, one.closed_by) for one in _last(broker).alerts] == [("closed", "expired")]
+
+
+def test_an_alert_that_is_closed_before_its_snapshot_is_committed_does_not_open_again() -> None:
+    """After the crash the rules are evaluated before the snapshot is read again, on the one before it."""
+    broker, fates = _broker(("r", Limit(high=5, low=5))), deque(["go"] * RESTORED + ["go", "kill"])
+    _publish(broker, "a", 1, 7)
+    broker.run()
+    _publish(broker, "a", 2, 1)
+    broker.fate = fates.popleft
+    with pytest.raises(KilledError):
+        Member(broker, is_live=False).run()
+    assert (_last(broker).status, broker.committed) == ("closed", 1)
+    broker.fate, broker.batch = lambda: "go", 0
+    broker.run()
+    broker.batch = 3
+    broker.run()
+    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
+    assert (len(opened), len(closed), _last(broker).status) == (1, 1, "closed")
 
 
 def test_a_bad_row_is_a_dead_letter_and_the_former_rule_stays() -> None:

@@ -63,7 +63,9 @@ store = LmdbStore(Path(sys.argv[1]), named(history=int(sys.argv[2])), "boot")
 store.apply([update(f"{key:06}", 1, 1, partition=key % 2, status="x") for key in range(60_000)], {0: 1, 1: 1})
 while not store.clear_partition(0):
     print("some", flush=True)
+    sys.stdin.readline()
 """
+"""It waits after each part, because the test may get the processor only when all is cleared."""
 
 
 @pytest.mark.parametrize("history", [HISTORY, 1], ids=["plain", "mapped"])
@@ -72,11 +74,17 @@ def test_a_partition_half_cleared_at_a_kill_is_cleared_after_a_restart(
     tmp_path: Path, printed: int, history: int
 ) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", FORGET, tmp_path, str(history)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", FORGET, tmp_path, str(history)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
     ) as writer:
+        assert writer.stdin is not None
         assert writer.stdout is not None
         for _ in range(printed):
             writer.stdout.readline()
+            writer.stdin.write("\n")
         writer.kill()
     store = LmdbStore(tmp_path, named(history=history), "boot")
     assert store.position(0) is None

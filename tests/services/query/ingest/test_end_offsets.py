@@ -1,0 +1,18 @@
+"""The end offsets of partitions, while no broker responds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from services.query.ingest import end_offsets
+from services.query.ingest.end_offsets import EndOffsetReader
+from services.query.store import StatePartition
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_without_a_broker_no_end_offset_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(end_offsets, "RESPONSE_TIMEOUT_S", 0.05)
+    reader = EndOffsetReader({"bootstrap.servers": "127.0.0.1:1"}, "group", {"flights": "topic"})
+    assert reader.read([StatePartition("flights", 0)]) == {}
