@@ -116,6 +116,14 @@ def savepoints(folder: CheckpointFolder, open_folder: Open) -> Iterator[tuple[st
     yield from sorted(found, key=lambda one: one[1].created)
 
 
+def read(source: CheckpointFolder) -> Savepoint:
+    """Return the content of a savepoint. Raises UnreadableSavepointError."""
+    content = source.read(FILE)
+    if content is None:
+        raise UnreadableSavepointError(source.path, f"it has no {FILE}")
+    return parse(content, source.path)
+
+
 def restore(
     source: CheckpointFolder,
     checkpoint: CheckpointFolder,
@@ -128,10 +136,7 @@ def restore(
     `mine` is the identity of the application on the topics as they are now. `ranges` has the first and the end offset
     of each of their partitions. Raises RestoreRefusedError, with each reason, and UnreadableSavepointError.
     """
-    content = source.read(FILE)
-    if content is None:
-        raise UnreadableSavepointError(source.path, f"it has no {FILE}")
-    savepoint = parse(content, source.path)
+    savepoint = read(source)
     reasons = [*mine.differences(savepoint.identity), *_lost(savepoint.positions, ranges)]
     if checkpoint.names():
         reasons.append(f"the checkpoint {checkpoint.path} is not empty")

@@ -37,7 +37,10 @@ def main(given: Sequence[str]) -> int:
         if options.run is restore:
             require_broker(settings)
         with spark_session(settings) as spark:
-            for application, own in selected(settings, options.application):
+            each = selected(settings, options.application)
+            if options.run is restore and len(each) > 1:  # a savepoint is of one application
+                each = selected(settings, savepoint.read(CheckpointFolder(spark, options.path)).application)
+            for application, own in each:
                 options.run(spark, application, own, options.path)
     except StateloopError as error:
         print(f"stateloop savepoint: {error}", file=sys.stderr)

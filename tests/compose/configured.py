@@ -26,6 +26,12 @@ def configured(*files: str) -> dict[str, Service]:
     return found
 
 
+def query_token() -> str:
+    """Return the token of the query service."""
+    (here,) = json.loads((ROOT / "deploy" / "query" / "tokens.json").read_text(encoding="utf-8"))["tokens"]
+    return str(here["token"])
+
+
 def variables() -> dict[str, str]:
     """Return the variables of .env."""
     lines = (ROOT / ".env").read_text(encoding="utf-8").splitlines()

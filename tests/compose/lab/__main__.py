@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from tests.compose.configured import variables
-from tests.compose.lab import layers, sinks
+from tests.compose.configured import query_token, variables
+from tests.compose.lab import layers, sinks, state
 from tests.compose.lab.commands import Commands
 from tests.compose.lab.court import Court
 from tests.compose.lab.engine import find
@@ -38,7 +38,7 @@ WITHOUT_GRAFANA = "tests/compose/lab/without-grafana.yaml"
 DAY, NEXT_DAY = "2013-01-01", "2013-01-02"
 VERSION = "compose-test"
 PORTS = ("KAFKA_PORT", "QUERY_PORT", "PROMETHEUS_PORT", "REDIS_PORT", "POSTGRESQL_PORT")
-PARTS = ("stack", "layers", "sink")
+PARTS = ("stack", "layers", "sink", "state")
 INTERRUPTED = 130  # the exit code of a shell after Ctrl-C
 
 
@@ -88,6 +88,11 @@ def test(folder: Path, log: Path, steps: Steps, parts: Collection[str]) -> None:
             stored = Stack(commands, copy, (*only_here, *sinks.FILES))
             with taken_down(stored):
                 sinks.Sinks(stored, steps, Court(stored, steps, engine.inside())).run()
+        if "state" in parts:
+            commands.environment |= {"REPLAY_SPEED": state.SPEED, "STATELOOP_TOKEN": query_token()}
+            stack = Stack(commands, copy, only_here)
+            with taken_down(stack):
+                state.StateCommands(stack, steps, Court(stack, steps, engine.inside())).run()
 
 
 @contextmanager

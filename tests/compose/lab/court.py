@@ -33,12 +33,16 @@ class Court:
                 self.seen(count)
                 self._stack.crash(service)
 
-    def agree(self) -> None:
-        """Every flight of the day agrees, and goes on doing so when the job has ended two more batches."""
-        self._judge()
+    def agree(self, *, republished: bool = False) -> None:
+        """Every flight of the day agrees, and goes on doing so when the job has ended two more batches.
+
+        Every version was published, unless the job has published its windows anew.
+        """
+        also = ("--republished",) if republished else ()
+        self._judge(*also)
         after = self._stack.batches() + 1
         self._stack.wait(lambda: self._stack.batches() > after, "two more batches")
-        seen = json.loads(self._judge("--patience=30").splitlines()[-1])
+        seen = json.loads(self._judge("--patience=30", *also).splitlines()[-1])
         self._steps.report(", ".join(f"{what} {count}" for what, count in seen.items()))
 
     def run_module(self, module: str, *arguments: str) -> str:

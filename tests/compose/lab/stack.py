@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 PROJECT = "stateloop-test"
 COMPOSE = str(Path(sys.executable).with_name("docker-compose"))
-COMMITS = "/var/lib/stateloop/checkpoint/flights/commits"
-"""The commits of the flights: each application of the suite has a checkpoint of its own."""
+CHECKPOINT = "/var/lib/stateloop/checkpoint/flights"
+"""The checkpoint of the flights: each application of the suite has one of its own."""
+COMMITS = f"cd {CHECKPOINT} && ls $(ls -d commits generation-*/commits 2>/dev/null | sort | tail -n 1)"
+"""Lists the commits of the newest generation: a rebuild makes one in a folder of its own."""
 BACK_S = 180.0
 
 
@@ -72,13 +74,16 @@ class Stack:
                 f"{service} is no process of this machine: the engine is on another machine, and this cannot crash it"
             )
         os.kill(pid, signal.SIGKILL)
-        restarts = before["RestartCount"]
+        self.await_restart(service, before["RestartCount"], of)
+
+    def await_restart(self, service: str, restarts: int, of: int = 1) -> None:
+        """Wait until the engine has started a container again, after so many restarts, and it is well."""
 
         def back() -> bool:
             now = self.container(service, of)
             return bool(now["RestartCount"] > restarts and well(now))
 
-        self.wait(back, f"{service} is back after a crash")
+        self.wait(back, f"{service} is back after its end")
 
     def usage(self) -> list[str]:
         """The memory of each container now, and its limit."""
@@ -104,7 +109,7 @@ class Stack:
 
     def batches(self) -> int:
         """The number of the last batch that the job has committed."""
-        listed = self.compose("exec", "-T", "job", "ls", COMMITS).split()
+        listed = self.compose("exec", "-T", "job", "sh", "-c", COMMITS).split()
         return max((int(name) for name in listed if name.isdecimal()), default=-1)
 
     def output(self, container: str) -> str:

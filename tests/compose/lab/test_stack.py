@@ -61,7 +61,7 @@ def test_a_container_that_stays_away_is_wrong(tmp_path: Path, monkeypatch: pytes
         stack = ScriptedStack(
             tmp_path, {"Pid": process.pid, "Running": True}, {"Pid": 0, "Running": False, "restarts": 9}
         )
-        with pytest.raises(StackError, match="job is back after a crash"):
+        with pytest.raises(StackError, match="job is back after its end"):
             stack.crash("job")
 
 
@@ -82,3 +82,28 @@ def test_calls_are_those_of_the_last_line_of_figures() -> None:
     lines = [json.dumps({"event": "stats", "calls": {"result": count, "absence": 1}}) for count in (1, 5)]
     assert calls("\n".join(["started", *lines, "stopped"])) == 6
     assert calls("started") == 0
+
+
+@pytest.mark.parametrize(
+    ("commits", "last"),
+    [
+        (["commits/3", "commits/12", "commits/.12.crc"], 12),
+        (["commits/12", "generation-1/commits/0", "generation-2/commits/4"], 4),
+        (["metadata"], -1),
+    ],
+    ids=["the first generation", "the newest one", "none"],
+)
+def test_batches_are_those_of_the_newest_generation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commits: list[str], last: int
+) -> None:
+    for name in commits:
+        (tmp_path / "checkpoint" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "checkpoint" / name).touch()
+    monkeypatch.setattr(module, "COMMITS", module.COMMITS.replace(module.CHECKPOINT, str(tmp_path / "checkpoint")))
+
+    class LocalStack(ScriptedStack):
+        def compose(self, *arguments: str) -> str:
+            """Run here what would run in the container."""
+            return self.commands.run(*arguments[arguments.index("sh") :])
+
+    assert LocalStack(tmp_path, {}).batches() == last

@@ -21,7 +21,7 @@ from contracts.records.named_states import named_in
 from contracts.wire.window_key import window_key
 from examples.departures.application import suite
 from services.client import Client, ClientError
-from tests.compose.configured import ROOT
+from tests.compose.configured import ROOT, query_token
 from tests.spark_app.running import until
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ def differences(state: str, answers: Rows, stored: Mapping[str, Rows]) -> str:
 
 async def answered(port: int, state: NamedState) -> Rows:
     """All answers of the query service for a state."""
-    (here,) = json.loads((ROOT / "deploy" / "query" / "tokens.json").read_text(encoding="utf-8"))["tokens"]
-    async with Client(f"http://127.0.0.1:{port}", token=here["token"], discover=False) as client:
+    async with Client(f"http://127.0.0.1:{port}", token=query_token(), discover=False) as client:
         newest = [one async for one in client.items(state.name)]
         if state.window is None:
             return {one.key: one.value for one in newest}
