@@ -16,7 +16,7 @@ import orjson
 from contracts.errors import AUTHOR_ERRORS
 from contracts.model.named_state import Derived
 from contracts.records.alerts import Evaluation, Rules, expired, rule_of
-from contracts.records.record import Reason, Record
+from contracts.records.record import Reason, Record, timestamp_ms
 from contracts.types.key import shortened
 from contracts.wire import NEVER_WRITTEN, DeadLetter
 from contracts.wire.partition import partition as partition_of
@@ -241,7 +241,7 @@ class Alerting:
     def _record(self, snapshot: Snapshot) -> Record:
         """Return the record of a stored snapshot, without its position."""
         topic, key = self._application.topics.snapshots, window_key(*snapshot.window)
-        return Record(topic, NEVER_WRITTEN, NEVER_WRITTEN, snapshot.as_of, key, snapshot.encode())
+        return Record(topic, NEVER_WRITTEN, NEVER_WRITTEN, timestamp_ms(snapshot.as_of), key, snapshot.encode())
 
     def _due(self) -> Iterator[OutputRecord]:
         """Open the alerts whose condition has been true for long enough, also while no snapshot comes.

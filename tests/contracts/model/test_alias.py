@@ -11,7 +11,7 @@ from contracts import Api, Application, DeclarationError, Enriched, Event, Lates
 from contracts.planning.plan import plan
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from contracts.wire import Snapshot, decode_snapshot
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.feedback import failed_request, feedback
@@ -74,12 +74,12 @@ def renamed() -> Application:
 def records(*applications: Application) -> list[Record]:
     """An event, and the feedback of workers of these applications to it, one after the other."""
     event = {"device_id": "m", "event_id": "1", "first_seen": NOW.isoformat(), "ts": NOW.isoformat(), "plate": "P"}
-    found = [Record("events", 0, 0, NOW, b"m", orjson.dumps(event))]
+    found = [Record("events", 0, 0, timestamp_ms(NOW), b"m", orjson.dumps(event))]
     results = {"owner": OWNER, "keeper": OWNER, "street": STREET}
     for application in applications:
         (request,) = plan(application, folded(application, found), NOW)
         answer = feedback(request, Outcome("result", results[request.enrichment]), NOW)
-        found.append(Record("feedback", 0, len(found), NOW, b"m", answer.encode()))
+        found.append(Record("feedback", 0, len(found), timestamp_ms(NOW), b"m", answer.encode()))
     return found
 
 
@@ -124,7 +124,7 @@ def test_a_failed_request_has_the_first_name_and_can_be_redriven() -> None:
     stored = StoredDeadLetter(dead_letter, b"m", now)
     assert dead_letter.enrichment == "owner"
     assert {action_for(one, stored, now) for one in (first(), renamed())} == {RedriveAction.REQUESTED_AGAIN}
-    answer = Record("feedback", 0, 0, now, b"m", reopening(stored, now).encode())
+    answer = Record("feedback", 0, 0, timestamp_ms(now), b"m", reopening(stored, now).encode())
     assert Decoder(renamed()).feedback(answer).slot == "keeper"
 
 
