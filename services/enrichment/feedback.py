@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from contracts.records.record import Reason
+from contracts.records.record import Reason, Record
 from contracts.wire import DeadLetter, Feedback
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from contracts.planning.request import Request
     from services.enrichment.calls.caller import Outcome
-    from services.runtime.source import ConsumedRecord
 
 HEAD = 1000
 """The bytes of a record's value in a dead letter."""
@@ -48,18 +48,18 @@ def encode(request: Request, outcome: Outcome, now: datetime, largest: int) -> t
     return failure, feedback(request, failure, now).encode()
 
 
-def undecodable_snapshot(record: ConsumedRecord, topic: str, detail: str) -> DeadLetter:
+def undecodable_snapshot(record: Record, topic: str, detail: str) -> DeadLetter:
     """Return the dead letter of a record that is no snapshot."""
     return _dead_letter(record, topic, Reason.UNDECODABLE_SNAPSHOT, detail[:DETAIL], {})
 
 
-def failed_request(record: ConsumedRecord, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
+def failed_request(record: Record, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
     """Return the dead letter of a failed request, with everything that a redrive needs."""
     detail = f"{request.enrichment}: {outcome.reason}"
     return _dead_letter(record, topic, Reason.ENRICHMENT_FAILED, detail[:DETAIL], _facts(request, outcome))
 
 
-def failed_delivery(record: ConsumedRecord, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
+def failed_delivery(record: Record, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
     """Return the dead letter of an event that was not delivered, with everything that a redrive needs."""
     detail = f"{outcome.reason}: {request.inputs['event']} {request.inputs['id']}"
     facts = _facts(request, outcome) | {"idempotency_key": request.fingerprint}
@@ -78,19 +78,14 @@ def _facts(request: Request, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _dead_letter(record: ConsumedRecord, topic: str, reason: Reason, detail: str, facts: dict[str, Any]) -> DeadLetter:
+def _dead_letter(record: Record, topic: str, reason: Reason, detail: str, facts: dict[str, Any]) -> DeadLetter:
     return DeadLetter(
         reason=reason,
         detail=detail,
         topic=topic,
         partition=record.partition,
         offset=record.offset,
-        timestamp=datetime.fromtimestamp(max(record.timestamp, 0) / 1000, UTC),
+        timestamp=record.timestamp,
         head=(record.value or b"")[:HEAD].decode(errors="replace"),
         **facts,
     )
-
-
-def milliseconds(time: datetime) -> int:
-    """Return a time as a Kafka timestamp."""
-    return round(time.timestamp() * 1000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from contracts.records.record import LARGEST_HEAD, Reason
@@ -57,7 +56,7 @@ class DeadLetters:
             topic=self._origin,
             partition=record.partition,
             offset=record.offset,
-            timestamp=datetime.fromtimestamp(max(record.timestamp, 0) / 1000, UTC),
+            timestamp=record.timestamp,
             head=(record.value or b"")[:LARGEST_HEAD].decode(errors="replace"),
         )
 

@@ -17,7 +17,6 @@ from services.enrichment.calls.caller import Outcome
 from services.enrichment.feedback import failed_request, feedback
 from services.redrive.action import RedriveAction, action_for, reopening
 from services.redrive.dead_letters import StoredDeadLetter
-from services.runtime.source import ConsumedRecord
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWNER, STREET = {"name": "Ann"}, {"street": "Main Street"}
@@ -118,7 +117,7 @@ def test_a_failed_request_has_the_first_name_and_can_be_redriven() -> None:
     """With the application before and after the change."""
     now = datetime.now(UTC)
     (request,) = plan(renamed(), folded(renamed(), records()), NOW)
-    record = ConsumedRecord(0, 0, b"m", b"{}", 0)
+    record = Record("snapshots", 0, 0, 0, b"m", b"{}")
     dead_letter = failed_request(record, "snapshots", request, Outcome("failure", reason="down"))
     dead_letter = dead_letter.model_copy(update={"first_seen": now - timedelta(minutes=1)})
     stored = StoredDeadLetter(dead_letter, b"m", now)
