@@ -63,7 +63,7 @@ def log_error(log: logging.Logger, name: str, error: KafkaError) -> None:
 
 
 def record_of(message: Message) -> Record:
-    """Return the record of a message that a consumer has read without an error."""
+    """Return a message of a consumer as a record. That of a partition's end has its position."""
     headers = message.headers()
     fields = (
         message.topic(),
