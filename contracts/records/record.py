@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 LARGEST_SNAPSHOT = 1_000_000
 """In bytes, with its key: the default limit of a Kafka producer and broker."""
-LARGEST_HEAD = 1_000
-"""The number of characters of a refused record in a dead letter."""
 
 HEARTBEAT_KEY = b"stateloop heartbeat"
 """The beginning of the key of a heartbeat: a record without value that the job writes to advance the watermark.

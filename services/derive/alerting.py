@@ -23,7 +23,7 @@ from contracts.wire.partition import partition as partition_of
 from contracts.wire.window_key import parse_window_key, window_key
 from services.derive.alert_partition import AlertPartition, Changes
 from services.derive.alert_sweep import concerned, everything
-from services.derive.derive import DETAIL, OutputRecord, derived, failed
+from services.derive.derive import OutputRecord, derived, failed
 from services.derive.present_states import position_of, start_of
 
 if TYPE_CHECKING:
@@ -337,15 +337,10 @@ class Alerting:
             return
         self._failed.add(version)
         self._reporting.add(version)
-        found = DeadLetter(
-            reason=Reason.INVALID_ROW,
-            detail=f"the condition of {alerts.name} raised {type(error).__name__}: {error}"[:DETAIL],
-            topic=self._application.topics.table(alerts.rules),
-            partition=partition_of(name.encode(), self._application.topics.partitions),
-            offset=row.version,
-            timestamp=row.changed_at,
-            head=orjson.dumps(rule_of(row).model_dump(mode="json", exclude_none=True)).decode(),
-        )
-        self._dead_letters_of_rules.append(
-            OutputRecord(self._application.topics.dead_letters, shortened(name.encode()), found.encode())
-        )
+        topics, key = self._application.topics, name.encode()
+        place = topics.table(alerts.rules), partition_of(key, topics.partitions), row.version
+        rule = orjson.dumps(rule_of(row).model_dump(mode="json", exclude_none=True))
+        record = Record(*place, timestamp_ms(row.changed_at), key, rule)
+        detail = f"the condition of {alerts.name} raised {type(error).__name__}: {error}"
+        dead_letter = DeadLetter.of(record, Reason.INVALID_ROW, detail, head=rule.decode())
+        self._dead_letters_of_rules.append(OutputRecord(topics.dead_letters, shortened(key), dead_letter.encode()))

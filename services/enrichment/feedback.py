@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from contracts.planning.request import Request
     from services.enrichment.calls.caller import Outcome
 
-HEAD = 1000
-"""The bytes of a record's value in a dead letter."""
-DETAIL = 500
-"""The maximum characters of its detail."""
-
 
 def feedback(request: Request, outcome: Outcome, now: datetime) -> Feedback:
     """Return the feedback of a request. After a crash a request may be answered twice; each answer is valid."""
@@ -48,22 +43,17 @@ def encode(request: Request, outcome: Outcome, now: datetime, largest: int) -> t
     return failure, feedback(request, failure, now).encode()
 
 
-def undecodable_snapshot(record: Record, topic: str, detail: str) -> DeadLetter:
-    """Return the dead letter of a record that is no snapshot."""
-    return _dead_letter(record, topic, Reason.UNDECODABLE_SNAPSHOT, detail[:DETAIL], {})
-
-
-def failed_request(record: Record, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
+def failed_request(record: Record, request: Request, outcome: Outcome) -> DeadLetter:
     """Return the dead letter of a failed request, with everything that a redrive needs."""
     detail = f"{request.enrichment}: {outcome.reason}"
-    return _dead_letter(record, topic, Reason.ENRICHMENT_FAILED, detail[:DETAIL], _facts(request, outcome))
+    return DeadLetter.of(record, Reason.ENRICHMENT_FAILED, detail, **_facts(request, outcome))
 
 
-def failed_delivery(record: Record, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
+def failed_delivery(record: Record, request: Request, outcome: Outcome) -> DeadLetter:
     """Return the dead letter of an event that was not delivered, with everything that a redrive needs."""
     detail = f"{outcome.reason}: {request.inputs['event']} {request.inputs['id']}"
     facts = _facts(request, outcome) | {"idempotency_key": request.fingerprint}
-    return _dead_letter(record, topic, Reason.DELIVERY_FAILED, detail[:DETAIL], facts)
+    return DeadLetter.of(record, Reason.DELIVERY_FAILED, detail, **facts)
 
 
 def _facts(request: Request, outcome: Outcome) -> dict[str, Any]:
@@ -76,16 +66,3 @@ def _facts(request: Request, outcome: Outcome) -> dict[str, Any]:
         "attempts": outcome.attempts,
         "response": outcome.response,
     }
-
-
-def _dead_letter(record: Record, topic: str, reason: Reason, detail: str, facts: dict[str, Any]) -> DeadLetter:
-    return DeadLetter(
-        reason=reason,
-        detail=detail,
-        topic=topic,
-        partition=record.partition,
-        offset=record.offset,
-        timestamp=record.timestamp,
-        head=(record.value or b"")[:HEAD].decode(errors="replace"),
-        **facts,
-    )

@@ -117,7 +117,7 @@ class EnrichmentPlanner(RequestPlanner):
     @override
     def dead_letter(self, record: Record, request: Request, outcome: Outcome) -> DeadLetter:
         """See `RequestPlanner.dead_letter`."""
-        return failed_request(record, self.topic, request, outcome)
+        return failed_request(record, request, outcome)
 
     def _count_over_budget(self, requests: list[Request]) -> None:
         for request in requests:

@@ -61,4 +61,4 @@ class DeliveryPlanner(RequestPlanner):
     @override
     def dead_letter(self, record: Record, request: Request, outcome: Outcome) -> DeadLetter:
         """See `RequestPlanner.dead_letter`."""
-        return failed_delivery(record, self.topic, request, outcome)
+        return failed_delivery(record, request, outcome)

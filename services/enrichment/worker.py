@@ -7,14 +7,15 @@ import logging
 from typing import TYPE_CHECKING
 
 from contracts.metrics import worker as metrics
+from contracts.records.record import Reason
 from contracts.types.key import shortened
+from contracts.wire import DeadLetter
 from services.enrichment.alarm import Alarm
 from services.enrichment.backpressure import Backpressure
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.deferred_queue import DeferredQueue
 from services.enrichment.dispatcher import Dispatcher
 from services.enrichment.errors import EverythingFailsError
-from services.enrichment.feedback import undecodable_snapshot
 from services.enrichment.health import Pulse
 from services.enrichment.partitions import Partitions
 from services.enrichment.record_queue import RecordQueue
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from contracts.planning.request import Request
     from contracts.records.record import Record
-    from contracts.wire import DeadLetter
     from services.enrichment.dependencies import Dependencies
     from services.enrichment.health import HealthStatus
     from services.enrichment.in_flight import PendingRequest
@@ -224,7 +224,7 @@ class Worker:
     async def _reject(self, state: PartitionState, record: Record, detail: str) -> None:
         if self._alarm.note(failed=True):
             raise EverythingFailsError(self._planner.topic, self._alarm.failed, self._alarm.seen, detail)
-        await self._send_to_dead_letters(record.key, undecodable_snapshot(record, self._planner.topic, detail))
+        await self._send_to_dead_letters(record.key, DeadLetter.of(record, Reason.UNDECODABLE_SNAPSHOT, detail))
         self._counts.add(metrics.REJECTED)
         state.finish_offset(record.offset)
 

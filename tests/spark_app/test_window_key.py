@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -84,7 +83,7 @@ def _event(device: str, first_seen: datetime, partition: int, *, offset: int = 0
 
 def _answer(device: str, first_seen: datetime, partition: int) -> Record:
     answer = {"device_id": device, "first_seen": first_seen, "version": 1, "ts": NOW, "fingerprint": "f"}
-    return replace(answer_record(answer | {"answer": ("owner", "absence", None)}), partition=partition)
+    return answer_record(answer | {"answer": ("owner", "absence", None)})._replace(partition=partition)
 
 
 def _published(spark: SparkSession, events: Iterable[Record], answers: Iterable[Record]) -> list[Row]:

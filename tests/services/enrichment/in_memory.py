@@ -41,8 +41,9 @@ ROUND_S = 0.001
 class Log:
     """A partition in memory. Implements RecordSource and Rereader."""
 
-    def __init__(self, values: list[bytes | None]) -> None:
+    def __init__(self, values: list[bytes | None], topic: str = "snapshots") -> None:
         self.values = values
+        self.topic = topic
         self.read = 0
         self.committed: list[int] = []
         self.fetches = 0
@@ -76,7 +77,7 @@ class Log:
         if paused or 0 in full:
             return []
         some = self.values[self.read :][: self.batch]
-        batch = [Record("snapshots", 0, self.read + n, 0, b"d", value) for n, value in enumerate(some)]
+        batch = [Record(self.topic, 0, self.read + n, 0, b"d", value) for n, value in enumerate(some)]
         self.read += len(batch)
         return batch
 
@@ -88,7 +89,7 @@ class Log:
         if not is_wanted():
             return []
         kept = [offset for offset in offsets if offset not in self.gone]
-        return [Record("snapshots", partition, offset, 0, b"d", self.values[offset]) for offset in kept]
+        return [Record(self.topic, partition, offset, 0, b"d", self.values[offset]) for offset in kept]
 
     def problem(self) -> None:
         """See `RecordSource.problem`."""

@@ -152,7 +152,7 @@ class RunningSink:
                 source=topic,
                 store=self.retried,
                 planner=Planner(STATE, TARGET.windows, timedelta(0)),
-                dead_letters=DeadLetters(published, "dead_letters", "snapshots"),
+                dead_letters=DeadLetters(published, "dead_letters"),
                 counts=self.counts,
                 now=lambda: NOW_US,
                 clock=time.monotonic,
