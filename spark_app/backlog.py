@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
+from contracts.records.record import timestamp_ms
 from contracts.settings import KafkaSettings
 from services.runtime.kafka_clients import create_admin_client
 from spark_app.errors import BrokerUnreachableError
@@ -63,7 +64,7 @@ def measure(
     }
     newest = max((end.timestamp for end in offsets.at(OffsetSpec.max_timestamp()).values()), default=0)  # type: ignore[no-untyped-call]
     # A stamp from the future must not make all other records look old.
-    recent = min(newest, _milliseconds(datetime.now(UTC))) - limit // timedelta(milliseconds=1)
+    recent = min(newest, timestamp_ms(datetime.now(UTC))) - limit // timedelta(milliseconds=1)
     first_recent = offsets.at(OffsetSpec.for_timestamp(max(0, recent)))
     return compared(positions, end_offsets, first_recent, is_first=committed is None)
 
@@ -185,7 +186,3 @@ class TopicOffsets:
 def _has_no_leader_yet(error: BaseException) -> bool:
     """Return whether a partition's leader is being chosen, as in a new topic: the next request finds it."""
     return isinstance(error, KafkaException) and error.args[0].code() in NO_LEADER
-
-
-def _milliseconds(time: datetime) -> int:
-    return round(time.timestamp() * 1000)

@@ -16,11 +16,11 @@ from contracts.model.emit import Emit
 from contracts.model.tracing import FIELD, carried_sql
 from contracts.model.windows import last_window_start_sql, overlap, window_starts_sql
 from contracts.records.decode import ANSWER_IDENTITY, LATER_EPOCH
-from contracts.records.record import HEARTBEAT_KEY, LARGEST_HEAD, Reason
+from contracts.records.record import HEARTBEAT_KEY, Reason
 from contracts.records.shape import feedback_shape
 from contracts.types.columns import text
 from contracts.types.key import shortened_sql
-from contracts.wire import Answer
+from contracts.wire import LARGEST_HEAD, Answer
 from contracts.wire.partition import partition_sql
 from contracts.wire.window_key import PATTERN
 from spark_app import checks

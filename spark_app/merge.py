@@ -5,8 +5,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contracts.model.application import Application
 from contracts.model.tracing import FIELD
-from contracts.records.record import LARGEST_HEAD, LARGEST_SNAPSHOT, Reason
-from contracts.wire import NEVER_WRITTEN
+from contracts.records.record import LARGEST_SNAPSHOT, Reason
+from contracts.wire import LARGEST_HEAD, NEVER_WRITTEN
 from contracts.wire.partition import partition_sql
 from contracts.wire.window_key import SUFFIX_BYTES, window_key_sql
 from spark_app.columns import DEAD_LETTER, DEVICE_ID, FIRST_SEEN, answer_column, state_column, state_key

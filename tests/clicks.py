@@ -25,7 +25,7 @@ from contracts import (
     composite_key,
     enrichment,
 )
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -103,7 +103,7 @@ owned = owned_by(int(os.environ.get("CLICKS_OFFSET", "0")) * MINUTE)
 
 def click_record(click: dict[str, Any], offset: int = 0, stamp: datetime = NOW, key: bytes | None = None) -> Record:
     """A click as its topic has it, by default without a key."""
-    return Record("events", 0, offset, stamp, key, orjson.dumps(click))
+    return Record("events", 0, offset, timestamp_ms(stamp), key, orjson.dumps(click))
 
 
 def random_clicks(seed: int, count: int) -> list[Record]:
@@ -149,4 +149,4 @@ def _random_answer(rnd: random.Random, number: int) -> Record:
     }
     stamp = NOW + rnd.randrange(-60, 60) * MINUTE
     key = rnd.choice((page, page, page, "other")).encode()
-    return Record("feedback", 0, number, stamp, key, orjson.dumps(answer))
+    return Record("feedback", 0, number, timestamp_ms(stamp), key, orjson.dumps(answer))

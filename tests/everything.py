@@ -38,7 +38,7 @@ from contracts import (
     enrichment,
     field,
 )
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EPOCH = 2
@@ -214,7 +214,7 @@ answers = st.fixed_dictionaries(
 
 def event_record(event: dict[str, Any], offset: int = 0) -> Record:
     """An event as its topic has it."""
-    return Record("events", 0, offset, NOW, event["device_id"].encode(), orjson.dumps(event))
+    return Record("events", 0, offset, timestamp_ms(NOW), event["device_id"].encode(), orjson.dumps(event))
 
 
 def answer_record(answer: dict[str, Any], offset: int = 0) -> Record:
@@ -222,7 +222,7 @@ def answer_record(answer: dict[str, Any], offset: int = 0) -> Record:
     name, status, result = answer["answer"]
     value = {key: value for key, value in answer.items() if key != "answer"}
     value |= {"enrichment": name, "status": status} | ({"result": result} if result else {"reason": "why not"})
-    return Record("feedback", 0, offset, NOW, answer["device_id"].encode(), orjson.dumps(value))
+    return Record("feedback", 0, offset, timestamp_ms(NOW), answer["device_id"].encode(), orjson.dumps(value))
 
 
 def random_event(rnd: random.Random, device: str, number: int) -> dict[str, Any]:

@@ -1,8 +1,6 @@
 """The application with every reducer once more, with traces; and streams for it."""
 
 import random
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -36,7 +34,7 @@ def context(number: int) -> str:
 def traced(record: Record, given: Any, seconds: int = 0) -> Record:
     """A record that the broker took so many seconds later, with a field for the context as it was sent."""
     value = orjson.dumps(orjson.loads(record.value or b"") | {"traceparent": given})
-    return replace(record, value=value, timestamp=record.timestamp + timedelta(seconds=seconds))
+    return record._replace(value=value, timestamp_ms=record.timestamp_ms + 1000 * seconds)
 
 
 def random_stream(seed: int, *, devices: int, records: int) -> tuple[list[Record], list[Record]]:

@@ -11,12 +11,12 @@ from contracts.errors import AUTHOR_ERRORS
 from contracts.model.application import Application
 from contracts.model.raw import EVENT_ID, Raw, sources_of
 from contracts.records.numbers import unwritable
-from contracts.records.record import LARGEST_HEAD, Reason, RecordError
+from contracts.records.record import Reason, RecordError
 from contracts.records.refusal import oversized
 from contracts.types.columns import without_none
 from contracts.types.key import composite_key, shortened
 from contracts.types.raw_record import FieldSource, RawRecord
-from contracts.wire import DeadLetter
+from contracts.wire import LARGEST_HEAD, DeadLetter
 
 LONGEST_DETAIL = 300
 """In characters: the message of a decoder's error may have any length."""
@@ -97,15 +97,7 @@ class RawDecoder:
 
 def refused(record: RawRecord, error: RecordError) -> EncodedEvent:
     """Return the dead letter of a record that cannot be decoded, under the record's key."""
-    dead_letter = DeadLetter(
-        reason=error.reason,
-        detail=error.detail,
-        topic=record.topic,
-        partition=record.partition,
-        offset=record.offset,
-        timestamp=record.timestamp,
-        head=_head(record.value),
-    )
+    dead_letter = DeadLetter.of(record, error.reason, error.detail, head=_head(record.value))
     return EncodedEvent(shortened(record.key), dead_letter.encode())
 
 

@@ -1,14 +1,12 @@
 """A record of an input topic, and its result: a delta, or a refusal with the reason."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 LARGEST_SNAPSHOT = 1_000_000
 """In bytes, with its key: the default limit of a Kafka producer and broker."""
-LARGEST_HEAD = 1_000
-"""The number of characters of a refused record in a dead letter."""
 
 HEARTBEAT_KEY = b"stateloop heartbeat"
 """The beginning of the key of a heartbeat: a record without value that the job writes to advance the watermark.
@@ -59,16 +57,26 @@ class Reason(StrEnum):
     """A sink cannot write a record of a state, or its store refuses the row; the detail has the reason."""
 
 
-@dataclass(frozen=True)
-class Record:
-    """A record as a topic has it. `timestamp` is the broker's."""
+class Record(NamedTuple):
+    """A record of a topic. Its timestamp is in milliseconds since 1970, negative if it has none."""
 
     topic: str
     partition: int
     offset: int
-    timestamp: datetime
+    timestamp_ms: int
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes | str | None], ...] = ()
+
+    @property
+    def timestamp(self) -> datetime:
+        """The timestamp as a time; 1970 if there is none."""
+        return datetime.fromtimestamp(max(self.timestamp_ms, 0) / 1000, UTC)
+
+    @property
+    def size(self) -> int:
+        """The size of the value in bytes."""
+        return len(self.value or b"")
 
 
 @dataclass(frozen=True)
@@ -96,3 +104,8 @@ class RecordError(Exception):
         super().__init__(reason.value if detail is None else f"{reason.value}: {detail}")
         self.reason = reason
         self.detail = detail
+
+
+def timestamp_ms(time: datetime) -> int:
+    """Return a time as a timestamp of Kafka, in milliseconds since 1970."""
+    return round(time.timestamp() * 1000)

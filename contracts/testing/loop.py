@@ -16,7 +16,7 @@ from contracts.planning.plan import wanted
 from contracts.planning.request import Request
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
-from contracts.records.record import Delta, Record
+from contracts.records.record import Delta, Record, timestamp_ms
 from contracts.types.key import composite_key
 from contracts.wire import Feedback, Snapshot, decode_snapshot
 
@@ -149,4 +149,4 @@ class Loop:
 
 
 def _record(key: str, value: bytes, time: datetime) -> Record:
-    return Record(topic="", partition=0, offset=0, timestamp=time, key=key.encode(), value=value)
+    return Record("", 0, 0, timestamp_ms(time), key.encode(), value)

@@ -1,11 +1,10 @@
 """The records of the topics other than events, with their keys and partitions."""
 
+from contracts.wire.dead_letter import LARGEST_HEAD, NEVER_WRITTEN, DeadLetter
 from contracts.wire.messages import (
     LARGEST_COUNT,
-    NEVER_WRITTEN,
     REDRIVEN,
     Answer,
-    DeadLetter,
     DerivedRecord,
     Feedback,
     OffsetVersioned,
@@ -18,6 +17,7 @@ from contracts.wire.messages import (
 
 __all__ = [
     "LARGEST_COUNT",
+    "LARGEST_HEAD",
     "NEVER_WRITTEN",
     "REDRIVEN",
     "Answer",

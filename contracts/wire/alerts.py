@@ -6,7 +6,8 @@ from uuid import UUID, uuid5
 from pydantic import AwareDatetime, Field
 from typing_extensions import override
 
-from contracts.wire.messages import NEVER_WRITTEN, OffsetVersioned, Order, Wire
+from contracts.wire.dead_letter import NEVER_WRITTEN
+from contracts.wire.messages import OffsetVersioned, Order, Wire
 
 AlertStatus = Literal["pending", "open", "closed"]
 """The status of an alert. Pending: the condition is true, but not yet for the rule's `hold`."""

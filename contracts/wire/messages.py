@@ -1,4 +1,4 @@
-"""The records of the topics other than events: snapshots, answers, derived records and dead letters."""
+"""The records of the topics other than events: snapshots, answers and derived records."""
 
 from datetime import datetime
 from typing import Any, Literal, Self
@@ -16,8 +16,6 @@ Status = Literal["result", "absence", "failure", "skipped"]
 
 REDRIVEN = "redriven"
 """The fingerprint that a redrive gives a failure. It names no inputs, so the worker requests the answer again."""
-NEVER_WRITTEN = -1
-"""The partition and the offset of an origin that has none."""
 FORMAT = 1
 """The latest version of the records' formats. A reader rejects a record of a later one."""
 LARGEST_COUNT = 1 << 53
@@ -164,40 +162,6 @@ class DerivedRecord(TopicRecord, OffsetVersioned):
     device_id: str
     """The device of that snapshot."""
     value: dict[str, Any]
-
-
-class DeadLetter(TopicRecord):
-    """A record that could not be processed, with the reason and its origin.
-
-    Those of the job have topic, partition and offset of the record; those of a worker have the snapshot's. A snapshot
-    that was too large to be written has partition and offset -1.
-    """
-
-    reason: str
-    detail: str | None = None
-    topic: str
-    partition: int
-    offset: int
-    timestamp: AwareDatetime
-    """The origin's broker time."""
-    epoch: int | None = None
-    """The job's epoch, or that of the snapshot of a worker's request. A rebuild refuses a record again in its own."""
-    head: str | None = None
-    """The beginning of the record's value."""
-    enrichment: str | None = None
-    """The enrichment that failed, or the alerts with the webhook; this and all below is only in dead letters of a
-    worker's failed requests."""
-    first_seen: AwareDatetime | None = None
-    version: int | None = None
-    """With `first_seen`, `epoch` and the record's key: the snapshot that the request was planned on."""
-    spent: int | None = None
-    """The same number as in the failure's feedback; null without a budget."""
-    attempts: int | None = None
-    """The number of calls."""
-    response: str | None = None
-    """The beginning of the last response, if one came."""
-    idempotency_key: str | None = None
-    """Names the event that a webhook did not accept; null without a webhook."""
 
 
 def decode_snapshot(value: bytes) -> Snapshot:

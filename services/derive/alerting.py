@@ -16,14 +16,14 @@ import orjson
 from contracts.errors import AUTHOR_ERRORS
 from contracts.model.named_state import Derived
 from contracts.records.alerts import Evaluation, Rules, expired, rule_of
-from contracts.records.record import Reason, Record
+from contracts.records.record import Reason, Record, timestamp_ms
 from contracts.types.key import shortened
 from contracts.wire import NEVER_WRITTEN, DeadLetter
 from contracts.wire.partition import partition as partition_of
 from contracts.wire.window_key import parse_window_key, window_key
 from services.derive.alert_partition import AlertPartition, Changes
 from services.derive.alert_sweep import concerned, everything
-from services.derive.derive import DETAIL, OutputRecord, derived, failed
+from services.derive.derive import OutputRecord, derived, failed
 from services.derive.present_states import position_of, start_of
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class Alerting:
     def _record(self, snapshot: Snapshot) -> Record:
         """Return the record of a stored snapshot, without its position."""
         topic, key = self._application.topics.snapshots, window_key(*snapshot.window)
-        return Record(topic, NEVER_WRITTEN, NEVER_WRITTEN, snapshot.as_of, key, snapshot.encode())
+        return Record(topic, NEVER_WRITTEN, NEVER_WRITTEN, timestamp_ms(snapshot.as_of), key, snapshot.encode())
 
     def _due(self) -> Iterator[OutputRecord]:
         """Open the alerts whose condition has been true for long enough, also while no snapshot comes.
@@ -337,15 +337,10 @@ class Alerting:
             return
         self._failed.add(version)
         self._reporting.add(version)
-        found = DeadLetter(
-            reason=Reason.INVALID_ROW,
-            detail=f"the condition of {alerts.name} raised {type(error).__name__}: {error}"[:DETAIL],
-            topic=self._application.topics.table(alerts.rules),
-            partition=partition_of(name.encode(), self._application.topics.partitions),
-            offset=row.version,
-            timestamp=row.changed_at,
-            head=orjson.dumps(rule_of(row).model_dump(mode="json", exclude_none=True)).decode(),
-        )
-        self._dead_letters_of_rules.append(
-            OutputRecord(self._application.topics.dead_letters, shortened(name.encode()), found.encode())
-        )
+        topics, key = self._application.topics, name.encode()
+        place = topics.table(alerts.rules), partition_of(key, topics.partitions), row.version
+        rule = orjson.dumps(rule_of(row).model_dump(mode="json", exclude_none=True))
+        record = Record(*place, timestamp_ms(row.changed_at), key, rule)
+        detail = f"the condition of {alerts.name} raised {type(error).__name__}: {error}"
+        dead_letter = DeadLetter.of(record, Reason.INVALID_ROW, detail, head=rule.decode())
+        self._dead_letters_of_rules.append(OutputRecord(topics.dead_letters, shortened(key), dead_letter.encode()))

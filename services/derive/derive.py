@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.records.numbers import unwritable
-from contracts.records.record import LARGEST_HEAD, Reason
+from contracts.records.record import Reason
 from contracts.types.key import LARGEST_KEY, shortened
 from contracts.wire import DeadLetter, DerivedRecord
 from contracts.wire.partition import partition
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from contracts.records.record import Record
     from contracts.wire import Snapshot
 
-DETAIL = 500
 NULL = b"null"
-"""The largest detail of a dead letter, in characters."""
 BY_KEY = -1
 """The partition of a record that is selected by its key."""
 
@@ -62,15 +60,7 @@ def derived(
 
 def failed(application: Application, device_id: str, record: Record, error: BaseException) -> OutputRecord:
     """Return the dead letter of a snapshot on which a function failed. Its key is the device."""
-    dead_letter = DeadLetter(
-        reason=Reason.NOT_DERIVED,
-        detail=f"{type(error).__name__}: {error}"[:DETAIL],
-        topic=record.topic,
-        partition=record.partition,
-        offset=record.offset,
-        timestamp=record.timestamp,
-        head=(record.value or b"")[:LARGEST_HEAD].decode(errors="replace"),
-    )
+    dead_letter = DeadLetter.of(record, Reason.NOT_DERIVED, f"{type(error).__name__}: {error}")
     return OutputRecord(application.topics.dead_letters, shortened(device_id.encode()), dead_letter.encode())
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.records.record import LARGEST_HEAD, Reason
+from contracts.records.record import Reason
 from contracts.records.tables import TableRow, TableRows
 from contracts.types.key import shortened
 from contracts.wire import DeadLetter
-from services.derive.derive import DETAIL, OutputRecord
+from services.derive.derive import OutputRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -67,13 +67,5 @@ class Tables:
                 yield RowChange(table.table.name, key, table.rows.get(key))
 
     def _dead_letter(self, record: Record, problem: str) -> OutputRecord:
-        found = DeadLetter(
-            reason=Reason.INVALID_ROW,
-            detail=problem[:DETAIL],
-            topic=record.topic,
-            partition=record.partition,
-            offset=record.offset,
-            timestamp=record.timestamp,
-            head=(record.value or b"")[:LARGEST_HEAD].decode(errors="replace"),
-        )
-        return OutputRecord(self._dead_letters, shortened(record.key), found.encode())
+        dead_letter = DeadLetter.of(record, Reason.INVALID_ROW, problem)
+        return OutputRecord(self._dead_letters, shortened(record.key), dead_letter.encode())

@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from contracts.planning.request import Request
+    from contracts.records.record import Record
     from services.enrichment.backpressure import Backpressure
     from services.enrichment.dispatcher import Availability, CreateTask, Dispatcher
     from services.enrichment.partition_state import PartitionState
     from services.enrichment.partitions import Partitions
     from services.enrichment.rereader import Rereader
-    from services.runtime.source import ConsumedRecord
 
-    Replan = Callable[[str, PartitionState, int, ConsumedRecord | None], None]
+    Replan = Callable[[str, PartitionState, int, Record | None], None]
 
 BATCH_SIZE = 256
 """The number of snapshots that are read and planned again before other tasks run."""

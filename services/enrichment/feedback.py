@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from contracts.records.record import Reason
+from contracts.records.record import Reason, Record
 from contracts.wire import DeadLetter, Feedback
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from contracts.planning.request import Request
     from services.enrichment.calls.caller import Outcome
-    from services.runtime.source import ConsumedRecord
-
-HEAD = 1000
-"""The bytes of a record's value in a dead letter."""
-DETAIL = 500
-"""The maximum characters of its detail."""
 
 
 def feedback(request: Request, outcome: Outcome, now: datetime) -> Feedback:
@@ -48,22 +43,17 @@ def encode(request: Request, outcome: Outcome, now: datetime, largest: int) -> t
     return failure, feedback(request, failure, now).encode()
 
 
-def undecodable_snapshot(record: ConsumedRecord, topic: str, detail: str) -> DeadLetter:
-    """Return the dead letter of a record that is no snapshot."""
-    return _dead_letter(record, topic, Reason.UNDECODABLE_SNAPSHOT, detail[:DETAIL], {})
-
-
-def failed_request(record: ConsumedRecord, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
+def failed_request(record: Record, request: Request, outcome: Outcome) -> DeadLetter:
     """Return the dead letter of a failed request, with everything that a redrive needs."""
     detail = f"{request.enrichment}: {outcome.reason}"
-    return _dead_letter(record, topic, Reason.ENRICHMENT_FAILED, detail[:DETAIL], _facts(request, outcome))
+    return DeadLetter.of(record, Reason.ENRICHMENT_FAILED, detail, **_facts(request, outcome))
 
 
-def failed_delivery(record: ConsumedRecord, topic: str, request: Request, outcome: Outcome) -> DeadLetter:
+def failed_delivery(record: Record, request: Request, outcome: Outcome) -> DeadLetter:
     """Return the dead letter of an event that was not delivered, with everything that a redrive needs."""
     detail = f"{outcome.reason}: {request.inputs['event']} {request.inputs['id']}"
     facts = _facts(request, outcome) | {"idempotency_key": request.fingerprint}
-    return _dead_letter(record, topic, Reason.DELIVERY_FAILED, detail[:DETAIL], facts)
+    return DeadLetter.of(record, Reason.DELIVERY_FAILED, detail, **facts)
 
 
 def _facts(request: Request, outcome: Outcome) -> dict[str, Any]:
@@ -76,21 +66,3 @@ def _facts(request: Request, outcome: Outcome) -> dict[str, Any]:
         "attempts": outcome.attempts,
         "response": outcome.response,
     }
-
-
-def _dead_letter(record: ConsumedRecord, topic: str, reason: Reason, detail: str, facts: dict[str, Any]) -> DeadLetter:
-    return DeadLetter(
-        reason=reason,
-        detail=detail,
-        topic=topic,
-        partition=record.partition,
-        offset=record.offset,
-        timestamp=datetime.fromtimestamp(max(record.timestamp, 0) / 1000, UTC),
-        head=(record.value or b"")[:HEAD].decode(errors="replace"),
-        **facts,
-    )
-
-
-def milliseconds(time: datetime) -> int:
-    """Return a time as a Kafka timestamp."""
-    return round(time.timestamp() * 1000)

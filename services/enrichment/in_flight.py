@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from contracts.planning.admission import LastRequest
     from contracts.planning.request import Request
-    from services.runtime.source import ConsumedRecord
+    from contracts.records.record import Record
 
 
 @dataclass(eq=False, slots=True)
@@ -32,7 +32,7 @@ class PendingRequest:
     It is queued while it has no task. It is written once its feedback is on its way to Kafka.
     """
 
-    record: ConsumedRecord
+    record: Record
     request: Request
     offsets: list[int] = field(init=False)
     task: asyncio.Task[None] | None = None
@@ -47,7 +47,7 @@ class PendingRequest:
     def __post_init__(self) -> None:
         self.offsets = [self.record.offset]
 
-    def coalesce(self, record: ConsumedRecord, request: Request) -> None:
+    def coalesce(self, record: Record, request: Request) -> None:
         """Take the inputs of a later snapshot, whose offset then waits for the same answer."""
         self.record = record
         self.request = request
@@ -74,13 +74,13 @@ class InFlight:
         pending = self._pending.get(request.slot)
         return pending[-1] if pending and pending[-1].task is None else None
 
-    def coalesce(self, pending: PendingRequest, record: ConsumedRecord, request: Request) -> None:
+    def coalesce(self, pending: PendingRequest, record: Record, request: Request) -> None:
         """Replace the inputs of a queued request by those of a later snapshot."""
         self._identities.discard(pending.request.identity)
         self._identities.add(request.identity)
         pending.coalesce(record, request)
 
-    def add(self, record: ConsumedRecord, request: Request) -> PendingRequest:
+    def add(self, record: Record, request: Request) -> PendingRequest:
         """Add a request."""
         self._identities.add(request.identity)
         pending = PendingRequest(record, request)

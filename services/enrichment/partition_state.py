@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from contracts import Application
     from contracts.planning.request import Request
+    from contracts.records.record import Record
     from contracts.wire import Order, Snapshot
     from services.enrichment.backpressure import Backpressure
     from services.enrichment.in_flight import PendingRequest
-    from services.runtime.source import ConsumedRecord
 
 Identity = tuple[str, "datetime", str, str]
 
@@ -137,7 +137,7 @@ class PartitionState:
         admission = admit(application, snapshot, now, new, begun)
         return Planned(admission.admitted, suppressed, admission.over_budget)
 
-    def add(self, record: ConsumedRecord, request: Request, at: datetime | None) -> PendingRequest | None:
+    def add(self, record: Record, request: Request, at: datetime | None) -> PendingRequest | None:
         """Add a planned request. Return None if it was coalesced with a queued one.
 
         `at` is the present time if the application has a budget or an interval: both count a request when it is added,

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from contracts import Application
     from contracts.metrics.counts import Counts
+    from contracts.records.record import Record
     from services.enrichment.backpressure import Backpressure
     from services.enrichment.settings import EnrichmentSettings
-    from services.runtime.source import ConsumedRecord
 
 
 class Partitions:
@@ -84,7 +84,7 @@ class Partitions:
 
     # Reading and committing
 
-    def route(self, records: Iterable[ConsumedRecord]) -> list[tuple[PartitionState, ConsumedRecord]]:
+    def route(self, records: Iterable[Record]) -> list[tuple[PartitionState, Record]]:
         """Return each record with the state of its partition, without those of revoked partitions."""
         return [(state, record) for record in records if (state := self._state_for(record))]
 
@@ -158,7 +158,7 @@ class Partitions:
             del self._states[partition]
             self._counts.add(metrics.ABANDONED, by=state.abandon())
 
-    def _state_for(self, record: ConsumedRecord) -> PartitionState | None:
+    def _state_for(self, record: Record) -> PartitionState | None:
         """The state of a record's partition; a new one if the partition went back (topic recreated, offsets reset)."""
         state = self._states.get(record.partition)
         if state is None or state.advance(record.offset):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from typing_extensions import override
 
 from contracts.metrics import worker as metrics
+from contracts.records.record import timestamp_ms
 from contracts.wire import decode_snapshot
-from services.enrichment.feedback import encode, failed_request, milliseconds
+from services.enrichment.feedback import encode, failed_request
 from services.enrichment.partition_state import Planned
 
 if TYPE_CHECKING:
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
     from contracts import Application, Policy
     from contracts.metrics.counts import Counts
     from contracts.planning.request import Request
+    from contracts.records.record import Record
     from contracts.wire import DeadLetter
     from services.enrichment.calls.caller import Outcome
     from services.enrichment.partition_state import PartitionState
-    from services.runtime.source import ConsumedRecord
 
 
 class Output(NamedTuple):
@@ -48,11 +49,11 @@ class RequestPlanner(ABC):
         self.is_limited = False
 
     @abstractmethod
-    def plan(self, state: PartitionState, record: ConsumedRecord, now: datetime) -> list[Request]:
+    def plan(self, state: PartitionState, record: Record, now: datetime) -> list[Request]:
         """Return the requests to start for a record. Raises ValueError for one that cannot be decoded."""
 
     @abstractmethod
-    def replan(self, state: PartitionState, record: ConsumedRecord, now: datetime, api: str) -> list[Request]:
+    def replan(self, state: PartitionState, record: Record, now: datetime, api: str) -> list[Request]:
         """Return the requests of one API to start for a record that was deferred."""
 
     @abstractmethod
@@ -60,7 +61,7 @@ class RequestPlanner(ABC):
         """Return the outcome, which may have become a failure, and what is to be written for it."""
 
     @abstractmethod
-    def dead_letter(self, record: ConsumedRecord, request: Request, outcome: Outcome) -> DeadLetter:
+    def dead_letter(self, record: Record, request: Request, outcome: Outcome) -> DeadLetter:
         """Return the dead letter of a failure."""
 
 
@@ -79,7 +80,7 @@ class EnrichmentPlanner(RequestPlanner):
         self.is_limited = application.limited
 
     @override
-    def plan(self, state: PartitionState, record: ConsumedRecord, now: datetime) -> list[Request]:
+    def plan(self, state: PartitionState, record: Record, now: datetime) -> list[Request]:
         """See `RequestPlanner.plan`."""
         snapshot = decode_snapshot(record.value or b"")
         is_known = state.has_seen(snapshot)
@@ -99,7 +100,7 @@ class EnrichmentPlanner(RequestPlanner):
         return requests
 
     @override
-    def replan(self, state: PartitionState, record: ConsumedRecord, now: datetime, api: str) -> list[Request]:
+    def replan(self, state: PartitionState, record: Record, now: datetime, api: str) -> list[Request]:
         """See `RequestPlanner.replan`. The plan of a later version contains all requests that are still necessary."""
         snapshot = decode_snapshot(record.value or b"")
         is_superseded = state.is_superseded(snapshot)
@@ -111,12 +112,12 @@ class EnrichmentPlanner(RequestPlanner):
     def encode(self, request: Request, outcome: Outcome, now: datetime) -> tuple[Outcome, Output]:
         """See `RequestPlanner.encode`."""
         outcome, value = encode(request, outcome, now, self._application.largest_record)
-        return outcome, Output(self._application.topics.feedback, value, milliseconds(request.as_of))
+        return outcome, Output(self._application.topics.feedback, value, timestamp_ms(request.as_of))
 
     @override
-    def dead_letter(self, record: ConsumedRecord, request: Request, outcome: Outcome) -> DeadLetter:
+    def dead_letter(self, record: Record, request: Request, outcome: Outcome) -> DeadLetter:
         """See `RequestPlanner.dead_letter`."""
-        return failed_request(record, self.topic, request, outcome)
+        return failed_request(record, request, outcome)
 
     def _count_over_budget(self, requests: list[Request]) -> None:
         for request in requests:

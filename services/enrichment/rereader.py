@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Protocol
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from services.runtime.errors import ConsumerFailedError
-from services.runtime.kafka_clients import create_consumer, log_error
-from services.runtime.source import failed, record
+from services.runtime.kafka_clients import create_consumer, log_error, record_of
+from services.runtime.source import failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from confluent_kafka import Consumer
 
-    from services.runtime.source import ConsumedRecord
+    from contracts.records.record import Record
 
 log = logging.getLogger(__name__)
 
@@ -44,9 +44,7 @@ a recreated topic for ever; then its deferred requests would block those of all 
 class Rereader(Protocol):
     """Reads records by their offsets."""
 
-    async def reread(
-        self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]
-    ) -> list[ConsumedRecord]:
+    async def reread(self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> list[Record]:
         """Return the records at these ascending offsets, without those that the topic no longer has.
 
         It waits while the broker is down, and returns early when `is_wanted` returns False. Raises ConsumerFailedError,
@@ -67,17 +65,15 @@ class KafkaRereader:
         self._thread = ThreadPoolExecutor(1, "rereader")
         self._at = (-1, END)
         """The assigned partition, and its next offset."""
-        self._ahead: list[ConsumedRecord] = []
+        self._ahead: list[Record] = []
         """Records beyond the last requested offset."""
         self._short: float | None = None
         """The time since which the partition ends before the requested offsets; None if it does not."""
 
-    async def reread(
-        self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]
-    ) -> list[ConsumedRecord]:
+    async def reread(self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> list[Record]:
         """See `Rereader.reread`."""
         loop, wanted, at, last = asyncio.get_running_loop(), frozenset(offsets), offsets[0], offsets[-1]
-        found: list[ConsumedRecord] = []
+        found: list[Record] = []
         self._short = None
         while at <= last and is_wanted():
             records, at = await loop.run_in_executor(self._thread, self._fetch, partition, at, last)
@@ -91,7 +87,7 @@ class KafkaRereader:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         self._thread.shutdown(wait=False)
 
-    def _fetch(self, partition: int, at: int, last: int) -> tuple[list[ConsumedRecord], int]:
+    def _fetch(self, partition: int, at: int, last: int) -> tuple[list[Record], int]:
         """Read from one offset to another for a limited time; return the records and the next offset."""
         consumer = self._consumer = self._consumer or create_consumer(self._client, NAME, self._group, REREAD, log)
         if not (self._at[0] == partition and self._at[1] <= at <= self._at[1] + NEAR):
@@ -116,7 +112,7 @@ class KafkaRereader:
             self._consumer.close()
 
 
-def _read(consumer: Consumer, at: int, last: int) -> tuple[list[ConsumedRecord], int | None]:
+def _read(consumer: Consumer, at: int, last: int) -> tuple[list[Record], int | None]:
     """Read about the records between two offsets; also return the end of the partition if Kafka reported it."""
     try:
         first = consumer.poll(POLL_S)
@@ -124,9 +120,8 @@ def _read(consumer: Consumer, at: int, last: int) -> tuple[list[ConsumedRecord],
     except KafkaException as error:
         raise failed(error.args[0]) from error
     end_offsets = [end for message in messages if (end := _end(message)) is not None]
-    return [record(message) for message in messages if message.error() is None], end_offsets[
-        -1
-    ] if end_offsets else None
+    records = [record_of(message) for message in messages if message.error() is None]
+    return records, end_offsets[-1] if end_offsets else None
 
 
 def _end(message: Message) -> int | None:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from contracts import Application, Webhook
     from contracts.metrics.counts import Counts
     from contracts.planning.request import Request
+    from contracts.records.record import Record
     from contracts.wire import DeadLetter
     from services.enrichment.calls.caller import Outcome
     from services.enrichment.partition_state import PartitionState
-    from services.runtime.source import ConsumedRecord
 
 
 class DeliveryPlanner(RequestPlanner):
@@ -39,7 +39,7 @@ class DeliveryPlanner(RequestPlanner):
         self._counts = counts
 
     @override
-    def plan(self, state: PartitionState, record: ConsumedRecord, now: datetime) -> list[Request]:
+    def plan(self, state: PartitionState, record: Record, now: datetime) -> list[Request]:
         """See `RequestPlanner.plan`. An event that two records have is delivered once."""
         found: list[Request] = [
             *deliveries(self._alerts, AlertRecord.model_validate(orjson.loads(record.value or b"")))
@@ -49,7 +49,7 @@ class DeliveryPlanner(RequestPlanner):
         return necessary
 
     @override
-    def replan(self, state: PartitionState, record: ConsumedRecord, now: datetime, api: str) -> list[Request]:
+    def replan(self, state: PartitionState, record: Record, now: datetime, api: str) -> list[Request]:
         """See `RequestPlanner.replan`. Another delivery of the record may have started before."""
         return self.plan(state, record, now)
 
@@ -59,6 +59,6 @@ class DeliveryPlanner(RequestPlanner):
         return outcome, None
 
     @override
-    def dead_letter(self, record: ConsumedRecord, request: Request, outcome: Outcome) -> DeadLetter:
+    def dead_letter(self, record: Record, request: Request, outcome: Outcome) -> DeadLetter:
         """See `RequestPlanner.dead_letter`."""
-        return failed_delivery(record, self.topic, request, outcome)
+        return failed_delivery(record, request, outcome)

@@ -7,14 +7,15 @@ import logging
 from typing import TYPE_CHECKING
 
 from contracts.metrics import worker as metrics
+from contracts.records.record import Reason
 from contracts.types.key import shortened
+from contracts.wire import DeadLetter
 from services.enrichment.alarm import Alarm
 from services.enrichment.backpressure import Backpressure
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.deferred_queue import DeferredQueue
 from services.enrichment.dispatcher import Dispatcher
 from services.enrichment.errors import EverythingFailsError
-from services.enrichment.feedback import undecodable_snapshot
 from services.enrichment.health import Pulse
 from services.enrichment.partitions import Partitions
 from services.enrichment.record_queue import RecordQueue
@@ -23,12 +24,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts.planning.request import Request
-    from contracts.wire import DeadLetter
+    from contracts.records.record import Record
     from services.enrichment.dependencies import Dependencies
     from services.enrichment.health import HealthStatus
     from services.enrichment.in_flight import PendingRequest
     from services.enrichment.partition_state import PartitionState
-    from services.runtime.source import ConsumedRecord
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Worker:
         self._counts = dependencies.counts
         self._now = dependencies.now
         self._clock = dependencies.clock
-        self._unplanned: RecordQueue[tuple[PartitionState, ConsumedRecord]] = RecordQueue()
+        self._unplanned: RecordQueue[tuple[PartitionState, Record]] = RecordQueue()
         self._backpressure = Backpressure(settings.unfinished, settings.unfinished_bytes, settings.max_deferred)
         self._partitions = Partitions(application, settings, self._counts, self._clock, self._backpressure)
         limits = settings.failure_limits
@@ -134,7 +134,7 @@ class Worker:
             if is_due:
                 self._pulse.beat(self._backlog())
 
-    def _enqueue(self, records: list[tuple[PartitionState, ConsumedRecord]]) -> None:
+    def _enqueue(self, records: list[tuple[PartitionState, Record]]) -> None:
         self._backpressure.add(sum(record.size for _, record in records), len(records))
         self._unplanned.put(records)
 
@@ -152,7 +152,7 @@ class Worker:
                     self._plan_record(state, record)
             await asyncio.sleep(0)
 
-    def _plan_record(self, state: PartitionState, record: ConsumedRecord) -> None:
+    def _plan_record(self, state: PartitionState, record: Record) -> None:
         """Decode a record, plan its requests, and queue each with its API. Nothing here waits."""
         self._counts.add(metrics.SNAPSHOTS)
         now = self._now()
@@ -166,7 +166,7 @@ class Worker:
             if not self._deferred[self._planner.api_of[request.enrichment]].defer(state, record.offset, request):
                 self._dispatch(state, record, request, now)
 
-    def _requests(self, state: PartitionState, record: ConsumedRecord, now: datetime) -> list[Request]:
+    def _requests(self, state: PartitionState, record: Record, now: datetime) -> list[Request]:
         """The requests to start. A tombstone has none. Raises ValueError for a record that cannot be decoded."""
         if record.value is None:
             return []
@@ -174,13 +174,13 @@ class Worker:
         self._alarm.note(failed=False)
         return requests
 
-    def _dispatch(self, state: PartitionState, record: ConsumedRecord, request: Request, now: datetime) -> None:
+    def _dispatch(self, state: PartitionState, record: Record, request: Request, now: datetime) -> None:
         if pending := state.add(record, request, now if self._planner.is_limited else None):
             self._dispatchers[self._planner.api_of[request.enrichment]].add(state, pending)
         else:
             self._counts.add(metrics.COALESCED)
 
-    def _replan(self, api: str, state: PartitionState, offset: int, record: ConsumedRecord | None) -> None:
+    def _replan(self, api: str, state: PartitionState, offset: int, record: Record | None) -> None:
         """Plan a deferred snapshot again. The topic may have lost its record: a later version exists, or it expired."""
         if record is None:
             state.resume(api, offset, 0)
@@ -214,17 +214,17 @@ class Worker:
         self._counts.add(metrics.PLANNED)
         return None
 
-    def _start_reject(self, state: PartitionState, record: ConsumedRecord, detail: str) -> None:
+    def _start_reject(self, state: PartitionState, record: Record, detail: str) -> None:
         state.track(record.offset, 1)
         self._backpressure.add(record.size)
         task = self._tasks.create_task(self._reject(state, record, detail))
         task.add_done_callback(lambda _: self._backpressure.release(record.size))
         state.keep_task(task)
 
-    async def _reject(self, state: PartitionState, record: ConsumedRecord, detail: str) -> None:
+    async def _reject(self, state: PartitionState, record: Record, detail: str) -> None:
         if self._alarm.note(failed=True):
             raise EverythingFailsError(self._planner.topic, self._alarm.failed, self._alarm.seen, detail)
-        await self._send_to_dead_letters(record.key, undecodable_snapshot(record, self._planner.topic, detail))
+        await self._send_to_dead_letters(record.key, DeadLetter.of(record, Reason.UNDECODABLE_SNAPSHOT, detail))
         self._counts.add(metrics.REJECTED)
         state.finish_offset(record.offset)
 

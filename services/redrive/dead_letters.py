@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -14,8 +13,9 @@ from services.runtime.topic_records import stored_records
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
+    from datetime import datetime
 
-    from confluent_kafka import Message
+    from contracts.records.record import Record
 
 NAME = "redrive"
 """The name of the Kafka clients."""
@@ -67,12 +67,12 @@ class Selection:
 
 def dead_letters(client: Mapping[str, str], topic: str) -> Iterator[StoredDeadLetter]:
     """Yield the dead letters from the start of the topic to its present end. Raises TopicReadError."""
-    yield from map(_found, stored_records(client, NAME, topic))
+    yield from map(_stored, stored_records(client, NAME, topic))
 
 
-def _found(message: Message) -> StoredDeadLetter:
-    written = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
+def _stored(record: Record) -> StoredDeadLetter:
     try:
-        return StoredDeadLetter(DeadLetter.model_validate_json(message.value() or b""), message.key(), written)
+        dead_letter = DeadLetter.model_validate_json(record.value or b"")
     except ValidationError:
-        return StoredDeadLetter(None, message.key(), written)
+        dead_letter = None
+    return StoredDeadLetter(dead_letter, record.key, record.timestamp)

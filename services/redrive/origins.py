@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from services.redrive.dead_letters import NAME
-from services.runtime.kafka_clients import create_consumer
+from services.runtime.kafka_clients import create_consumer, record_of
 from services.runtime.topic_records import RESPONSE_S, read_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from contracts.records.record import Record
 
 NEAR = 1000
 """The number of records below which reading on is faster than another seek."""
@@ -28,22 +30,22 @@ class Origins:
         )
         self._at = ("", 0, 0)
 
-    def record(self, topic: str, partition: int, offset: int) -> Message | None:
+    def record(self, topic: str, partition: int, offset: int) -> Record | None:
         """Return the record at that position; None if the topic has deleted it. Raises TopicReadError."""
         try:
             if not self._is_kept(topic, partition, offset):
                 return None
             self._go(topic, partition, offset)
-            message = self._next(topic)
-            while message is not None and _offset(message) < offset:
-                message = self._next(topic)
+            record = self._next(topic)
+            while record is not None and record.offset < offset:
+                record = self._next(topic)
         except KafkaException as error:
             raise read_error(topic, error.args[0]) from error
-        if message is None or _offset(message) != offset:
+        if record is None or record.offset != offset:
             self._at = ("", 0, 0)
             return None
         self._at = (topic, partition, offset + 1)
-        return message
+        return record
 
     def close(self) -> None:
         """Close the consumer."""
@@ -58,14 +60,11 @@ class Origins:
         if (there, number) != (topic, partition) or not at <= offset <= at + NEAR:
             self._consumer.assign([TopicPartition(topic, partition, offset)])
 
-    def _next(self, topic: str) -> Message | None:
+    def _next(self, topic: str) -> Record | None:
         """Return the next record; None if the rest of the partition was compacted away."""
         message = self._consumer.poll(RESPONSE_S)
-        error = message.error() if message else None
-        if error is not None:
+        if message is None:
+            return None
+        if (error := message.error()) is not None:
             raise read_error(topic, error)
-        return message
-
-
-def _offset(message: Message) -> int:
-    return message.offset() or 0
+        return record_of(message)

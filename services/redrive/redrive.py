@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from pydantic import ValidationError
 
 from contracts.planning.deliveries import delivery
+from contracts.records.record import timestamp_ms
 from contracts.types.origin import Origin
 from contracts.wire.alerts import AlertRecord
 from services.redrive.action import RedriveAction, action_for, reopening
@@ -17,10 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
-    from confluent_kafka import Message
-
     from contracts import Application
     from contracts.planning.deliveries import DeliveryRequest
+    from contracts.records.record import Record
     from contracts.wire import DeadLetter
     from services.redrive.dead_letters import StoredDeadLetter
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Reader(Protocol):
     """Reads the refused records."""
 
-    def record(self, topic: str, partition: int, offset: int) -> Message | None:
+    def record(self, topic: str, partition: int, offset: int) -> Record | None:
         """Return the record at that position; None if the topic has deleted it."""
         ...
 
@@ -95,20 +95,20 @@ class Redrive:
             or (record := self.origins.record(dead_letter.topic, dead_letter.partition, dead_letter.offset)) is None
         ):
             return RedriveAction.NOT_RETAINED
-        headers, timestamp = dict(record.headers() or []), record.timestamp()[1]
-        origin = Origin.read(f"{dead_letter.topic}/{dead_letter.partition}/{dead_letter.offset}", timestamp, headers)
+        headers, position = dict(record.headers), f"{record.topic}/{record.partition}/{record.offset}"
+        origin = Origin.read(position, record.timestamp_ms, headers)
         if origin.position in self.sent:
             return RedriveAction.DUPLICATE
         self.sent.add(origin.position)
         self.wait()
-        self.writer.write(dead_letter.topic, record.key(), record.value(), timestamp, headers | origin.headers())
+        self.writer.write(record.topic, record.key, record.value, record.timestamp_ms, headers | origin.headers())
         return RedriveAction.SENT_AGAIN
 
     def _request(self, found: StoredDeadLetter) -> None:
         """Reopen the slot. The record has the time of the window's start, which is neither late nor ahead."""
         feedback = reopening(found, self.now())
         self.wait()
-        at = round(feedback.first_seen.timestamp() * 1000)
+        at = timestamp_ms(feedback.first_seen)
         self.writer.write(self.application.topics.feedback, found.key, feedback.encode(), at, {})
 
     def _deliver(self, dead_letter: DeadLetter) -> RedriveAction:
@@ -129,7 +129,7 @@ class Redrive:
         """The delivery that failed. The record at its place is another one if the topic was recreated."""
         record = self.origins.record(dead_letter.topic, dead_letter.partition, dead_letter.offset)
         try:
-            alerts = AlertRecord.model_validate_json((record and record.value()) or b"")
+            alerts = AlertRecord.model_validate_json((record and record.value) or b"")
         except ValidationError:
             return None
         return delivery(dead_letter.enrichment or "", alerts, dead_letter.idempotency_key)

@@ -16,12 +16,13 @@ from confluent_kafka.admin import AdminClient
 
 from contracts.errors import InvalidSettingsError
 from contracts.model.topics import PARTITIONER, READ_COMMITTED
+from contracts.records.record import Record
 
 if TYPE_CHECKING:
     import logging
     from collections.abc import Iterator, Mapping
 
-    from confluent_kafka import KafkaError
+    from confluent_kafka import KafkaError, Message
 
     Options = Mapping[str, Any]
 
@@ -59,6 +60,21 @@ def create_producer(
 def log_error(log: logging.Logger, name: str, error: KafkaError) -> None:
     """Log an error of a client as all parts do."""
     log.warning("kafka", extra={"facts": {"client": name, "code": error.name(), "detail": error.str()}})
+
+
+def record_of(message: Message) -> Record:
+    """Return a message of a consumer as a record. That of a partition's end has its position."""
+    headers = message.headers()
+    fields = (
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        message.timestamp()[1],
+        message.key(),
+        message.value(),
+        tuple(headers) if headers else (),
+    )
+    return tuple.__new__(Record, fields)  # half the cost of calling the class
 
 
 @contextmanager

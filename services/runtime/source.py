@@ -6,12 +6,12 @@ import asyncio
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, TopicPartition
 
 from services.runtime.errors import ConsumerFailedError
-from services.runtime.kafka_clients import create_consumer, log_error
+from services.runtime.kafka_clients import create_consumer, log_error, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
     from confluent_kafka.admin import TopicMetadata
 
+    from contracts.records.record import Record
     from services.runtime.topic_check import TopicCheck
 
 log = logging.getLogger(__name__)
@@ -36,21 +37,6 @@ FLOW = {
     "fetch.queue.backoff.ms": 10,  # by default a full queue stops fetching for a second, much longer than it lasts
     "queued.max.messages.kbytes": 8192,  # pausing throws away what is queued
 }
-
-
-class ConsumedRecord(NamedTuple):
-    """A record as it was read. The timestamp is in milliseconds, negative if there is none."""
-
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-
-    @property
-    def size(self) -> int:
-        """The size in bytes, without the key."""
-        return len(self.value or b"")
 
 
 class RebalanceListener(Protocol):
@@ -78,7 +64,7 @@ class RecordSource(Protocol):
     def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
         """Join the group. From now on `fetch` must be called regularly, or the group revokes the partitions."""
 
-    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[ConsumedRecord]:
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
         """Commit these positions in the background, and return the next records, after at most 0.1 s.
 
         While paused it returns none and does not wait, but remains a member of the group; it skips the full partitions.
@@ -150,7 +136,7 @@ class KafkaSource:
             on_lost=self._on_lost,
         )
 
-    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[ConsumedRecord]:
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
         """See `RecordSource.fetch`."""
         return await self._loop.run_in_executor(self._thread, self._fetch, paused, full, positions)
 
@@ -188,7 +174,7 @@ class KafkaSource:
         finally:
             self._loop.call_soon_threadsafe(closed.set)
 
-    def _fetch(self, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[ConsumedRecord]:  # noqa: FBT001 (run_in_executor)
+    def _fetch(self, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:  # noqa: FBT001 (run_in_executor)
         self._check.check(self._listed)
         self._commit(positions)
         try:
@@ -197,7 +183,7 @@ class KafkaSource:
             messages = [first, *self._consumer.consume(self._batch, 0)] if first else []
         except KafkaException as error:  # fatal: a message may be lost between the two calls
             raise failed(error.args[0]) from error
-        return [record(message) for message in messages if self._is_record(message)]
+        return [record_of(message) for message in messages if self._is_record(message)]
 
     def _seek(self, positions: Mapping[int, int]) -> Collection[int]:
         return {partition for partition, offset in positions.items() if self._has_sought(partition, offset)}
@@ -316,14 +302,6 @@ class KafkaSource:
 
     def _offsets(self, positions: Mapping[int, int]) -> list[TopicPartition]:
         return [TopicPartition(self._topic, partition, offset) for partition, offset in positions.items()]
-
-
-def record(message: Message) -> ConsumedRecord:
-    """Convert a Kafka message."""
-    partition, offset = message.partition(), message.offset()
-    if partition is None or offset is None:  # only of a message that was never sent
-        raise ConsumerFailedError("NO_OFFSET", "a message has no offset")
-    return ConsumedRecord(partition, offset, message.key(), message.value(), message.timestamp()[1])
 
 
 def failed(error: KafkaError) -> ConsumerFailedError:

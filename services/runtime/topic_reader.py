@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
 from contracts.records.record import Record
-from services.runtime.kafka_clients import create_consumer, log_error
+from services.runtime.kafka_clients import create_consumer, log_error, record_of
 
 if TYPE_CHECKING:
     import logging
     from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from confluent_kafka import Message
+    from datetime import datetime
 
 Partitions = list[tuple[str, int]]
 
@@ -104,15 +102,3 @@ class TopicReader:
         if self._log is not None:
             log_error(self._log, self._name, error)
         time.sleep(POLL_S)
-
-
-def record_of(message: Message) -> Record:
-    """Return a message that was read. A time that Kafka does not know is 1970."""
-    return Record(
-        topic=message.topic() or "",
-        partition=message.partition() or 0,
-        offset=message.offset() or 0,
-        timestamp=datetime.fromtimestamp(max(message.timestamp()[1], 0) / 1000, UTC),
-        key=message.key(),
-        value=message.value(),
-    )

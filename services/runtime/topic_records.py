@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from services.runtime.errors import TopicReadError
-from services.runtime.kafka_clients import create_consumer
+from services.runtime.kafka_clients import create_consumer, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from contracts.records.record import Record
 
 RESPONSE_S = 10
 POLL_S = 1.0
 BATCH = 500
 
 
-def stored_records(client: Mapping[str, str], name: str, topic: str) -> Iterator[Message]:
+def stored_records(client: Mapping[str, str], name: str, topic: str) -> Iterator[Record]:
     """Yield the records from the start of a topic to its present end, in order within a partition.
 
     `name` is that of the Kafka client. Raises TopicReadError.
@@ -29,12 +31,15 @@ def stored_records(client: Mapping[str, str], name: str, topic: str) -> Iterator
         consumer.assign([TopicPartition(topic, partition, start) for partition, (start, _) in ranges.items()])
         while ranges:
             for message in consumer.consume(BATCH, POLL_S):
-                partition, offset = _position(message, topic)
-                if partition in ranges:
-                    if offset < ranges[partition][1]:
-                        yield message
-                    if offset + 1 >= ranges[partition][1]:
-                        del ranges[partition]
+                if (error := message.error()) is not None:
+                    raise read_error(topic, error)
+                record = record_of(message)
+                if record.partition in ranges:
+                    end = ranges[record.partition][1]
+                    if record.offset < end:
+                        yield record
+                    if record.offset + 1 >= end:
+                        del ranges[record.partition]
             ranges = {p: offsets for p, offsets in ranges.items() if not _is_past(consumer, topic, p, offsets[1])}
     except KafkaException as error:
         raise read_error(topic, error.args[0]) from error
@@ -60,12 +65,3 @@ def _is_past(consumer: Consumer, topic: str, partition: int, end: int) -> bool:
     """Return whether the end is reached; no consumer receives the markers of transactions at it."""
     (position,) = consumer.position([TopicPartition(topic, partition)])
     return position.offset >= end
-
-
-def _position(message: Message, topic: str) -> tuple[int, int]:
-    error, partition, offset = message.error(), message.partition(), message.offset()
-    if error is not None:
-        raise read_error(topic, error)
-    if partition is None or offset is None:  # only of a message that was never sent
-        raise TopicReadError(topic, "NO_OFFSET", "a message came without its offset")
-    return partition, offset

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from contracts.records.record import LARGEST_HEAD, Reason
+from contracts.records.record import Reason
 from contracts.types.key import shortened
 from contracts.wire import DeadLetter
 from services.sink.errors import EverythingRefusedError
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from services.runtime.publisher import Publisher
     from services.sink.plan import RefusedRecord
 
-MAX_DETAIL = 500
-"""In characters."""
 MAX_KEYS = 100
 """The number of keys that are refused in a row, without a record that is written, at which the sink stops."""
 
@@ -25,10 +22,9 @@ MAX_KEYS = 100
 class DeadLetters:
     """Writes dead letters about records of one topic."""
 
-    def __init__(self, publisher: Publisher, topic: str, origin: str) -> None:
+    def __init__(self, publisher: Publisher, topic: str) -> None:
         self._publisher = publisher
         self._topic = topic
-        self._origin = origin
         self._keys: set[bytes | None] = set()
 
     def check(self, refused: Sequence[RefusedRecord], others: int) -> None:
@@ -46,20 +42,8 @@ class DeadLetters:
 
     async def send(self, refused: RefusedRecord) -> None:
         """Write a dead letter, and wait until all in-sync replicas have it."""
-        key = shortened(_key(refused))
-        await self._publisher.publish(self._topic, key, self._dead_letter(refused).encode())
-
-    def _dead_letter(self, refused: RefusedRecord) -> DeadLetter:
-        record = refused.record
-        return DeadLetter(
-            reason=Reason.NOT_STORED,
-            detail=refused.reason[:MAX_DETAIL],
-            topic=self._origin,
-            partition=record.partition,
-            offset=record.offset,
-            timestamp=datetime.fromtimestamp(max(record.timestamp, 0) / 1000, UTC),
-            head=(record.value or b"")[:LARGEST_HEAD].decode(errors="replace"),
-        )
+        dead_letter = DeadLetter.of(refused.record, Reason.NOT_STORED, refused.reason)
+        await self._publisher.publish(self._topic, shortened(_key(refused)), dead_letter.encode())
 
 
 def _key(refused: RefusedRecord) -> bytes | None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from contracts.metrics import Metric
-    from services.runtime.source import ConsumedRecord
+    from contracts.records.record import Record
 
 
 class PartitionProgress:
@@ -33,7 +33,7 @@ class RoutedRecord(NamedTuple):
     """A record, and the progress that it counts for."""
 
     progress: PartitionProgress
-    record: ConsumedRecord
+    record: Record
 
 
 class SinkPartitions:
@@ -82,7 +82,7 @@ class SinkPartitions:
 
     # Reading
 
-    def route(self, records: Iterable[ConsumedRecord]) -> list[RoutedRecord]:
+    def route(self, records: Iterable[Record]) -> list[RoutedRecord]:
         """Return the records of assigned partitions, without those that were read before a rewind."""
         return [
             RoutedRecord(progress, record)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from contracts.model.named_state import NamedState
+    from contracts.records.record import Record
     from contracts.sinks.store import RowKey
-    from services.runtime.source import ConsumedRecord
 
 LAST_US = 253_402_300_800_000_000
 """The end of the year 9999: the latest time that stores and ISO 8601 can express."""
@@ -22,7 +22,7 @@ LAST_US = 253_402_300_800_000_000
 class RefusedRecord(NamedTuple):
     """A record that cannot be written, the reason, and its key if it is known."""
 
-    record: ConsumedRecord
+    record: Record
     reason: str
     key: str | None = None
 
@@ -48,7 +48,7 @@ class Planner:
         if state.lifetime is not None and state.window_start is not None and state.expires_by_clock:
             self._kept_for = (state.lifetime + state.grace + retention) // MICROSECOND
 
-    def plan(self, records: Iterable[ConsumedRecord], now: int) -> WritePlan:
+    def plan(self, records: Iterable[Record], now: int) -> WritePlan:
         """Return the plan of records, which are in the order of each partition."""
         steps, refused, expired = _Steps(self._windows), [], 0
         for record in records:
@@ -66,14 +66,14 @@ class Planner:
                 steps.add_deletion(found)
         return WritePlan(steps.finish(), tuple(refused), steps.superseded, expired)
 
-    def _row(self, record: ConsumedRecord, value: bytes) -> Row:
-        found = self._decoder.value(record.key, value, record.offset, record.timestamp)
+    def _row(self, record: Record, value: bytes) -> Row:
+        found = self._decoder.value(record.key, value, record.offset, record.timestamp_ms)
         if max(found.window_start, found.event_time) >= LAST_US:
             raise UndecodableRecordError("one of its times is after the year 9999")
         expires_at = self._expiry(found.window_start)
         return Row(*found[:5], value, expires_at, record.partition, record.offset, found.source)
 
-    def _deletion(self, record: ConsumedRecord) -> Deletion | None:
+    def _deletion(self, record: Record) -> Deletion | None:
         found = self._decoder.tombstone(record.key)
         return None if found is None else Deletion(*found)
 

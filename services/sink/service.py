@@ -63,7 +63,7 @@ async def serve(settings: SinkSettings, suite: Suite) -> None:
                 source=source,
                 store=RetriedStore(name, opened[name], settings.sink_timeout, counts, time.monotonic),
                 planner=Planner(state, settings.target(state).windows, settings.retention(state)),
-                dead_letters=DeadLetters(publisher, application.topics.dead_letters, state.topic),
+                dead_letters=DeadLetters(publisher, application.topics.dead_letters),
                 counts=counts,
                 now=_now,
                 clock=time.monotonic,

@@ -17,16 +17,17 @@ from pydantic import ValidationError
 from contracts.records.state_record import StateRecordDecoder, UndecodableRecordError
 from contracts.wire.partition import partition
 from services.runtime.errors import NoBrokerError
-from services.runtime.kafka_clients import create_admin_client, create_consumer, create_producer
+from services.runtime.kafka_clients import create_admin_client, create_consumer, create_producer, record_of
 from services.topics.errors import refused
 from services.topics.watermarks import watermarks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from confluent_kafka import Consumer, Message
+    from confluent_kafka import Consumer
 
     from contracts.model.named_state import NamedState
+    from contracts.records.record import Record
     from contracts.settings import KafkaSettings
     from contracts.wire import OffsetVersioned
 
@@ -74,15 +75,15 @@ def _copy(consumer: Consumer, end: TopicPartition, copier: Copier, mover: Record
     consumer.assign([TopicPartition(end.topic, end.partition, 0)])
     while True:
         for message in consumer.consume(MOST, POLL_S):
-            number, offset, error = message.partition(), message.offset() or 0, message.error()
-            if number != end.partition:  # of the one before
+            record, error = record_of(message), message.error()
+            if record.partition != end.partition:  # of the one before
                 continue
             if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 (a public name)
                 continue
-            if offset >= end.offset:
+            if record.offset >= end.offset:
                 return
-            if error is None and (found := mover.moved(message)) is not None:
-                copier.copy(message, *found)
+            if error is None and (found := mover.moved(record)) is not None:
+                copier.copy(record, *found)
 
 
 class RecordMover:
@@ -98,14 +99,14 @@ class RecordMover:
         self._model = model
         self._copied: dict[bytes, tuple[int, int]] = {}
 
-    def moved(self, message: Message) -> tuple[int, bytes | None] | None:
+    def moved(self, record: Record) -> tuple[int, bytes | None] | None:
         """Return partition and value of the copy; None for what no reader reads, and what is copied already."""
-        key, value = message.key() or b"", message.value()
+        key, value = record.key or b"", record.value
         try:
             if value is None:
                 removed = self._decoder.tombstone(key)
                 return removed and (self._new_partition(removed.key), None)
-            found = self._decoder.value(key, value, message.offset() or 0, message.timestamp()[1])
+            found = self._decoder.value(key, value, record.offset, record.timestamp_ms)
             if self._model is not None:
                 order = found.epoch, found.version
                 if self._copied.get(key, (-1, -1)) >= order:
@@ -144,14 +145,13 @@ class Copier:
         with self._refusals():
             self._producer.commit_transaction()
 
-    def copy(self, message: Message, number: int, value: bytes | None) -> None:
+    def copy(self, record: Record, number: int, value: bytes | None) -> None:
         """Write the record to a partition, with this value."""
-        key, headers = message.key(), message.headers()
         while True:
             self._producer.poll(0)
             try:
                 with self._refusals():
-                    self._producer.produce(self._topic, value, key, number, headers=headers or [])
+                    self._producer.produce(self._topic, value, record.key, number, headers=list(record.headers))
             except BufferError:
                 self._producer.poll(POLL_S)
             else:

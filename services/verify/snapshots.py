@@ -14,8 +14,7 @@ from services.verify.comparison import Stored, StoredSnapshots
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from confluent_kafka import Message
-
+    from contracts.records.record import Record
     from services.verify.comparison import Subject
 
 NAME = "topic"
@@ -46,7 +45,7 @@ def topic_content(client: Mapping[str, str], topic: str, keys: KeyChoice) -> Top
     return newest_of(stored_records(client, "verify", topic), keys)
 
 
-def newest_of(records: Iterable[Message], keys: KeyChoice) -> TopicContent:
+def newest_of(records: Iterable[Record], keys: KeyChoice) -> TopicContent:
     """Return the newest snapshot of each window of the chosen keys. A record without value removes its window.
 
     Of two records of one version the first counts, as for every reader.
@@ -55,15 +54,14 @@ def newest_of(records: Iterable[Message], keys: KeyChoice) -> TopicContent:
     newest = NEVER
     for record in records:
         try:
-            key, start = parse_window_key(record.key() or b"")
+            key, start = parse_window_key(record.key or b"")
             newest = max(newest, start)
             if not keys.offer(key):
                 continue
-            value = record.value()
-            if not value:
+            if not record.value:
                 found.pop((key, start), None)
                 continue
-            stored = Stored(decode_snapshot(value), datetime.fromtimestamp(record.timestamp()[1] / 1000, UTC))
+            stored = Stored(decode_snapshot(record.value), record.timestamp)
         except ValueError:  # every reader skips it
             continue
         known = found.get((key, start))

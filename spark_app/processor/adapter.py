@@ -21,11 +21,11 @@ from typing_extensions import override
 
 from contracts.errors import AUTHOR_ERRORS
 from contracts.records.numbers import unwritable
-from contracts.records.record import LARGEST_HEAD, Reason
+from contracts.records.record import Reason, Record
 from contracts.records.refusal import oversized
-from contracts.wire import NEVER_WRITTEN, Answer, DeadLetter
+from contracts.wire import LARGEST_HEAD, NEVER_WRITTEN, Answer, DeadLetter
 from spark_app.processor.handle import RESERVED, BufferedHandle
-from spark_app.processor.stored import StoredWindow, instant
+from spark_app.processor.stored import StoredWindow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 DELTA, RESULT = "delta", "result"
 """The columns that the adapter reads and writes: JSON of a delta or dead letter, of a stored window or dead letter."""
 CONTENT = StructType().add("content", StringType())
-LARGEST_DETAIL = 500
 LONG_NUMBER = re.compile(rb"\d{19}")
 """What may be an integer of more than 64 bits, in JSON."""
 MODELS = 16
@@ -210,16 +209,11 @@ class ProcessorAdapter(StatefulProcessor):
     def _failure(self, window: StoredWindow, error: BaseException, origin: Json) -> Row:
         """Return the dead letter of a record, or of a timer, on which the processor raised."""
         content = origin.get("event") or origin.get("answers")
-        dead_letter = DeadLetter(
-            reason=Reason.PROCESSOR_FAILED.value,
-            detail=described(error),
-            topic=origin["topic"],
-            partition=origin.get("partition", NEVER_WRITTEN),
-            offset=origin.get("offset", NEVER_WRITTEN),
-            timestamp=instant(origin["record_time"]),
-            epoch=self._layout.epoch,
-            head=orjson.dumps(content).decode()[:LARGEST_HEAD] if content else None,
-        )
+        position = origin["topic"], origin.get("partition", NEVER_WRITTEN), origin.get("offset", NEVER_WRITTEN)
+        record = Record(*position, origin["record_time"] // 1000, None, None)
+        head = orjson.dumps(content).decode()[:LARGEST_HEAD] if content else None
+        facts = {"epoch": self._layout.epoch, "head": head}
+        dead_letter = DeadLetter.of(record, Reason.PROCESSOR_FAILED, described(error), **facts)
         known = {"device_id": window.device_id, "first_seen": window.first_seen, "is_failure": True}
         return Row(**{RESULT: orjson.dumps(known | {"dead_letter": dead_letter.encode().decode()}).decode()})
 
@@ -230,7 +224,7 @@ def described(error: BaseException) -> str:
         text = f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001  # its own __str__ raises
         text = type(error).__name__
-    return text.encode(errors="replace").decode()[:LARGEST_DETAIL]
+    return text.encode(errors="replace").decode()
 
 
 def arrival(delta: Json) -> tuple[int, str, int, int]:

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold, present
-from contracts.records.record import Record, RecordError
+from contracts.records.record import Record, RecordError, timestamp_ms
 from contracts.wire import DeadLetter, DerivedRecord, Feedback, Snapshot, decode_snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key, parse_window_key
@@ -54,10 +54,8 @@ def values(release: str, topic: str) -> list[bytes]:
 
 
 def record(topic: str, one: dict[str, Any]) -> Record:
-    stamp = datetime.fromtimestamp(one["timestamp"] / 1000, UTC)
-    return Record(
-        f"{PREFIX}{topic}", one["partition"], one["offset"], stamp, one["key"].encode(), one["value"].encode()
-    )
+    key, value = one["key"].encode(), one["value"].encode()
+    return Record(f"{PREFIX}{topic}", one["partition"], one["offset"], one["timestamp"], key, value)
 
 
 def newest(release: str) -> dict[str, Snapshot]:
@@ -167,14 +165,14 @@ def test_the_job_continues_a_checkpoint(
 def ping(courier: str, ts: datetime) -> Record:
     """An event after those that were recorded."""
     event = {"device_id": courier, "event_id": "later", "first_seen": WINDOW, "ts": ts, "speed": 99.0}
-    return Record(f"{PREFIX}events", partition(courier.encode(), 2), 0, ts, courier.encode(), orjson.dumps(event))
+    key = courier.encode()
+    return Record(f"{PREFIX}events", partition(key, 2), 0, timestamp_ms(ts), key, orjson.dumps(event))
 
 
 def send(kafka: str, records: list[Record]) -> None:
     producer = Producer({"bootstrap.servers": kafka})
     for one in records:
-        stamp = round(one.timestamp.timestamp() * 1000)
-        producer.produce(one.topic, one.value, one.key, one.partition, timestamp=stamp)
+        producer.produce(one.topic, one.value, one.key, one.partition, timestamp=one.timestamp_ms)
     assert producer.flush(30) == 0
 
 

@@ -13,6 +13,7 @@ from contracts import Topics
 from contracts.records.decode import Decoder
 from contracts.records.record import Reason, Record, RecordError
 from examples.scooters.application import Scooter, app
+from services.runtime.kafka_clients import record_of
 from tests.docs.replay_events import replay
 
 if TYPE_CHECKING:
@@ -40,11 +41,7 @@ def records(kafka: str, topic: str, count: int) -> list[Record]:
     consumer.subscribe([topic])
     messages = consumer.consume(count, 60)
     consumer.close()
-    stamps = [datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC) for message in messages]
-    return [
-        Record("events", 0, place, stamp, message.key(), message.value())
-        for place, (message, stamp) in enumerate(zip(messages, stamps, strict=True))
-    ]
+    return [record_of(message) for message in messages]
 
 
 def test_events_of_the_past_are_accepted_and_in_the_order_of_time(broker: EmbeddedBroker, topic: str) -> None:
@@ -56,8 +53,7 @@ def test_events_of_the_past_are_accepted_and_in_the_order_of_time(broker: Embedd
 
 def test_without_the_events_time_they_are_late(broker: EmbeddedBroker, topic: str) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap})
-    sent = Record("events", 0, 0, RIDE, b"s7", app.event.model_validate(event(1)).model_dump_json().encode())
-    producer.produce(topic, sent.value, sent.key)
+    producer.produce(topic, app.event.model_validate(event(1)).model_dump_json(), "s7")
     assert producer.flush(30) == 0
     (found,) = records(broker.bootstrap, topic, 1)
     with pytest.raises(RecordError) as refused:

@@ -16,12 +16,13 @@ from contracts.records.record import RecordError
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
+from services.runtime.kafka_clients import record_of
 from tests import clicks
 from tests.e2e.loop import PARTITIONS, Loop
 from tests.e2e.times import now
 from tests.services.enrichment.registry import Registry
 from tests.spark_app.hosted import HostedJob
-from tests.spark_app.running import record_of, until
+from tests.spark_app.running import until
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
 from contracts.records.record import HEARTBEAT_KEY
+from services.runtime.kafka_clients import record_of
 from tests import everything
-from tests.spark_app.running import record_of
 
 if TYPE_CHECKING:
     from confluent_kafka import Message

@@ -9,7 +9,7 @@ from typing import Annotated
 import orjson
 
 from contracts import Application, BaseEvent, Count, Emit, State, Topics
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 NOW = datetime.fromisoformat(os.environ.setdefault("HOURLY_NOW", datetime.now(UTC).replace(microsecond=0).isoformat()))
@@ -47,7 +47,7 @@ def application(prefix: str, emit: Emit = Emit.EVENT, *, replay: bool = False) -
 def departure(airport: str, time: datetime) -> Record:
     """Return a departure whose record has its time."""
     event = {"event_id": f"{airport} {time}", "airport": airport, "ts": time}
-    return Record("", 0, 0, time, airport.encode(), orjson.dumps(event))
+    return Record("", 0, 0, timestamp_ms(time), airport.encode(), orjson.dumps(event))
 
 
 app = application(os.environ.get("HOURLY_PREFIX", ""), Emit(os.environ.get("HOURLY_EMIT", Emit.EVENT)))

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message,
 from confluent_kafka.admin import AdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from contracts.records.record import Record
 from services.runtime.kafka_clients import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from contracts import Application
+    from contracts.records.record import Record
 
 CHECKOUT = Path(__file__).parents[2]
 PARTITIONS = 2
@@ -190,16 +189,6 @@ def everything(kafka: str, topic: str) -> list[Message]:
     return messages
 
 
-def record_of(message: Message) -> Record:
-    """The record as the topic has it."""
-    topic, partition, offset = message.topic(), message.partition(), message.offset()
-    assert topic is not None
-    assert partition is not None
-    assert offset is not None
-    time = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
-    return Record(topic, partition, offset, time, message.key(), message.value())
-
-
 class Topics:
     """The application's topics on a real broker."""
 
@@ -215,8 +204,7 @@ class Topics:
     def send(self, topic: str, records: Iterable[Record]) -> None:
         """Send records, each with its own time."""
         for record in records:
-            stamp = round(record.timestamp.timestamp() * 1000)
-            self._producer.produce(topic, key=record.key, value=record.value, timestamp=stamp)
+            self._producer.produce(topic, key=record.key, value=record.value, timestamp=record.timestamp_ms)
         assert self._producer.flush(PATIENCE_S) == 0
 
     def delete_all(self, topic: str) -> None:

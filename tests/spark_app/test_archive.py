@@ -17,7 +17,7 @@ import pytest
 
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from contracts.wire import decode_snapshot
 from contracts.wire.window_key import window_key
 from services.runtime.kafka_clients import create_producer
@@ -127,7 +127,8 @@ def test_each_snapshot_is_archived_once_after_a_run_that_was_stopped(
     written = logged(folder)[-1]
     shutil.copy(written, written.with_name(f"copy-{written.name}"))
     publish(topics, snapshots(2, 100))
-    tombstone, foreign = (Record(topics.names.snapshots, 0, 0, everything.NOW, b"d1", one) for one in (None, FOREIGN))
+    now = timestamp_ms(everything.NOW)
+    tombstone, foreign = (Record(topics.names.snapshots, 0, 0, now, b"d1", one) for one in (None, FOREIGN))
     topics.send(topics.names.snapshots, [tombstone, foreign])
     printed = done(spark, environment, *arguments)
 

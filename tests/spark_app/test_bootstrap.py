@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold, present
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from examples.flights.stream import stream
 from spark_app.bootstrap import Bootstrap
@@ -80,7 +80,9 @@ def live(origin: str, now: datetime) -> list[Record]:
     own = {"kind": "departed", "carrier": "UA", "number": 1, "origin": origin, "dest": "IAH", "delay": 3}
     fields = {"device_id": "UA1", "first_seen": now, "ts": now}
     return [
-        Record("events", 0, 0, now, b"UA1", orjson.dumps(own | fields | {"event_id": f"{origin}/{number}"}))
+        Record(
+            "events", 0, 0, timestamp_ms(now), b"UA1", orjson.dumps(own | fields | {"event_id": f"{origin}/{number}"})
+        )
         for number in range(5)
     ]
 
@@ -89,7 +91,7 @@ def folded(records: Iterable[tuple[bytes, datetime]]) -> dict[Window, Snapshot]:
     """Return the snapshot of each window of these events."""
     decoder, fold = Decoder(application()), Fold(application())
     for value, ts in records:
-        for delta in decoder.event(Record("events", 0, 0, ts, None, value)):
+        for delta in decoder.event(Record("events", 0, 0, timestamp_ms(ts), None, value)):
             fold.add(delta)
     return {window: present(application(), window, merged) for window, merged in fold.windows.items()}
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from contracts.records.fold import present
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from contracts.wire import Snapshot, decode_snapshot
 from contracts.wire.partition import partition
 from tests import everything
@@ -109,7 +109,7 @@ def _event(device: str, number: int, time: datetime) -> Record:
     """An event of the window that begins at the hour before its time."""
     first_seen = time.replace(minute=0, second=0, microsecond=0)
     event: dict[str, Any] = {"device_id": device, "event_id": str(number), "first_seen": first_seen, "ts": time}
-    return Record("", 0, 0, time, device.encode(), orjson.dumps(event))
+    return Record("", 0, 0, timestamp_ms(time), device.encode(), orjson.dumps(event))
 
 
 def test_a_job_that_is_killed_in_its_first_batch_goes_on(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:

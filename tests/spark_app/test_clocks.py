@@ -9,7 +9,7 @@ import orjson
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from contracts.wire import DeadLetter, decode_snapshot
 from tests import everything
 from tests.spark_app.batches import SHORT
@@ -53,7 +53,7 @@ def stamped_by_the_producer(topics: Topics) -> None:
 def event(device: str, number: int, time: datetime, stamp: datetime) -> Record:
     """An event with this time, also of its window, and the time that its record has."""
     value = {"device_id": device, "event_id": str(number), "first_seen": time, "ts": time}
-    return Record("", 0, 0, stamp, device.encode(), orjson.dumps(value))
+    return Record("", 0, 0, timestamp_ms(stamp), device.encode(), orjson.dumps(value))
 
 
 def test_clocks_that_are_ahead_expire_no_window(job: HostedJob, now_topics: Topics) -> None:
@@ -63,7 +63,7 @@ def test_clocks_that_are_ahead_expire_no_window(job: HostedJob, now_topics: Topi
     topics.read(topics.names.dead_letters, 1)
     stamped_by_the_producer(topics)
     wrong = now + AHEAD
-    rubbish = Record("", 0, 0, wrong, b"k", b"rubbish")
+    rubbish = Record("", 0, 0, timestamp_ms(wrong), b"k", b"rubbish")
     topics.send(topics.names.events, [rubbish, event("broker", 1, wrong, wrong), event("honest", 2, now, wrong)])
     letters = topics.read(topics.names.dead_letters, 3)
     # The end of the batch before may not be reported yet, and a batch's late ones are those by the last but one.

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contracts import Application
 from contracts.records.decode import Decoder
-from contracts.records.record import Record, RecordError
+from contracts.records.record import Record, RecordError, timestamp_ms
 from contracts.records.shape import feedback_shape, read
 from contracts.types.columns import without_none
 from contracts.types.key import LARGEST_KEY, shortened, shortened_sql
@@ -31,7 +31,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def test_the_same_result_on_both_sides(spark: SparkSession) -> None:
     """Without deduplication and with the offset as the broker's microsecond, each record shows in what comes out."""
     app = application(deduplicate=False)
-    records = [Record("events", 0, offset, NOW, key, value) for offset, (key, value) in enumerate(hostile.keyed())]
+    now = timestamp_ms(NOW)
+    records = [Record("events", 0, offset, now, key, value) for offset, (key, value) in enumerate(hostile.keyed())]
     assert len(records) >= 500
     expected: dict[int, tuple[str, str | None]] = {}
     accepted = 0
@@ -114,7 +115,7 @@ def _is_time(annotation: Any) -> bool:
 
 
 def test_a_dead_letter_has_the_position_of_its_record(spark: SparkSession) -> None:
-    record = Record("events", 3, 77, NOW, b"\xffkey", b"<html>" + b"x" * 5_000)
+    record = Record("events", 3, 77, timestamp_ms(NOW), b"\xffkey", b"<html>" + b"x" * 5_000)
     ((topic, key, value),) = run(spark, application(), [record])
     letter = DeadLetter.model_validate_json(value)
     assert (topic, letter.reason) == ("dead_letters", "malformed")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -51,11 +50,11 @@ def test_the_shape_is_checked_before_the_filter_and_key_and_times_after_it(spark
     records = [
         event_record(excluded | {"speed": "fast"}),
         event_record(excluded),
-        replace(event_record(excluded), key=b"another"),
+        event_record(excluded)._replace(key=b"another"),
         event_record(passing),
-        replace(event_record(passing), key=b"another"),
+        event_record(passing)._replace(key=b"another"),
     ]
-    records = [replace(record, offset=number) for number, record in enumerate(records)]
+    records = [record._replace(offset=number) for number, record in enumerate(records)]
     reasons = [reason(record) for record in records]
     assert reasons == [Reason.MALFORMED, None, None, Reason.INCREDIBLE_TIME, Reason.WRONG_KEY]
     found = [orjson.loads(value)["reason"] for _, _, value in run(spark, app, records)]

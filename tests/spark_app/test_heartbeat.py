@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from contracts import Emit, Topics
-from contracts.records.record import HEARTBEAT_KEY, Record
+from contracts.records.record import HEARTBEAT_KEY, Record, timestamp_ms
 from contracts.wire import DeadLetter, decode_snapshot
 from spark_app.heartbeat import EVERY, PATIENCE, Heartbeat
 from spark_app.lift import events
@@ -138,8 +137,9 @@ def test_a_partition_that_stays_behind_gets_a_record_for_the_marker_at_its_end(s
 @pytest.mark.spark
 def test_a_heartbeat_is_neither_a_snapshot_nor_a_dead_letter(spark: SparkSession) -> None:
     """Another record without value, or one with this key and a value, is a dead letter."""
-    others = [Record("feedback", 0, 1, NOW, b"d1", None), Record("feedback", 0, 2, NOW, HEARTBEAT_KEY, b"x")]
-    beats = [Record("feedback", 0, 0, NOW, HEARTBEAT_KEY, None), Record("feedback", 0, 3, NOW, None, None)]
+    now = timestamp_ms(NOW)
+    others = [Record("feedback", 0, 1, now, b"d1", None), Record("feedback", 0, 2, now, HEARTBEAT_KEY, b"x")]
+    beats = [Record("feedback", 0, 0, now, HEARTBEAT_KEY, None), Record("feedback", 0, 3, now, None, None)]
     event = {"device_id": "d1", "event_id": "1", "first_seen": NOW, "ts": NOW}
     published = run(spark, everything.little, [event_record(event)], [*beats, *others])
     letters = [DeadLetter.model_validate_json(value) for topic, _, value in published if topic == "dead_letters"]
@@ -158,10 +158,10 @@ def test_only_a_heartbeat_of_this_run_moves_the_watermark(
     application = everything.application(everything.Little, deduplicate=deduplicate)
     later = NOW + 2 * WINDOW
     event = event_record({"device_id": "d1", "event_id": "1", "first_seen": later, "ts": later})
-    event = replace(event, timestamp=later)
+    event = event._replace(timestamp_ms=timestamp_ms(later))
     own, other = HEARTBEAT_KEY + b" this ", HEARTBEAT_KEY + b" that "
-    beats = {own + millis(NOW): later, other + millis(later): later, own: later, HEARTBEAT_KEY: later}
-    for number, record in enumerate((event, *(Record("events", 0, 1, beats[key], key, None) for key in beats))):
+    beats = (own + millis(NOW), other + millis(later), own, HEARTBEAT_KEY)
+    for number, record in enumerate((event, *(Record("events", 0, 1, event.timestamp_ms, key, None) for key in beats))):
         table = spark.createDataFrame([row(record)], SCHEMA).coalesce(1)
         table.write.mode("append").parquet(str(tmp_path / "records" / str(number)))
     records = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/records/*")

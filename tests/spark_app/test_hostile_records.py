@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from contracts import Distinct
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from contracts.types.key import LARGEST_KEY
 from contracts.wire import DeadLetter, decode_snapshot
 from tests import everything, hostile
@@ -79,7 +79,7 @@ def test_each_record_that_cannot_be_merged_or_published_is_one_dead_letter_and_t
     assert all('"device_id":"large"' in (one.head or "") for one in too_large)
 
     keyed = [(key, value) for key, value in hostile.keyed() if value is None or len(value) < 900_000]
-    records = [Record("", 0, 0, NOW, key, value) for key, value in keyed]
+    records = [Record("", 0, 0, timestamp_ms(NOW), key, value) for key, value in keyed]
     last = event_record(orjson.loads(hostile.good(device_id="last")))
     topics.send(topics.names.events, [*records, last])
     committed(job, len(KEYS) + len(grown) + len(records) + 1)

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from contracts.records.fold import present
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from spark_app.checkpoint import CheckpointFile, identity
 from tests import everything
@@ -68,7 +68,7 @@ def test_a_window_ends_when_later_records_have_passed_it_and_late_feedback_does_
     old = {"device_id": "old", "event_id": "1", "first_seen": begin, "ts": begin}
     # A clock that is ahead by less than the skew, and rubbish of the present in a replay, end no window.
     ahead = {"device_id": "ahead", "event_id": "1", "first_seen": end + timedelta(seconds=50), "ts": end}
-    rubbish = Record("", 0, 0, datetime.now(UTC), b"k", b"rubbish")
+    rubbish = Record("", 0, 0, timestamp_ms(datetime.now(UTC)), b"k", b"rubbish")
     topics.send(topics.names.events, [_at(event_record(old), begin), _at(event_record(ahead), end), rubbish])
     assert not any(batch["expired"] for batch in committed(little_job, 3, more=1))
     topics.send(topics.names.events, [_at(event_record(old | {"event_id": "2"}), end)])
@@ -116,7 +116,7 @@ def test_a_checkpoint_of_a_newer_release_is_refused_by_the_job(
 
 
 def _at(record: Record, time: datetime) -> Record:
-    return Record(record.topic, record.partition, record.offset, time, record.key, record.value)
+    return record._replace(timestamp_ms=timestamp_ms(time))
 
 
 def test_runs_unchanged_when_submitted_to_a_cluster(topics: Topics, tmp_path: Path) -> None:

@@ -34,8 +34,7 @@ class Transactions:
     def send(self, device: str, event: int, partition: int) -> None:
         """Send an event, and wait until it is in its partition."""
         record = event_record({"device_id": device, "event_id": str(event), "first_seen": NOW, "ts": NOW})
-        at = round(NOW.timestamp() * 1000)
-        self._producer.produce(self._topic, record.value, record.key, partition, timestamp=at)
+        self._producer.produce(self._topic, record.value, record.key, partition, timestamp=record.timestamp_ms)
         assert self._producer.flush(PATIENCE_S) == 0
 
     def commit(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from contracts.wire import decode_snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key, window_key_sql
@@ -73,18 +72,18 @@ def test_the_offset_of_an_event_counts_in_the_partition_of_its_device(spark: Spa
 
 
 def test_a_dead_letter_keeps_its_key_and_has_the_partition_of_it(spark: SparkSession) -> None:
-    (row,) = _published(spark, [Record("events", 5, 0, NOW, b"d", b"no JSON")], [])
+    (row,) = _published(spark, [Record("events", 5, 0, timestamp_ms(NOW), b"d", b"no JSON")], [])
     assert (row.topic, row.key, row.partition) == (app.topics.dead_letters, "d", None)
 
 
 def _event(device: str, first_seen: datetime, partition: int, *, offset: int = 0, number: int = 1) -> Record:
     event = {"device_id": device, "event_id": str(number), "first_seen": first_seen, "ts": first_seen}
-    return replace(event_record(event), partition=partition, offset=offset)
+    return event_record(event)._replace(partition=partition, offset=offset)
 
 
 def _answer(device: str, first_seen: datetime, partition: int) -> Record:
     answer = {"device_id": device, "first_seen": first_seen, "version": 1, "ts": NOW, "fingerprint": "f"}
-    return replace(answer_record(answer | {"answer": ("owner", "absence", None)}), partition=partition)
+    return answer_record(answer | {"answer": ("owner", "absence", None)})._replace(partition=partition)
 
 
 def _published(spark: SparkSession, events: Iterable[Record], answers: Iterable[Record]) -> list[Row]:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from pydantic import ValidationError
 
 from contracts.wire import DeadLetter
 from services.query.console.models import DeadLettersResponse, DeadLetterSummary
-from services.runtime.kafka_clients import create_consumer
+from services.runtime.kafka_clients import create_consumer, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from confluent_kafka import Consumer
+
+    from contracts.records.record import Record
 
 GROUP = "stateloop-console"
 KEPT = 200
@@ -91,7 +93,8 @@ class DeadLetterReader:
             while not self._stopping.is_set():
                 message = self._consumer.poll(POLL_S)
                 if message is not None and message.error() is None:
-                    self._logs[message.topic() or ""].record(summary(message))
+                    record = record_of(message)
+                    self._logs[record.topic].record(summary(record))
         finally:
             self._consumer.close()
 
@@ -112,11 +115,10 @@ class DeadLetterReader:
         return True
 
 
-def summary(message: Message) -> DeadLetterSummary:
+def summary(record: Record) -> DeadLetterSummary:
     """Return the summary of a record, also of one that is not a dead letter."""
-    written = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
-    key = None if (found := message.key()) is None else _short(found.decode(errors="replace"))
-    value = message.value() or b""
+    key = None if record.key is None else _short(record.key.decode(errors="replace"))
+    value = record.value or b""
     try:
         letter = DeadLetter.model_validate_json(value)
     except ValidationError:
@@ -124,10 +126,10 @@ def summary(message: Message) -> DeadLetterSummary:
             reason=UNREADABLE,
             detail="not a dead letter of Stateloop",
             key=key,
-            written=written,
-            topic=message.topic() or "",
-            partition=message.partition() or 0,
-            offset=message.offset() or 0,
+            written=record.timestamp,
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
             timestamp=None,
             head=_short(value.decode(errors="replace")),
         )
@@ -135,7 +137,7 @@ def summary(message: Message) -> DeadLetterSummary:
         reason=letter.reason[:80],
         detail=_short(letter.detail),
         key=key,
-        written=written,
+        written=record.timestamp,
         topic=letter.topic[:255],
         partition=letter.partition,
         offset=letter.offset,

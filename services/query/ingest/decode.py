@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from contracts.records.state_record import US_PER_MS, StateRecordDecoder, UndecodableRecordError
 from services.query.store import Entry, Update
@@ -11,16 +11,7 @@ from services.query.store.window_keys import encode_key
 
 if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
-
-
-class IngestedRecord(NamedTuple):
-    """A record as it is on the topic. The timestamp is in milliseconds, negative if there is none."""
-
-    key: bytes | None
-    value: bytes | None
-    partition: int
-    offset: int
-    timestamp: int
+    from contracts.records.record import Record
 
 
 class UpdateDecoder:
@@ -30,12 +21,12 @@ class UpdateDecoder:
         self._decoder = StateRecordDecoder(state)
         self._stores_windows = state.window is not None
 
-    def decode(self, record: IngestedRecord) -> Update | None:
+    def decode(self, record: Record) -> Update | None:
         """Return the update; None for a tombstone without a key. Raises UndecodableRecordError."""
-        key, value, partition, offset, timestamp = record
+        _, partition, offset, timestamp_ms, key, value, _ = record
         if value is None:
             return self._tombstone(key, partition, offset)
-        name, start, epoch, version, time, _ = self._decoder.value(key, value, offset, timestamp)
+        name, start, epoch, version, time, _ = self._decoder.value(key, value, offset, timestamp_ms)
         if self._stores_windows:
             _check_stored(name)
         entry = make_tuple(Entry, (start // US_PER_MS, epoch, version, time // US_PER_MS, partition, offset, value))

@@ -18,14 +18,14 @@ from services.query.ingest.assignment import Assignment
 from services.query.ingest.batch_reader import CONSUMER_CONFIG, BatchReader
 from services.query.ingest.change_queue import ChangeQueue
 from services.query.ingest.consumer_thread import ConsumerThread
-from services.query.ingest.decode import IngestedRecord, UpdateDecoder
+from services.query.ingest.decode import UpdateDecoder
 from services.query.ingest.end_offsets import EndOffsetReader
 from services.query.ingest.errors import IngestionError
 from services.query.ingest.freshness import FreshnessTracker
 from services.query.ingest.misplaced import MisplacedKeys
 from services.query.ingest.tombstones import UNLIMITED
 from services.query.store import StatePartition
-from services.query.store.entry import make_tuple
+from services.runtime.kafka_clients import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
     from contracts.model.named_state import NamedState
+    from contracts.records.record import Record
     from services.query.ingest.ingestion import ChangeListener, ReadProgress
     from services.query.ingest.tombstones import TombstoneRetention
     from services.query.store import Store, Update
@@ -157,8 +158,8 @@ class KafkaIngestion:
         for messages in pieces:
             for message in messages:
                 if message.error() is None:
-                    topic = message.topic() or ""
-                    self._decode(self._sources[topic], _raw_record(message), pending[topic])
+                    record = record_of(message)
+                    self._decode(self._sources[record.topic], record, pending[record.topic])
                 else:
                     errors.append(message)
         for topic, one in pending.items():
@@ -166,7 +167,7 @@ class KafkaIngestion:
         for message in errors:
             self._handle_error(message)
 
-    def _decode(self, source: StateSource, record: IngestedRecord, pending: PendingWrite) -> None:
+    def _decode(self, source: StateSource, record: Record, pending: PendingWrite) -> None:
         pending.offsets[record.partition].append(record.offset)
         try:
             update = source.decoder.decode(record)
@@ -248,9 +249,3 @@ def _check_topics(states: Mapping[str, NamedState]) -> None:
     for name, state in states.items():
         if (other := names.setdefault(state.topic, name)) != name:
             raise DeclarationError(f"state {name!r}", f"has the topic of {other!r}", "Declare one state of a topic")
-
-
-def _raw_record(message: Message) -> IngestedRecord:
-    _, timestamp = message.timestamp()
-    fields = (message.key(), message.value(), message.partition() or 0, message.offset() or 0, timestamp)
-    return make_tuple(IngestedRecord, fields)

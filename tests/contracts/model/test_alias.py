@@ -11,13 +11,12 @@ from contracts import Api, Application, DeclarationError, Enriched, Event, Lates
 from contracts.planning.plan import plan
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from contracts.wire import Snapshot, decode_snapshot
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.feedback import failed_request, feedback
 from services.redrive.action import RedriveAction, action_for, reopening
 from services.redrive.dead_letters import StoredDeadLetter
-from services.runtime.source import ConsumedRecord
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWNER, STREET = {"name": "Ann"}, {"street": "Main Street"}
@@ -74,12 +73,12 @@ def renamed() -> Application:
 def records(*applications: Application) -> list[Record]:
     """An event, and the feedback of workers of these applications to it, one after the other."""
     event = {"device_id": "m", "event_id": "1", "first_seen": NOW.isoformat(), "ts": NOW.isoformat(), "plate": "P"}
-    found = [Record("events", 0, 0, NOW, b"m", orjson.dumps(event))]
+    found = [Record("events", 0, 0, timestamp_ms(NOW), b"m", orjson.dumps(event))]
     results = {"owner": OWNER, "keeper": OWNER, "street": STREET}
     for application in applications:
         (request,) = plan(application, folded(application, found), NOW)
         answer = feedback(request, Outcome("result", results[request.enrichment]), NOW)
-        found.append(Record("feedback", 0, len(found), NOW, b"m", answer.encode()))
+        found.append(Record("feedback", 0, len(found), timestamp_ms(NOW), b"m", answer.encode()))
     return found
 
 
@@ -118,13 +117,13 @@ def test_a_failed_request_has_the_first_name_and_can_be_redriven() -> None:
     """With the application before and after the change."""
     now = datetime.now(UTC)
     (request,) = plan(renamed(), folded(renamed(), records()), NOW)
-    record = ConsumedRecord(0, 0, b"m", b"{}", 0)
-    dead_letter = failed_request(record, "snapshots", request, Outcome("failure", reason="down"))
+    record = Record("snapshots", 0, 0, 0, b"m", b"{}")
+    dead_letter = failed_request(record, request, Outcome("failure", reason="down"))
     dead_letter = dead_letter.model_copy(update={"first_seen": now - timedelta(minutes=1)})
     stored = StoredDeadLetter(dead_letter, b"m", now)
     assert dead_letter.enrichment == "owner"
     assert {action_for(one, stored, now) for one in (first(), renamed())} == {RedriveAction.REQUESTED_AGAIN}
-    answer = Record("feedback", 0, 0, now, b"m", reopening(stored, now).encode())
+    answer = Record("feedback", 0, 0, timestamp_ms(now), b"m", reopening(stored, now).encode())
     assert Decoder(renamed()).feedback(answer).slot == "keeper"
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
 from contracts import Table
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from contracts.records.tables import TableRows, encode_row, parse_row
 from contracts.types.key import LARGEST_KEY
 
@@ -34,7 +34,7 @@ BAD = (b"", b"{", b"[]", b'{"value": 1}', b'{"value": {}}', b'{"value": {"speed"
 
 
 def _record(offset: int, key: bytes | None, value: bytes | None) -> Record:
-    return Record("limits", 0, offset, AT, key, value)
+    return Record("limits", 0, offset, timestamp_ms(AT), key, value)
 
 
 def _row(speed: float) -> bytes:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from contracts.records.decode import Decoder
-from contracts.records.record import Record, RecordError
+from contracts.records.record import Record, RecordError, timestamp_ms
 from contracts.wire import LARGEST_COUNT, Answer, Feedback, Snapshot, Wire
 from tests.everything import EPOCH, app
 
@@ -73,4 +73,4 @@ def test_feedback_of_a_release_without_epochs_is_of_the_first() -> None:
 
 
 def _record(value: bytes) -> Record:
-    return Record("", 0, 0, NOW, b"d", value)
+    return Record("", 0, 0, timestamp_ms(NOW), b"d", value)

@@ -11,7 +11,7 @@ from contracts import Batch
 from contracts.planning.plan import plan
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
-from contracts.records.record import Record, RecordError
+from contracts.records.record import Record, RecordError, timestamp_ms
 from contracts.wire import Feedback
 from examples.scooters.application import Ping, app
 
@@ -33,7 +33,7 @@ class City:
 
 
 def record(value: bytes) -> Record:
-    return Record("", 0, 0, NOW, b"s1", value)
+    return Record("", 0, 0, timestamp_ms(NOW), b"s1", value)
 
 
 def ping(number: int, **fields: float) -> Record:

@@ -9,7 +9,7 @@ from contracts import RawRecord
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
 from contracts.records.raw import RawDecoder
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from examples.vitals.application import is_complete, suite
 from examples.vitals.arrivals import LATE, LOST, REPEATED, arrivals, transmission
 from examples.vitals.chunk import CHANNELS, PULSE
@@ -35,7 +35,7 @@ def folded(application: Application) -> dict[WindowKey, Snapshot]:
     sent = [one for number in SECONDS for one in arrivals(SEED, PATIENTS, number)]
     for offset, one in enumerate(sent):
         for event in decoder.decode(RawRecord(raw.topic, 0, offset, NOW, one.patient.encode(), one.value)):
-            for delta in events.event(Record("", 0, offset, NOW, event.key, event.value)):
+            for delta in events.event(Record("", 0, offset, timestamp_ms(NOW), event.key, event.value)):
                 snapshot = fold.add(delta)
                 assert snapshot is not None
                 newest[snapshot.window] = snapshot

@@ -8,7 +8,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from examples.weather.application import TemperatureRule, app, changed
 from examples.weather.processor import StationRecord, TemperatureChanges
 from examples.weather.readings import Reading, readings
@@ -30,7 +30,7 @@ def by_rule(year: list[Reading]) -> list[str]:
     decoder, fold, rule = Decoder(app), Fold(app), TemperatureRule(degrees=DEGREES)
     found = []
     for offset, one in enumerate(year):
-        record = Record("events", 0, offset, one.ts, one.station.encode(), one.model_dump_json().encode())
+        record = Record("events", 0, offset, timestamp_ms(one.ts), one.station.encode(), one.model_dump_json().encode())
         (delta,) = decoder.event(record)
         snapshot = fold.add(delta)
         assert snapshot is not None

@@ -6,7 +6,7 @@ from collections import defaultdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from services.derive.alert_worker import AlertWorker
 from services.derive.alerting import Alerting
 from services.derive.tables import Tables
@@ -52,7 +52,7 @@ class Broker:
 
     def append(self, topic: str, key: bytes | None, value: bytes | None) -> int:
         records = self.topics[topic]
-        records.append(Record(topic, 0, len(records), AT, key, value))
+        records.append(Record(topic, 0, len(records), timestamp_ms(AT), key, value))
         return len(records) - 1
 
     def run(self, *, is_live: bool = False) -> None:

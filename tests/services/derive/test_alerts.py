@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from dataclasses import replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -381,7 +380,7 @@ def test_compaction_of_a_snapshot_whose_successor_is_unread_leaves_its_alert_ope
     broker = _broker(("r", Limit(high=5, low=5)))
     _publish(broker, "a", 1, 7)
     broker.run(is_live=True)
-    broker.topics["snapshots"][0] = replace(broker.topics["snapshots"][0], value=b"", key=None)  # it is compacted
+    broker.topics["snapshots"][0] = broker.topics["snapshots"][0]._replace(value=b"", key=None)  # it is compacted
     for version in (2, 3):
         _publish(broker, "b", version, 1)
     _publish(broker, "a", 2, 7)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from services.derive import commits
 from services.derive.commits import Commits
 from services.derive.kafka import RealKafka
@@ -95,7 +95,7 @@ def test_a_worker_that_is_to_stop_waits_for_no_broker_that_is_away(consumer: Awa
     kafka = RealKafka(CLIENT, "derive", "snapshots", 1, lambda: True)
     kafka._commits = Commits(consumer, lambda: True)  # type: ignore[arg-type]  # noqa: SLF001
     kafka._consumer = consumer  # type: ignore[assignment]  # noqa: SLF001
-    assert kafka.settle([Record("snapshots", 0, 6, datetime.now(UTC), b"k", b"v")], ())
+    assert kafka.settle([Record("snapshots", 0, 6, timestamp_ms(datetime.now(UTC)), b"k", b"v")], ())
     kafka.close()
     assert not consumer.closed
     assert not consumer.back.is_set(), "it ended before the broker was back"

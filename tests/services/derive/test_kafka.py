@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from services.derive import kafka
 from services.derive.derive import OutputRecord
@@ -46,33 +46,6 @@ def listing(monkeypatch: pytest.MonkeyPatch) -> Listing:
     return Listing(1)
 
 
-class Read:
-    """A record of partition 0, as the client gives it."""
-
-    def __init__(self, offset: int) -> None:
-        self.at = offset
-
-    def error(self) -> None:
-        """It is no error."""
-
-    def topic(self) -> str:
-        return "snapshots"
-
-    def partition(self) -> int:
-        return 0
-
-    def offset(self) -> int:
-        return self.at
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 0
-
-    def key(self) -> bytes:
-        return b""
-
-    value = key
-
-
 class Member:
     """A consumer with partition 0, whose polls pass through these steps: an offset to read, LOST, or NOTHING.
 
@@ -100,13 +73,13 @@ class Member:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001  # a public name
         return 0, self.end
 
-    def poll(self, timeout: float) -> Read | None:
+    def poll(self, timeout: float) -> Message | None:
         assert timeout >= 0
         while self.steps and self.steps[0] == LOST:
             del self.steps[0]
             self.on_lost(self, [TopicPartition("snapshots", 0)])
         step = self.steps.pop(0) if self.steps else NOTHING
-        return Read(step) if isinstance(step, int) else None
+        return Message("snapshots", 0, step, timestamp=(1, 0)) if isinstance(step, int) else None
 
     def commit(self, offsets: list[TopicPartition], *, asynchronous: bool) -> None:
         assert not asynchronous

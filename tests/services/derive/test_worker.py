@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from contracts import Application, Derived
 from contracts.metrics import Metric
 from contracts.metrics import derive as metrics
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from contracts.types.key import LARGEST_KEY
 from contracts.wire import Answer, DeadLetter, DerivedRecord, Snapshot
 from contracts.wire.partition import partition
@@ -85,7 +85,7 @@ class InMemory:
 
 
 def _record(offset: int, value: bytes) -> Record:
-    return Record("snapshots", 0, offset, NOON, b"device", value)
+    return Record("snapshots", 0, offset, timestamp_ms(NOON), b"device", value)
 
 
 def _snapshot(version: int, device: str = "s1", at: datetime = NOON, **result: str) -> bytes:

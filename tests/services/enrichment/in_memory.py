@@ -11,6 +11,7 @@ import orjson
 from contracts import PermanentCallError
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
+from contracts.records.record import Record
 from contracts.wire import DeadLetter, Feedback
 from services.enrichment.calls.caller import Caller
 from services.enrichment.calls.retrier import Retrier
@@ -19,7 +20,6 @@ from services.enrichment.planner import EnrichmentPlanner
 from services.enrichment.settings import EnrichmentSettings
 from services.enrichment.worker import Worker
 from services.runtime.errors import DeliveryFailedError
-from services.runtime.source import ConsumedRecord
 from tests.deadline import DEADLINE_S
 from tests.services.enrichment.fleet import START, app, snapshot
 
@@ -41,8 +41,9 @@ ROUND_S = 0.001
 class Log:
     """A partition in memory. Implements RecordSource and Rereader."""
 
-    def __init__(self, values: list[bytes | None]) -> None:
+    def __init__(self, values: list[bytes | None], topic: str = "snapshots") -> None:
         self.values = values
+        self.topic = topic
         self.read = 0
         self.committed: list[int] = []
         self.fetches = 0
@@ -63,7 +64,7 @@ class Log:
         self.listener = listener
         loop.call_soon(listener.on_assigned, [0])
 
-    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[ConsumedRecord]:
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
         await asyncio.sleep(ROUND_S)
         await self.open.wait()
         self.committed.extend(positions.values())
@@ -76,13 +77,11 @@ class Log:
         if paused or 0 in full:
             return []
         some = self.values[self.read :][: self.batch]
-        batch = [ConsumedRecord(0, self.read + n, b"d", value, 0) for n, value in enumerate(some)]
+        batch = [Record(self.topic, 0, self.read + n, 0, b"d", value) for n, value in enumerate(some)]
         self.read += len(batch)
         return batch
 
-    async def reread(
-        self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]
-    ) -> list[ConsumedRecord]:
+    async def reread(self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> list[Record]:
         assert list(offsets) == sorted(offsets)
         self.again += len(offsets)
         await asyncio.sleep(ROUND_S)
@@ -90,7 +89,7 @@ class Log:
         if not is_wanted():
             return []
         kept = [offset for offset in offsets if offset not in self.gone]
-        return [ConsumedRecord(partition, offset, b"d", self.values[offset], 0) for offset in kept]
+        return [Record(self.topic, partition, offset, 0, b"d", self.values[offset]) for offset in kept]
 
     def problem(self) -> None:
         """See `RecordSource.problem`."""

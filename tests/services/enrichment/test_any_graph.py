@@ -18,10 +18,9 @@ from contracts.model.condition import condition
 from contracts.model.enrichment import Enrichment, Need
 from contracts.planning.plan import wanted
 from contracts.records.fold import Fold
-from contracts.records.record import Delta
+from contracts.records.record import Delta, Record
 from services.enrichment.backpressure import Backpressure
 from services.enrichment.partition_state import PartitionState
-from services.runtime.source import ConsumedRecord
 
 if TYPE_CHECKING:
     from contracts.planning.request import Request
@@ -130,7 +129,7 @@ class Device:
             assert one.when is None or one.when.unmet(request.inputs) is None
             assert request.round <= (one.rounds or 1)
             self.begun.append((self.now, request))
-        pending = self.state.add(ConsumedRecord(0, self.deltas, b"d", b"", 0), request, self.now)
+        pending = self.state.add(Record("snapshots", 0, self.deltas, 0, b"d", b""), request, self.now)
         assert pending, "nothing waits here"
         pending.task = Mock(Task)
         self.under_way[request.identity] = pending

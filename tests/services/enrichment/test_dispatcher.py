@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from contracts.records.record import Record
 from services.enrichment.backpressure import Backpressure
 from services.enrichment.dispatcher import Dispatcher
 from services.enrichment.partition_state import PartitionState
-from services.runtime.source import ConsumedRecord
 from tests.deadline import DEADLINE_S
 from tests.services.enrichment.fleet import START, app, snapshot
 from tests.services.enrichment.in_memory import Gated
@@ -26,7 +26,7 @@ def pending(state: PartitionState, count: int) -> list[PendingRequest]:
     found = []
     for offset in range(count):
         request = state.plan(app, snapshot(1).model_copy(update={"device_id": f"d{offset}"}), START).requests[0]
-        one = state.add(ConsumedRecord(0, offset, b"d", b"{}", 0), request, None)
+        one = state.add(Record("snapshots", 0, offset, 0, b"d", b"{}"), request, None)
         assert one
         found.append(one)
     return found

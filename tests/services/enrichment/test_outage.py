@@ -21,7 +21,7 @@ from tests.services.enrichment.registry import Registry
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from services.runtime.source import ConsumedRecord
+    from contracts.records.record import Record
 
 AWAY_S = 3.0
 BACK_S = 2.0
@@ -68,7 +68,7 @@ class Polled(Log):
     longest = 0.0
     last = 0.0
 
-    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[ConsumedRecord]:
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
         now = asyncio.get_running_loop().time()
         self.longest = max(self.longest, now - (self.last or now))
         self.last = now

@@ -14,10 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from contracts import Budget
 from contracts.planning.fingerprint import fingerprint
+from contracts.records.record import Record
 from contracts.wire import LARGEST_COUNT
 from services.enrichment.backpressure import Backpressure
 from services.enrichment.partition_state import PartitionState
-from services.runtime.source import ConsumedRecord
 from tests.services.enrichment.calls.calling import fleet
 from tests.services.enrichment.fleet import QUICK, STALE, START, answer, app, application, snapshot
 
@@ -39,7 +39,7 @@ def new_state(backpressure: Backpressure | None = None) -> PartitionState:
 
 def started(one: PartitionState, request: Request, offset: int = 0) -> PendingRequest:
     """A request, as if its call were running."""
-    pending = one.add(ConsumedRecord(0, offset, b"d", b"{}", 0), request, START)
+    pending = one.add(Record("snapshots", 0, offset, 0, b"d", b"{}"), request, START)
     assert pending
     pending.task = Mock(Task)
     return pending
@@ -208,7 +208,7 @@ def queued(one: PartitionState, of: Application, seen: Snapshot) -> list[Pending
     """The queued requests of a snapshot."""
     due = one.plan(of, seen, START)
     one.track(seen.version, len(due.requests))
-    read = ConsumedRecord(0, seen.version, b"d", b"{}", 0)
+    read = Record("snapshots", 0, seen.version, 0, b"d", b"{}")
     return [pending for request in due.requests if (pending := one.add(read, request, START))]
 
 
@@ -246,7 +246,7 @@ def test_a_skipped_request_replaces_a_queued_one_and_returns_its_cost() -> None:
     limited.budget = Budget(requests=1)
     (pending,) = queued(one, limited, snapshot(1))
     one.track(2, 1)
-    skip = one.add(ConsumedRecord(0, 2, b"d", b"{}", 0), replace(pending.request, version=2, skipped="no"), START)
+    skip = one.add(Record("snapshots", 0, 2, 0, b"d", b"{}"), replace(pending.request, version=2, skipped="no"), START)
     assert skip
     assert (pending.is_done, skip.offsets) == (True, [2, 1])
     assert not one.can_start(pending), "its place was taken"

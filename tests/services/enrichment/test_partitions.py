@@ -7,10 +7,10 @@ from datetime import timedelta
 
 from contracts.metrics import worker as metrics
 from contracts.metrics.counts import Counts
+from contracts.records.record import Record
 from services.enrichment.backpressure import Backpressure
 from services.enrichment.partitions import Partitions
 from services.enrichment.settings import EnrichmentSettings
-from services.runtime.source import ConsumedRecord
 from tests.services.enrichment.fleet import START, app, snapshot
 
 
@@ -20,8 +20,8 @@ def assigned(drain: float = 0.0) -> tuple[Partitions, Counts]:
     return Partitions(app, settings, counts, lambda: 0.0, Backpressure(1000, 1000, 1000)), counts
 
 
-def record(offset: int, partition: int = 0) -> ConsumedRecord:
-    return ConsumedRecord(partition, offset, b"d1", b"{}", 0)
+def record(offset: int, partition: int = 0) -> Record:
+    return Record("snapshots", partition, offset, 0, b"d1", b"{}")
 
 
 async def test_a_completion_of_a_former_assignment_is_never_committed() -> None:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import orjson
@@ -24,7 +23,7 @@ from contracts.metrics.worker import CATALOGUE
 from contracts.planning.request import Request
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from services.enrichment.calls.assembly import assemble
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.calls.transport import HttpTransport
@@ -105,7 +104,7 @@ class Loop:
 
     def _record(self, topic: str, value: bytes) -> Record:
         self._sent += 1
-        return Record(topic, 0, self._sent, START + timedelta(seconds=self._sent), b"d1", value)
+        return Record(topic, 0, self._sent, timestamp_ms(START) + 1000 * self._sent, b"d1", value)
 
     def _publish(self, snapshot: Snapshot | None) -> None:
         assert snapshot is not None

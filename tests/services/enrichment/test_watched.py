@@ -12,9 +12,10 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from contracts.records.record import Record
 from services.broker.readiness import wait_until
 from services.enrichment.settings import GROUP
-from services.runtime.source import ConsumedRecord, KafkaSource
+from services.runtime.source import KafkaSource
 from services.runtime.topic_check import PATIENCE_S, TopicCheck
 from tests.clock import Clock
 from tests.deadline import DEADLINE_S
@@ -84,8 +85,8 @@ async def test_a_worker_whose_topic_is_deleted_has_a_problem_and_reads_it_when_i
     source.subscribe(member, asyncio.get_running_loop())
     cluster.publish(snapshot(1, "P1", "d1"))
 
-    async def fetch_until(condition: Callable[[], Any]) -> list[ConsumedRecord]:
-        found = list[ConsumedRecord]()
+    async def fetch_until(condition: Callable[[], Any]) -> list[Record]:
+        found = list[Record]()
         async with asyncio.timeout(DEADLINE_S):
             while not (condition() or found):
                 clock.now += PATIENCE_S

@@ -65,7 +65,7 @@ class Delivering(Gated):
 
     def __init__(self, values: Sequence[AlertRecord]) -> None:
         super().__init__()
-        self.log = Log([one.encode() for one in values])
+        self.log = Log([one.encode() for one in values], APP.topics.derived("too_high"))
         self.log.batch = FEW
 
     @override

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from contracts import Suite
 from contracts.records.alerts import Evaluation, Rules
 from contracts.records.named_states import named
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from contracts.records.tables import decode_row, encode_row
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
@@ -71,7 +71,8 @@ class Sensors:
         if value is None:
             self.rows.pop(rule, None)
         else:
-            self.rows[rule] = decode_row(LIMITS, Record("limits", 0, offset, WINDOW, rule.encode(), value))
+            record = Record("limits", 0, offset, timestamp_ms(WINDOW), rule.encode(), value)
+            self.rows[rule] = decode_row(LIMITS, record)
         for one in self._snapshots.values():
             self._evaluate(one, only=(rule,))
         return offset

@@ -4,50 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from contracts.records.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 KEPT_MS = 1_767_225_600_000
 AWAY = KafkaError(KafkaError._ALL_BROKERS_DOWN)  # noqa: SLF001  # so it is called
 
 
-class Kept:
-    """A record, as the client gives it."""
-
-    def __init__(
-        self,
-        topic: str,
-        offset: int,
-        *,
-        headers: Sequence[tuple[str, str | bytes]] | None = None,
-        error: KafkaError | None = None,
-        value: bytes | None = None,
-    ) -> None:
-        self._topic, self._offset, self._headers, self._error = topic, offset, headers, error
-        self._value = b"%d" % offset if value is None else value
-
-    def topic(self) -> str:
-        return self._topic
-
-    def offset(self) -> int:
-        return self._offset
-
-    def headers(self) -> Sequence[tuple[str, str | bytes]] | None:
-        return self._headers
-
-    def error(self) -> KafkaError | None:
-        return self._error
-
-    def key(self) -> bytes:
-        return b"d1"
-
-    def value(self) -> bytes:
-        return self._value
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, KEPT_MS + self._offset
+def kept(
+    topic: str, offset: int, *, headers: Iterable[tuple[str, str | bytes]] = (), value: bytes | None = None
+) -> Record:
+    """Return a record that its topic has not deleted."""
+    content = b"%d" % offset if value is None else value
+    return Record(topic, 0, offset, KEPT_MS + offset, b"d1", content, tuple(headers))
 
 
 class Topics:
@@ -73,15 +46,15 @@ class Topics:
         self._place, self._next = (one.topic, one.partition), one.offset
         self.assigned.append((one.topic, one.partition, one.offset))
 
-    def poll(self, _: float) -> Kept | None:
+    def poll(self, _: float) -> Message | None:
         self.polled += 1
         if self.broken:
-            return Kept(self._place[0], self._next, error=AWAY)
+            return Message(*self._place, self._next, error=AWAY)
         offset = next((one for one in self.left[self._place] if one >= self._next), None)
         if offset is None:
             return None
         self._next = offset + 1
-        return Kept(self._place[0], offset)
+        return Message(*self._place, offset)
 
     def close(self) -> None:
         pass

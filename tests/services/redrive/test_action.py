@@ -14,7 +14,7 @@ from contracts import Alerts, FromKey, Raw
 from contracts.planning.plan import plan
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
-from contracts.records.record import Delta, Reason, Record
+from contracts.records.record import Delta, Reason, Record, timestamp_ms
 from contracts.wire import Answer, DeadLetter
 from services.redrive.action import RedriveAction, action_for, reopening
 from services.redrive.dead_letters import Selection, StoredDeadLetter
@@ -187,7 +187,7 @@ def test_an_opening_undoes_the_failure_it_is_for_and_nothing_else(
     before = fold.windows["d1", START].fields["owner"]
     for second in range(times):
         value = reopening(found(), LATER + timedelta(seconds=second)).encode()
-        snapshot = fold.add(Decoder(app).feedback(Record("feedback", 0, 0, START, b"d1", value)))
+        snapshot = fold.add(Decoder(app).feedback(Record("feedback", 0, 0, timestamp_ms(START), b"d1", value)))
         assert snapshot, "an reopening is a record that the job takes"
     after = fold.windows["d1", START].fields["owner"]
     if before["version"] == 3 and before["status"] == "failure":
@@ -206,7 +206,7 @@ def test_a_reopened_slot_is_requested_again() -> None:
     assert failed
     assert "owner" not in {one.enrichment for one in plan(app, failed, LATER)}
     value = reopening(found(version=1, spent=3), LATER).encode()
-    opened = fold.add(Decoder(app).feedback(Record("feedback", 0, 0, START, b"d1", value)))
+    opened = fold.add(Decoder(app).feedback(Record("feedback", 0, 0, timestamp_ms(START), b"d1", value)))
     assert opened
     assert opened.enrichments["owner"].spent == 3, "the budget is not filled up by a redrive"
     again = next(one for one in plan(app, opened, LATER) if one.enrichment == "owner")

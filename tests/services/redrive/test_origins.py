@@ -33,7 +33,7 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> Topics:
 def offset(origin: Origins, place: tuple[str, int], at: int) -> int | None:
     """Return the offset of the record that is found there."""
     found = origin.record(*place, at)
-    return None if found is None else found.offset()
+    return None if found is None else found.offset
 
 
 def test_neighbours_are_read_on_and_others_looked_for(topics: Topics) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -15,15 +15,14 @@ from contracts.types.origin import PLACE, TIME
 from services.redrive.action import RedriveAction
 from services.redrive.redrive import Redrive
 from tests.services.enrichment.alerted import crossing
-from tests.services.redrive.in_memory import KEPT_MS, Kept
+from tests.services.redrive.in_memory import KEPT_MS, kept
 from tests.services.redrive.test_action import LATER, LIVE, START, found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from confluent_kafka import Message
-
     from contracts.planning.deliveries import DeliveryRequest
+    from contracts.records.record import Record
     from contracts.wire.alerts import AlertRecord
     from services.redrive.dead_letters import StoredDeadLetter
 
@@ -41,8 +40,8 @@ class Written(NamedTuple):
 class Loop:
     """The origins and the writer of records; logs the order of the operations."""
 
-    def __init__(self, *kept: Kept) -> None:
-        self.kept = {(one.topic(), one.offset()): one for one in kept}
+    def __init__(self, *kept: Record) -> None:
+        self.kept = {(one.topic, one.offset): one for one in kept}
         self.written: list[Written] = []
         self.paced = 0
         self.progress: list[int] = []
@@ -51,8 +50,8 @@ class Loop:
         self.calls_left = 1 << 30
         self.is_addressed = True
 
-    def record(self, topic: str, _: int, offset: int) -> Message | None:
-        return cast("Message | None", self.kept.get((topic, offset)))
+    def record(self, topic: str, _: int, offset: int) -> Record | None:
+        return self.kept.get((topic, offset))
 
     def write(self, *fields: object) -> None:
         self.written.append(Written(*fields))  # type: ignore[arg-type]
@@ -91,7 +90,7 @@ def origin(offset: int) -> dict[str, bytes]:
 
 
 def test_a_refused_record_keeps_its_time_and_headers_and_learns_where_it_was() -> None:
-    loop = Loop(Kept("events", 7, headers=[("beds", b"3")]))
+    loop = Loop(kept("events", 7, headers=[("beds", b"3")]))
     assert loop.back(refused(7), refused(8)) == {RedriveAction.SENT_AGAIN: 1, RedriveAction.NOT_RETAINED: 1}
     assert loop.written == [Written("events", b"d1", b"7", KEPT_MS + 7, {"beds": b"3"} | origin(7))]
     assert loop.progress == [1, 2]
@@ -101,8 +100,8 @@ def test_a_refused_record_keeps_its_time_and_headers_and_learns_where_it_was() -
 def test_of_a_record_that_was_refused_again_the_first_place_counts() -> None:
     """Whether the client gives its header as text or as bytes."""
     as_text = {name: value.decode() for name, value in origin(7).items()}
-    again = [Kept("events", 9, headers=[*origin(7).items()]), Kept("events", 11, headers=[*as_text.items()])]
-    loop = Loop(Kept("events", 7), *again)
+    again = [kept("events", 9, headers=[*origin(7).items()]), kept("events", 11, headers=[*as_text.items()])]
+    loop = Loop(kept("events", 7), *again)
     assert loop.back(refused(7), refused(9), refused(11)) == {RedriveAction.SENT_AGAIN: 1, RedriveAction.DUPLICATE: 2}
     assert [one.headers for one in loop.written] == [origin(7)]
     loop = Loop(*again)
@@ -111,7 +110,7 @@ def test_of_a_record_that_was_refused_again_the_first_place_counts() -> None:
 
 
 def test_a_raw_record_is_sent_to_its_topic_again() -> None:
-    loop = Loop(Kept("monitors", 7))
+    loop = Loop(kept("monitors", 7))
     assert loop.back(found(Reason.UNDECODABLE, topic="monitors", offset=7)) == {RedriveAction.SENT_AGAIN: 1}
     assert [(one.topic, one.key, one.value) for one in loop.written] == [("monitors", b"d1", b"7")]
 
@@ -129,8 +128,8 @@ RECORDS = [record for number in range(4) for record in crossing(f"sensor-{number
 KEYS = [event.idempotency_key for record in RECORDS for event in events("too_high", record)]
 
 
-def stored(record: AlertRecord, offset: int) -> Kept:
-    return Kept("too_high", offset, value=record.encode())
+def stored(record: AlertRecord, offset: int) -> Record:
+    return kept("too_high", offset, value=record.encode())
 
 
 def alerted() -> Loop:
@@ -164,8 +163,8 @@ def test_an_event_that_failed_more_than_once_is_delivered_once_and_one_may_be_re
     assert loop.calls == KEYS[:2]
 
 
-@pytest.mark.parametrize("record", [None, Kept("too_high", 0), Kept("too_high", 0, value=b""), stored(RECORDS[1], 0)])
-def test_an_event_whose_record_is_gone_is_not_delivered(record: Kept | None) -> None:
+@pytest.mark.parametrize("record", [None, kept("too_high", 0), kept("too_high", 0, value=b""), stored(RECORDS[1], 0)])
+def test_an_event_whose_record_is_gone_is_not_delivered(record: Record | None) -> None:
     loop = Loop(*([record] if record else []))
     assert loop.back(undelivered(0)) == {RedriveAction.NOT_RETAINED: 1}
     assert (loop.calls, loop.paced) == ([], 0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from contracts.model.topics import PARTITIONER
 from services.redrive.errors import WriteError
 from services.redrive.writer import KafkaWriter
-from tests.services.redrive.in_memory import AWAY, Kept
+from tests.services.redrive.in_memory import AWAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,14 +40,14 @@ class Broker:
         *,
         timestamp: int,
         headers: Headers,
-        on_delivery: Callable[[KafkaError | None, Kept], None],
+        on_delivery: Callable[[KafkaError | None, Message], None],
     ) -> None:
         if self.full:
             raise BufferError
         if self.raises:
             raise KafkaException(AWAY)
         self.written.append((topic, value, headers))
-        self.reports.append(lambda: on_delivery(self.refused, Kept(topic, timestamp)))
+        self.reports.append(lambda: on_delivery(self.refused, Message(topic, 0, timestamp)))
 
     def poll(self, timeout: float) -> int:
         self.full = max(0, self.full - bool(timeout))

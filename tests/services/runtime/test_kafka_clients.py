@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Message
 
 from contracts.errors import InvalidSettingsError
+from contracts.records.record import Record
 from services.runtime import kafka_clients
-from services.runtime.kafka_clients import create_admin_client, create_consumer, create_producer
+from services.runtime.kafka_clients import create_admin_client, create_consumer, create_producer, record_of
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
@@ -107,3 +109,12 @@ def test_only_this_module_creates_clients() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"Consumer", "Producer", "AdminClient"}
     }
     assert found == {FACTORY}
+
+
+def test_a_message_is_a_record() -> None:
+    headers: list[tuple[str, str | bytes | None]] = [("a", b"1"), ("a", None)]
+    message = Message("events", 3, 77, b"k", None, headers, timestamp=(1, 1_767_225_600_123))
+    record = record_of(message)
+    assert record == Record("events", 3, 77, 1_767_225_600_123, b"k", None, (("a", b"1"), ("a", None)))
+    assert isinstance(record, Record)
+    assert record_of(Message("events", 3, 77, timestamp=(0, -1))) == Record("events", 3, 77, -1, None, None)

@@ -27,8 +27,9 @@ from tests.services.sink.records import NOW_US, STATE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping
 
+    from contracts.records.record import Record
     from contracts.sinks import RowBatch
-    from services.runtime.source import ConsumedRecord, RebalanceListener
+    from services.runtime.source import RebalanceListener
 
 ROUND_S = 0.001
 TARGET = Target("flights", "snapshots", Windows.NEWEST)
@@ -38,7 +39,7 @@ URL = "redis://host"
 class Topic:
     """A partition in memory, from which one member reads. Implements SeekableSource."""
 
-    def __init__(self, records: list[ConsumedRecord], start: int = 0) -> None:
+    def __init__(self, records: list[Record], start: int = 0) -> None:
         self.records = records
         self.at = start
         self.committed: list[int] = []
@@ -51,7 +52,7 @@ class Topic:
         self.listener = listener
         loop.call_soon(listener.on_assigned, [0])
 
-    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[ConsumedRecord]:
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
         await asyncio.sleep(ROUND_S)
         assert not full
         if positions:
@@ -151,7 +152,7 @@ class RunningSink:
                 source=topic,
                 store=self.retried,
                 planner=Planner(STATE, TARGET.windows, timedelta(0)),
-                dead_letters=DeadLetters(published, "dead_letters", "snapshots"),
+                dead_letters=DeadLetters(published, "dead_letters"),
                 counts=self.counts,
                 now=lambda: NOW_US,
                 clock=time.monotonic,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from contracts.model.named_state import NamedState
+from contracts.records.record import Record, timestamp_ms
 from contracts.sinks import Windows
 from contracts.testing.stores import StoredRow
 from contracts.wire.window_key import window_key
-from services.runtime.source import ConsumedRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,10 +47,10 @@ def document(change: Change) -> dict[str, object]:
     return {"device_id": change.key, "first_seen": start, **order, "as_of": start, "state": {"text": change.padding}}
 
 
-def record(change: Change, partition: int = 0, offset: int = 0) -> ConsumedRecord:
+def record(change: Change, partition: int = 0, offset: int = 0) -> Record:
     start = START + change.window * HOUR
     value = None if change.version is None else orjson.dumps(document(change))
-    return ConsumedRecord(partition, offset, window_key(change.key, start), value, round(start.timestamp() * 1000))
+    return Record("snapshots", partition, offset, timestamp_ms(start), window_key(change.key, start), value)
 
 
 def row(change: Change) -> StoredRow:

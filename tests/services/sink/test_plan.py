@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.records.record import Record
 from contracts.sinks import Deletion, Move, RowBatch, Target, Windows
 from contracts.testing.memory_store import MemoryStore
 from contracts.testing.stores import StoredRow
-from services.runtime.source import ConsumedRecord
 from services.sink.plan import LAST_US, Planner
 from tests.services.sink.records import (
     GRACE,
@@ -56,7 +56,7 @@ def planner(windows: Windows = Windows.NEWEST, retention: timedelta = NONE) -> P
 
 
 async def stored(
-    records: Sequence[ConsumedRecord], cuts: set[int], windows: Windows, state: NamedState = STATE
+    records: Sequence[Record], cuts: set[int], windows: Windows, state: NamedState = STATE
 ) -> list[StoredRow]:
     """Return the rows of a store when the records are divided into batches at these positions."""
     store, planned = MemoryStore(Target("flights", "snapshots", windows)), Planner(state, windows, NONE)
@@ -67,7 +67,7 @@ async def stored(
     return sorted(StoredRow(one.key, *one.order, json.loads(one.value)) for one in store.state.rows.values())
 
 
-def derived(device: str, window: int, version: int, offset: int) -> ConsumedRecord:
+def derived(device: str, window: int, version: int, offset: int) -> Record:
     """A record that a device gives the key `k`."""
     change = Change(device, window, version=version)
     return record(change, offset=offset)._replace(value=orjson.dumps(document(change) | {"key": "k"}))
@@ -144,7 +144,7 @@ def test_records_that_cannot_be_decoded_are_refused_and_the_others_planned() -> 
 
 
 def test_a_tombstone_of_a_state_without_windows_removes_the_key() -> None:
-    records = [ConsumedRecord(0, 5, b"a", b"{}", 7), ConsumedRecord(0, 6, b"a", None, 7)]
+    records = [Record("snapshots", 0, 5, 7, b"a", b"{}"), Record("snapshots", 0, 6, 7, b"a", None)]
     plan = Planner(TABLE, Windows.NEWEST, NONE).plan(records, NOW_US)
     first, second = plan.steps
     assert [(one.version, one.window_start) for one in first.rows] == [(5, 0)]
@@ -153,4 +153,4 @@ def test_a_tombstone_of_a_state_without_windows_removes_the_key() -> None:
 
 def test_a_tombstone_of_a_derived_state_has_no_effect() -> None:
     derived = replace(STATE, windowed=False)
-    assert Planner(derived, Windows.NEWEST, NONE).plan([ConsumedRecord(0, 6, b"a", None, 7)], NOW_US).steps == ()
+    assert Planner(derived, Windows.NEWEST, NONE).plan([Record("snapshots", 0, 6, 7, b"a", None)], NOW_US).steps == ()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
+    from contracts.records.record import Record
     from tests.services.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
@@ -191,10 +192,10 @@ def test_readers_never_find_a_part_of_the_copies(
     """An interrupted call has copied some versions of a key: behind the newest one, they would be what is left."""
     moved, done = RecordMover.moved, count(1)
 
-    def interrupted(mover: RecordMover, message: Message) -> tuple[int, bytes | None] | None:
+    def interrupted(mover: RecordMover, record: Record) -> tuple[int, bytes | None] | None:
         if next(done) == len(DEVICES) + 5:
             raise KeyboardInterrupt
-        return moved(mover, message)
+        return moved(mover, record)
 
     with monkeypatch.context() as patch:
         patch.setattr(RecordMover, "moved", interrupted)

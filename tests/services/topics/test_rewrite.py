@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.records.named_states import named
+from contracts.records.record import Record, timestamp_ms
 from contracts.wire.alerts import AlertRecord
 from contracts.wire.partition import partition
-from contracts.wire.window_key import window_key
+from contracts.wire.window_key import parse_window_key, window_key
 from services.topics.rewrite import RecordMover
 from tests.services.derive.alerted import APP
 
@@ -21,27 +21,12 @@ AFTER = 5
 STATE = named(APP)["too_high"]
 
 
-class Stored(NamedTuple):
-    """A record of the topic, as the client gives it."""
-
-    sensor: str
-    at: int
-    content: bytes | None
-
-    def key(self) -> bytes:
-        return window_key(self.sensor, NOON)
-
-    def value(self) -> bytes | None:
-        return self.content
-
-    def offset(self) -> int:
-        return self.at
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, round(NOON.timestamp() * 1000)
+def record_at(sensor: str, offset: int, value: bytes | None) -> Record:
+    """A record of the topic."""
+    return Record(STATE.topic, 0, offset, timestamp_ms(NOON), window_key(sensor, NOON), value)
 
 
-def stored(sensor: str, offset: int) -> Stored:
+def stored(sensor: str, offset: int) -> Record:
     """A record that a worker has written."""
     record = AlertRecord(
         device_id=sensor,
@@ -54,17 +39,18 @@ def stored(sensor: str, offset: int) -> Stored:
         changed=("an alert",),
         layout=2,
     )
-    return Stored(sensor, offset, record.encode())
+    return record_at(sensor, offset, record.encode())
 
 
-def copied(mover: RecordMover, records: list[Stored]) -> list[Stored]:
+def copied(mover: RecordMover, records: list[Record]) -> list[Record]:
     """The copies, in the order in which they are written."""
-    found: list[Stored] = []
+    found: list[Record] = []
     for record in records:
-        if (copy := mover.moved(record)) is not None:  # type: ignore[arg-type]  # it has what is read of a message
+        if (copy := mover.moved(record)) is not None:
             number, value = copy
-            assert number == partition(record.sensor.encode(), AFTER)
-            found.append(Stored(record.sensor, len(found), value))
+            sensor, _ = parse_window_key(record.key or b"")
+            assert number == partition(sensor.encode(), AFTER)
+            found.append(record_at(sensor, len(found), value))
     return found
 
 
@@ -79,11 +65,14 @@ def test_each_record_has_one_newest_copy_in_order(sensors: list[str], done: int,
     assert len(merged) == len(records) + len(earlier)
     moved = copied(RecordMover(STATE, AFTER, AlertRecord), merged)
     for sensor in SENSORS:
-        found = [AlertRecord.model_validate_json(one.content or b"") for one in moved if one.sensor == sensor]
+        found = [
+            AlertRecord.model_validate_json(one.value or b"") for one in moved if one.key == window_key(sensor, NOON)
+        ]
         assert [one.copied_from for one in found] == [offset for offset, one in enumerate(sensors) if one == sensor]
         assert {(one.layout, one.offset, one.changed) for one in found} <= {(2, -1, ())}
 
 
 def test_unreadable_records_are_left_out() -> None:
     mover = RecordMover(STATE, AFTER, AlertRecord)
-    assert copied(mover, [Stored("a", 0, b"{"), Stored("a", 1, b"{}"), Stored("a", 2, None)]) == [Stored("a", 0, None)]
+    records = [record_at("a", 0, b"{"), record_at("a", 1, b"{}"), record_at("a", 2, None)]
+    assert copied(mover, records) == [record_at("a", 0, None)]

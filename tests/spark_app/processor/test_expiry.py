@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contracts import Emit, Processor
-from contracts.records.record import HEARTBEAT_KEY, Record
+from contracts.records.record import HEARTBEAT_KEY, Record, timestamp_ms
 from spark_app.pipeline import deltas, states
 from tests.clicks import HOUR, NOW, application, click_record
 from tests.processed import Tallies, Tally
@@ -54,7 +54,7 @@ def test_an_expired_window_leaves_nothing_in_the_state(spark: SparkSession, tmp_
 def send(spark: SparkSession, records: Path, ts: datetime) -> None:
     """Add a file with one click of this time, and a heartbeat."""
     click = {"event_id": ts.isoformat(), "click": "1", "page": "p", "country": "de", "ts": ts.isoformat(), "ms": 1}
-    beat = Record("events", 0, 1, ts, HEARTBEAT_KEY + b"%d" % (ts.timestamp() * 1000), None)
+    beat = Record("events", 0, 1, timestamp_ms(ts), HEARTBEAT_KEY + b"%d" % timestamp_ms(ts), None)
     table = spark.createDataFrame([row(click_record(click, stamp=ts)), row(beat)], SCHEMA)
     table.coalesce(1).write.mode("append").parquet(str(records))
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from contracts.wire import DeadLetter, Feedback, Snapshot, decode_snapshot
+from services.runtime.kafka_clients import record_of
 from tests.processed import MOST_LAST, POISON, visits
 from tests.spark_app.batches import SHORT
 from tests.spark_app.hosted import HostedJob
-from tests.spark_app.running import Topics, everything, record_of, until
+from tests.spark_app.running import Topics, everything, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,13 +103,13 @@ def answer(snapshot: Snapshot) -> Record:
         fingerprint="f",
         result={"owner": {"name": "Ada"}},
     )
-    return Record("", 0, 0, datetime.now(UTC), snapshot.device_id.encode(), feedback.encode())
+    return Record("", 0, 0, timestamp_ms(datetime.now(UTC)), snapshot.device_id.encode(), feedback.encode())
 
 
 def send(topics: Topics, values: list[bytes]) -> None:
     """Send clicks. The key of an event of a windowed state has no meaning."""
     stamp = datetime.now(UTC)
-    topics.send(topics.names.events, (Record("", 0, 0, stamp, b"any", value) for value in values))
+    topics.send(topics.names.events, (Record("", 0, 0, timestamp_ms(stamp), b"any", value) for value in values))
 
 
 def counted(topics: Topics) -> int:

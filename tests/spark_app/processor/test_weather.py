@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from contracts.wire import decode_snapshot
 from examples.weather.processor import RECENT, StationRecord, app
 from examples.weather.readings import readings
@@ -28,7 +28,7 @@ CHANGES = 200
 def test_the_alerts_of_a_year_are_those_of_pandas(spark: SparkSession) -> None:
     records = with_thresholds(7)
     events = [
-        Record("events", 0, offset, one.ts, one.station.encode(), one.model_dump_json().encode())
+        Record("events", 0, offset, timestamp_ms(one.ts), one.station.encode(), one.model_dump_json().encode())
         for offset, one in enumerate(records)
     ]
     found = [decode_snapshot(value) for topic, _, value in run(spark, app, events) if topic == app.topics.snapshots]

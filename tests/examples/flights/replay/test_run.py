@@ -118,7 +118,7 @@ def test_the_job_reads_the_records(tmp_path: Path, positions: list[Place]) -> No
     for (topic, value, key, timestamp), here in zip(producer.records, positions, strict=True):
         assert (topic, key.decode(), timestamp) == ("t", here[1], here[0].timestamp() * 1000)
         assert None not in orjson.loads(value).values()
-        (delta,) = decoder.event(Record("t", 0, 0, here[0], key, value))
+        (delta,) = decoder.event(Record("t", 0, 0, timestamp, key, value))
         assert (delta.ts, delta.device_id, delta.delta_id) == (*here[:2], f"event/{here[2]}")
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from contracts import Api, Application, Batch, Enriched, Event, Latest, Policy, RetryableCallError, State, enrichment
 from contracts.planning.request import Request
 from contracts.records.decode import Decoder
-from contracts.records.record import Record
+from contracts.records.record import Record, timestamp_ms
 from services.enrichment.calls.caller import Caller, Outcome
 from services.enrichment.calls.retrier import Retrier
 from services.enrichment.feedback import feedback
@@ -96,7 +96,7 @@ async def test_the_job_can_read_every_result(result: Found) -> None:
     app, ended = await outcome(result)
     assert ended.status == "result"
     value = feedback(REQUEST, ended, EPOCH).encode()
-    delta = Decoder(app).feedback(Record("feedback", 0, 0, EPOCH, b"d1", value))
+    delta = Decoder(app).feedback(Record("feedback", 0, 0, timestamp_ms(EPOCH), b"d1", value))
     assert delta.answer is not None
     assert Found.model_validate({k: v for k, v in delta.answer["result"].items() if v is not None}) == result
 

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 from contracts.records.alerts import Evaluation, Rules
 from contracts.records.named_states import named
+from contracts.records.record import Record
 from contracts.records.tables import TableRow, encode_row
 from contracts.wire import Snapshot
 from contracts.wire.window_key import window_key
-from services.query.ingest.decode import IngestedRecord, UpdateDecoder
+from services.query.ingest.decode import UpdateDecoder
 from tests.services.derive.alerted import APP, LIMITS, Limit
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -25,8 +26,8 @@ def test_the_alerts_of_one_snapshot_are_in_the_order_of_their_records() -> None:
         rules = Rules({"r": TableRow(version, Limit(high=high, low=high), None, NOON)})
         former = Evaluation(alerts, rules, 11, lambda *_: None).evaluate(former, snapshot)
         assert former is not None
-        raw = IngestedRecord(window_key("a", NOON), former.encode(), 1, 20 + version, NOON_MS)
-        found.append(decoder.decode(raw))
+        record = Record("too_high", 1, 20 + version, NOON_MS, window_key("a", NOON), former.encode())
+        found.append(decoder.decode(record))
     (first, second) = (update.entry for update in found if update is not None)
     assert first is not None
     assert second is not None
@@ -39,10 +40,10 @@ def test_the_alerts_of_one_snapshot_are_in_the_order_of_their_records() -> None:
 def test_a_row_has_its_offset_as_version_and_the_time_of_its_record() -> None:
     decoder = UpdateDecoder(named(APP)["limits"])
     value = encode_row(LIMITS, "r", Limit(high=5, low=5).model_dump_json(), "ann")
-    update = decoder.decode(IngestedRecord(b"r", value, 1, 42, NOON_MS))
+    update = decoder.decode(Record("limits", 1, 42, NOON_MS, b"r", value))
     assert update is not None
     assert update.entry is not None
     assert (update.key, update.entry.order, update.entry.event_time) == ("r", (0, 0, 42), NOON_MS)
-    removed = decoder.decode(IngestedRecord(b"r", None, 1, 43, NOON_MS))
+    removed = decoder.decode(Record("limits", 1, 43, NOON_MS, b"r", None))
     assert removed is not None
     assert (removed.key, removed.entry) == ("r", None)

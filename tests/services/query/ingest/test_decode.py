@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.model.named_state import NamedState
+from contracts.records.record import Record
 from contracts.records.state_record import AHEAD_MS, UndecodableRecordError
 from contracts.wire.window_key import window_key
-from services.query.ingest.decode import IngestedRecord, UpdateDecoder
+from services.query.ingest.decode import UpdateDecoder
 from services.query.store import Entry, Update
 
 STATE = NamedState("flights", "snapshots", {}, 2, lifetime=timedelta(hours=1))
@@ -32,8 +33,8 @@ GOOD = {
 FIRST = 1_767_225_600_000
 
 
-def read(value: object, key: bytes | None = b"AA/1") -> IngestedRecord:
-    return IngestedRecord(key, value if isinstance(value, bytes) else orjson.dumps(value), 1, 42, FIRST + 5)
+def read(value: object, key: bytes | None = b"AA/1") -> Record:
+    return Record("snapshots", 1, 42, FIRST + 5, key, value if isinstance(value, bytes) else orjson.dumps(value))
 
 
 def test_a_snapshot_is_an_update() -> None:
@@ -70,18 +71,18 @@ def test_the_key_may_be_in_the_value() -> None:
 
 
 def test_a_tombstone_is_a_removal() -> None:
-    assert UpdateDecoder(STATE).decode(IngestedRecord(b"a", None, 1, 42, 0)) == Update("a", 1, 42, None)
-    assert UpdateDecoder(DERIVED).decode(IngestedRecord(b"a of device 1", None, 1, 42, 0)) is None
+    assert UpdateDecoder(STATE).decode(Record("snapshots", 1, 42, 0, b"a", None)) == Update("a", 1, 42, None)
+    assert UpdateDecoder(DERIVED).decode(Record("snapshots", 1, 42, 0, b"a of device 1", None)) is None
 
 
 def test_a_tombstone_of_a_window_removes_the_window() -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    assert UpdateDecoder(WINDOWED).decode(IngestedRecord(window_key("a", at), None, 1, 42, 0)) == Update(
+    assert UpdateDecoder(WINDOWED).decode(Record("snapshots", 1, 42, 0, window_key("a", at), None)) == Update(
         "a", 1, 42, None, FIRST
     )
     for key in (None, b"a", window_key("", at), window_key("x" * 501, at)):
         with pytest.raises(UndecodableRecordError, match="its key"):
-            UpdateDecoder(WINDOWED).decode(IngestedRecord(key, None, 1, 42, 0))
+            UpdateDecoder(WINDOWED).decode(Record("snapshots", 1, 42, 0, key, None))
 
 
 def test_a_record_of_a_window_is_an_entry_of_its_device() -> None:
@@ -110,10 +111,10 @@ def test_a_record_of_a_window_is_an_entry_of_its_device() -> None:
         (read({**GOOD, "first_seen": "yesterday"}), "first_seen is not a time"),
         (read({**GOOD, "as_of": None}), "as_of is not an integer"),
         (read({**GOOD, "first_seen": FIRST + 6 + AHEAD_MS}), "its window starts a day or more after"),
-        (IngestedRecord(None, None, 1, 42, 0), "has no key"),
+        (Record("snapshots", 1, 42, 0, None, None), "has no key"),
     ],
 )
-def test_an_invalid_record_raises(record: IngestedRecord, reason: str) -> None:
+def test_an_invalid_record_raises(record: Record, reason: str) -> None:
     with pytest.raises(UndecodableRecordError, match=reason):
         UpdateDecoder(STATE).decode(record)
 
@@ -131,7 +132,7 @@ def test_a_state_without_lifetime_may_start_at_any_time() -> None:
 
 def test_a_record_without_timestamp_may_start_at_any_time() -> None:
     """Without a timestamp, a wrong clock cannot be detected."""
-    update = UpdateDecoder(STATE).decode(read(GOOD)._replace(timestamp=-1))
+    update = UpdateDecoder(STATE).decode(read(GOOD)._replace(timestamp_ms=-1))
     assert update
 
 
@@ -166,7 +167,7 @@ def test_a_key_of_maximum_length_is_valid_in_a_windowed_state() -> None:
     assert UpdateDecoder(windowed).decode(read(GOOD, b"\0" * 250))
     for record in (
         read(GOOD, b"\0" * 251),
-        IngestedRecord(b"\0" * 251 + b"@2026-05-01T08:00:00.000000Z", None, 1, 42, FIRST),
+        Record("snapshots", 1, 42, FIRST, b"\0" * 251 + b"@2026-05-01T08:00:00.000000Z", None),
     ):
         with pytest.raises(UndecodableRecordError, match="zero bytes"):
             UpdateDecoder(windowed).decode(record)
