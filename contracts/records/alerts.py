@@ -87,7 +87,8 @@ class Evaluation(NamedTuple):
 
     `offset` is that of the last snapshot of the partition that was read. `until` is the time until which the
     snapshot is known to be the last one; without it, its `as_of`. `failed` takes a rule whose condition raises: its
-    alert stays. `layout` is the number of partitions of the alerts.
+    alert stays. `layout` is the number of partitions of the alerts. `is_next` is false if snapshots before this one are
+    missing, in which a condition may have been false: pending alerts begin anew.
     """
 
     alerts: Alerts
@@ -97,6 +98,7 @@ class Evaluation(NamedTuple):
     only: Collection[str] | None = None
     until: datetime | None = None
     layout: int | None = None
+    is_next: bool = True
 
     def evaluate(self, former: AlertRecord | None, snapshot: Snapshot) -> AlertRecord | None:
         """Return the next record of the snapshot's window; None if no alert changes.
@@ -104,9 +106,10 @@ class Evaluation(NamedTuple):
         An alert that was pending for long enough until this snapshot opens, and closes by the record after the next.
         """
         known = former.active if former else ()
-        found = list(self._begun(known, snapshot))
+        continued = known if self.is_next else tuple(one for one in known if one.status == "open")
+        found = list(self._begun(continued, snapshot))
         if known:
-            found[:0] = self._kept(known, snapshot)
+            found[:0] = self._kept(continued, snapshot)
         elif not found:  # most states: the cost of a changed rule for each of them
             return None
         if [one for one in found if one.is_active] == list(known):

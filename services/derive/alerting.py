@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from contracts.errors import AUTHOR_ERRORS
+from contracts.model.emit import Emit
 from contracts.model.named_state import Derived
 from contracts.records.alerts import Evaluation, Rules, expired, rule_of
 from contracts.records.record import Reason, Record, timestamp_ms
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from contracts import Alerts, Application
     from contracts.records.tables import TableRow
-    from contracts.wire import Snapshot
+    from contracts.wire import Order, Snapshot
     from contracts.wire.alerts import AlertRecord
     from services.derive.present_states import Position
     from services.runtime.job_progress import Published
@@ -138,8 +139,10 @@ class Alerting:
             return
         changes.states[position] = snapshot.order, record.value
         changes.newest = max(changes.newest or snapshot.as_of, snapshot.as_of)
+        is_next = self._is_next(snapshot, order)
         for alerts in self._application.alerts:
-            yield from self._next(partition, self._evaluation(alerts, record.offset), [(position, snapshot)])
+            evaluation = self._evaluation(alerts, record.offset, is_next=is_next)
+            yield from self._next(partition, evaluation, [(position, snapshot)])
         yield from self._dead_letters()
 
     def derived(self, record: Record, snapshot: Snapshot) -> Iterator[OutputRecord]:
@@ -184,6 +187,15 @@ class Alerting:
     def _time(self, partition: AlertPartition) -> datetime | None:
         """Return the time by which the windows of a partition expire; None while it is unknown."""
         return self._changes_of(partition).newest if self._is_replay else partition.until
+
+    def _is_next(self, snapshot: Snapshot, former: Order | None) -> bool:
+        """Return whether no snapshot is missing since the former one, as after a catch-up, or by compaction.
+
+        In other modes than `Emit.EVENT` the job does not publish each of them.
+        """
+        if self._application.emit is not Emit.EVENT:
+            return True
+        return former is not None and snapshot.order == (former[0], former[1] + 1)
 
     def _is_expired(self, position: Position, time: datetime | None) -> bool:
         return time is not None and start_of(position) + self._kept_for < time
@@ -287,12 +299,18 @@ class Alerting:
                 yield self._output(partition, alerts, position, record)
 
     def _evaluation(
-        self, alerts: Alerts, offset: int, only: Collection[str] | None = None, until: datetime | None = None
+        self,
+        alerts: Alerts,
+        offset: int,
+        only: Collection[str] | None = None,
+        until: datetime | None = None,
+        *,
+        is_next: bool = True,
     ) -> Evaluation:
         def report(name: str, row: TableRow, error: BaseException) -> None:
             self._report(alerts, name, row, error)
 
-        return Evaluation(alerts, self._rules[alerts.name], offset, report, only, until, self._layout(alerts))
+        return Evaluation(alerts, self._rules[alerts.name], offset, report, only, until, self._layout(alerts), is_next)
 
     def _layout(self, alerts: Alerts) -> int:
         return self._partition_counts[self._application.topics.derived(alerts.name)]

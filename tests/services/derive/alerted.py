@@ -86,9 +86,12 @@ class Oracle:
     closed: list[tuple[Crossing, str]] = field(default_factory=list)
 
     def snapshot(self, window: str, version: int, value: int, at: datetime) -> None:
-        if version > self.states.get(window, (0, 0, at))[0]:
+        former = self.states.get(window, (0, 0, at))[0]
+        if version > former:
             self.states[window] = version, value, at
             for rule in self.rules:
+                if version > former + 1:  # nobody knows whether it was true in between
+                    self.pending.pop((window, rule), None)
                 self.evaluate(window, rule)
 
     def rule(self, name: str, version: int, limit: Limit | None) -> None:

@@ -337,6 +337,24 @@ def test_a_value_that_held_for_long_enough_until_the_next_snapshot_opens_an_aler
     assert all(len(record.changed) == 1 for record in records[-2:])
 
 
+def test_a_pending_alert_begins_anew_where_snapshots_are_missing() -> None:
+    """A catch-up publishes the last state of each window: the value may have fallen, and risen again, before it."""
+    broker, later = _broker(("r", _hold(10))), AT + timedelta(seconds=60)
+    for key in "ab":
+        _publish(broker, key, 1, 7)
+    broker.run(is_live=True)
+    _publish(broker, "a", 3, 1, later)
+    _publish(broker, "b", 3, 7, later)
+    broker.published = Published(4, later)
+    broker.run(is_live=True)
+    assert [(one.status, one.since) for one in _last_of(broker, "b").alerts] == [("pending", later)]
+    broker.published = Published(4, later + timedelta(seconds=10))
+    broker.run(is_live=True)
+    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
+    assert [(one[0].partition("@")[0], one[3]) for one in opened] == [("b", 3)]
+    assert not closed
+
+
 def test_no_alert_opens_by_a_progress_whose_snapshots_are_unread() -> None:
     broker = _broker(("r", _hold(10)))
     _publish(broker, "a", 1, 7)
