@@ -108,8 +108,13 @@ class Alerting:
                 self._changed[one].add(name)
 
     def assign(self, partition: AlertPartition) -> None:
-        """Add a filled partition. `work` evaluates all rules on it: some may have changed meanwhile."""
+        """Add a filled partition. `work` evaluates all rules on it: some may have changed meanwhile.
+
+        A window that has alerts expires also if the broker has deleted its snapshot.
+        """
         self._partitions[partition.number] = partition
+        for records in partition.records.values():
+            partition.states.expect(position for position, record in records.items() if record.active)
         self._sweeps.extend(self._sweep(partition, one, None) for one in self._declared)
 
     def revoke(self, numbers: Collection[int]) -> None:

@@ -96,6 +96,12 @@ class PresentStates:
                     continue
                 txn.put(position, ORDER.pack(*order) + value, db=self._snapshots)
 
+    def expect(self, positions: Iterable[Position]) -> None:
+        """List these windows by their start, also those that have no snapshot."""
+        with _storing(), self._env.begin(self._starts, write=True) as txn:
+            for position in positions:
+                txn.put(_by_start(position), b"")
+
     def of_key(self, key: str) -> list[Position]:
         """The positions of all windows of a key."""
         prefix, found = key.encode(), []

@@ -18,6 +18,7 @@ from contracts.records.tables import TableRow, encode_row
 from contracts.wire import DeadLetter, Snapshot
 from contracts.wire.alerts import AlertRecord
 from contracts.wire.window_key import window_key
+from services.derive import alert_worker
 from services.derive.alert_partition import AlertPartition
 from services.derive.alerting import Alerting
 from services.runtime.job_progress import Published
@@ -392,6 +393,23 @@ def test_the_alerts_of_a_quiet_partition_expire_by_the_progress_of_the_job() -> 
     broker.append("limits", b"s", value)
     broker.run(is_live=True)
     assert _last(broker).status == "closed", "a new rule finds no alert in an expired window"
+
+
+def test_an_alert_of_an_expired_window_closes_though_the_broker_has_deleted_the_snapshot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No worker ran for longer than the broker stores snapshots."""
+    monkeypatch.setattr(alert_worker, "PROGRESS_S", 0.0)
+    broker, later = _broker(("r", Limit(high=5, low=5))), AT + 20 * 24 * HOUR
+    _publish(broker, "a", 1, 7)
+    broker.run(is_live=True)
+    broker.topics["snapshots"][0] = replace(broker.topics["snapshots"][0], value=b"", key=None)
+    broker.batch = 1
+    for version in (1, 2):
+        _publish(broker, "b", version, 1, later)
+    broker.published = Published(3, later)
+    broker.run(is_live=True)
+    assert [one.closed_by for one in _last_of(broker, "a").alerts] == ["expired"]
 
 
 def test_compaction_of_a_snapshot_whose_successor_is_unread_leaves_its_alert_open() -> None:
