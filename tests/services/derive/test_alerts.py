@@ -403,7 +403,7 @@ def test_an_alert_of_an_expired_window_closes_though_the_broker_has_deleted_the_
     broker, later = _broker(("r", Limit(high=5, low=5))), AT + 20 * 24 * HOUR
     _publish(broker, "a", 1, 7)
     broker.run(is_live=True)
-    broker.topics["snapshots"][0] = replace(broker.topics["snapshots"][0], value=b"", key=None)
+    broker.topics["snapshots"][0] = broker.topics["snapshots"][0]._replace(value=b"", key=None)
     broker.batch = 1
     for version in (1, 2):
         _publish(broker, "b", version, 1, later)
