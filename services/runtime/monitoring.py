@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Protocol
@@ -63,6 +63,12 @@ def _handler(process: Monitored) -> type[BaseHTTPRequestHandler]:
         """Three paths, and 404 for every other."""
 
         timeout = SILENT_S
+
+        @override
+        def handle(self) -> None:
+            """Answer; a client that disconnects before the end is no error."""
+            with suppress(ConnectionError):
+                super().handle()
 
         def do_GET(self) -> None:  # the library's name
             if self.path == "/healthz":

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
 from datetime import timedelta
+from threading import Event
+from threading import enumerate as threads
 
 import pytest
 
+from services.broker.readiness import wait_until
 from services.runtime.errors import PortTakenError
 from services.runtime.monitoring import serving
 from spark_app.figures import MARGIN, JobMetrics
 from tests.clock import Clock
+from tests.deadline import DEADLINE_S
 from tests.queried import ask
 
 HOST = "127.0.0.1"
@@ -44,3 +50,30 @@ def test_a_taken_port_is_reported_and_no_port_takes_none() -> None:
         pass
     with serving(figures, HOST, None) as none:
         assert none is None
+
+
+class SlowMetrics(JobMetrics):
+    """Metrics whose text is ready when the client has disconnected."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.disconnected = Event(), Event()
+
+    def text(self) -> bytes:
+        self.asked.set()
+        assert self.disconnected.wait(DEADLINE_S)
+        return bytes(10_000_000)
+
+
+def test_a_client_that_disconnects_leaves_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    metrics = SlowMetrics()
+    with serving(metrics, HOST, 0) as port:
+        with socket.create_connection((HOST, port or 0)) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # reset at the close
+            client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+            assert metrics.asked.wait(DEADLINE_S)
+        metrics.disconnected.set()
+        wait_until(
+            lambda: not any("process_request_thread" in one.name for one in threads()), "the answer ends", DEADLINE_S
+        )
+    assert not capfd.readouterr().err
