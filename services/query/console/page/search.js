@@ -22,7 +22,8 @@ export function search() {
   input.addEventListener("input", () => box.schedule());
   input.addEventListener("focus", () => (box.fill(), box.schedule()));
   input.addEventListener("keydown", (event) => box.key(event));
-  input.addEventListener("blur", () => setTimeout(() => box.close(), 150)); // a click on a suggestion comes first
+  // A click on a suggestion comes first, and a return to the field keeps them.
+  input.addEventListener("blur", () => setTimeout(() => document.activeElement === input || box.close(), 150));
   return { node, focus: () => (input.focus(), input.select()) };
 }
 
