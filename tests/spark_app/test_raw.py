@@ -161,9 +161,11 @@ def test_every_sample_is_in_its_place_after_a_stop_and_a_fix_of_the_decoder(ward
     assert reasons == sorted([*[Reason.OVERSIZED] * 3, *[Reason.UNDECODABLE] * 7])
     assert {one.topic for one in ward.dead_letters().values()} == {ward.packed.topic, ward.text.topic}
 
+    records = "records_total", ward.packed.name, ward.packed.topic
+    until(lambda: ward.job.ended() or records in ward.job.figures(), "the report of the batch, at its end")
     figures = ward.job.figures()
     assert figures["gave_up", ward.packed.name] == 0
-    assert figures["records_total", ward.packed.name, ward.packed.topic] > 0
+    assert figures[records] > 0
     events_written, refused, written = (
         figures[f"{name}_total", ward.packed.name] for name in ("decoded", "refused", "written")
     )
