@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 numbers = count()
-"""For the names of modules that are imported once more."""
+"""For the names of modules that are imported once more, and of checkpoints."""
 CRASHED = -9
 """The exit code of a command that a test has ended in the middle."""
 COMMANDS_SESSION = "services.cli.spark.open_session"
@@ -95,6 +95,14 @@ class HostedJob(Job):
     @override
     def kill(self) -> None:
         self.stop()
+
+    def lose_checkpoint(self) -> None:
+        """Give the job that has stopped an empty checkpoint, in another folder.
+
+        The session goes on: the maintenance of its state stores may still write to the folder of the one that is lost.
+        """
+        self.checkpoint = self.checkpoint.with_name(f"checkpoint-{next(numbers)}")
+        self.environment["STATELOOP_CHECKPOINT"] = str(self.checkpoint)
 
     def _run(self, suite: Suite, settings: JobSettings) -> None:
         self._exit_code = 1

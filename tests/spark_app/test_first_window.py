@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from datetime import datetime, timedelta
 from functools import partial
@@ -127,7 +126,7 @@ def test_a_new_checkpoint_leaves_the_windows_whose_first_events_are_deleted(
     until(lambda: airports.flights() == windows(WHOLE, SO_FAR), "all windows")
     airports.job.stop()
     first = airports.job.epoch()
-    shutil.rmtree(airports.job.checkpoint)
+    airports.job.lose_checkpoint()
     airports.delete_first(9)
     airports.job.start()
     until(lambda: airports.flights(first + 1), "the present hour of the new epoch")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from datetime import datetime, timedelta
 from functools import partial
@@ -83,7 +82,7 @@ def test_a_restored_job_publishes_each_window_under_a_new_epoch(
     committed(job, len(events) + len(answers))
     job.stop()
     first = job.epoch()
-    shutil.rmtree(job.checkpoint)
+    job.lose_checkpoint()
     assert stateloop("savepoint", "list", str(tmp_path / "savepoints")).startswith(made)
     stateloop("savepoint", "restore", made)
     before = sum(line["records"] for line in job.lines("batch"))
@@ -103,7 +102,7 @@ def test_a_restored_job_publishes_each_window_under_a_new_epoch(
     kill_while_it_copies(topics, job.checkpoint, tmp_path / "killed")
     (unfinished,) = (tmp_path / "killed").iterdir()
     repeated = stateloop("savepoint", "create", str(tmp_path / "savepoints")).split()[0]
-    shutil.rmtree(job.checkpoint)
+    job.lose_checkpoint()
     assert not stateloop("savepoint", "list", str(tmp_path / "killed"))
     assert "savepoint.json" in stateloop("savepoint", "restore", str(unfinished), code=1)
     stateloop("savepoint", "restore", repeated)
