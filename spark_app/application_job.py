@@ -11,8 +11,8 @@ from contracts.errors import StateloopError
 from contracts.model.application import Application
 from contracts.model.emit import Emit
 from services.runtime.topic_owners import TopicOwners
-from spark_app.backlog import TopicOffsets, committed_positions, first_offsets
 from spark_app.checkpoint import claim, identity, verify
+from spark_app.commit_log import committed_positions
 from spark_app.errors import ConcurrentCommitError
 from spark_app.fence import Fence
 from spark_app.figures import JobMetrics
@@ -33,6 +33,7 @@ from spark_app.settings import JobSettings
 from spark_app.start import QueryRun, Starter
 from spark_app.state_model import state_name
 from spark_app.supervise import Failures, supervise
+from spark_app.topic_offsets import TopicOffsets, first_offsets
 from spark_app.topics import identify
 
 

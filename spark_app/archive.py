@@ -18,8 +18,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from contracts.model.application import Application
 from contracts.types.columns import sql_type, text
 from contracts.wire.messages import FORMAT
-from spark_app.backlog import committed_positions, offset_ranges
 from spark_app.columns import answer_type
+from spark_app.commit_log import committed_positions
 from spark_app.errors import ArchiveInUseError, ArchiveReplacedError, CheckpointInUseError, SnapshotsDeletedError
 from spark_app.folder import CheckpointFolder
 from spark_app.kafka import CONSUMER, connector
@@ -28,6 +28,7 @@ from spark_app.lease import Lease, acquire
 from spark_app.process import this_job
 from spark_app.session import java_pid, stop_queries
 from spark_app.settings import JobSettings
+from spark_app.topic_offsets import offset_ranges
 from spark_app.topics import TopicIdentity, identify_topic
 
 CHECKPOINT = "_checkpoint"

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from io import BytesIO
 
-from spark_app.backlog import COMMITS, OFFSETS
+from spark_app.commit_log import COMMITS, OFFSETS
 from spark_app.first_window import FILE as FIRST_WINDOW
 from spark_app.folder import CheckpointFolder
 

@@ -12,10 +12,10 @@ from pyspark.sql.streaming.listener import SourceProgress, StateOperatorProgress
 
 from contracts.metrics import Metric
 from contracts.metrics import job as names
-from spark_app.backlog import Positions
 from spark_app.filtered import count_filtered
 from spark_app.processor.failures import count_failed
 from spark_app.raw_query import count_decoded
+from spark_app.topic_offsets import Positions
 
 MARGIN = timedelta(minutes=1)
 """The maximum time that a batch takes beyond its length, for its start and its end."""

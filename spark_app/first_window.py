@@ -14,9 +14,9 @@ from confluent_kafka.admin import ListOffsetsResultInfo
 from contracts.errors import StateloopError
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
-from spark_app.backlog import EARLIEST_MS, Partition, first_offsets, first_records
 from spark_app.columns import DEAD_LETTER, FIRST_SEEN
 from spark_app.folder import CheckpointFolder
+from spark_app.topic_offsets import EARLIEST_MS, Partition, first_offsets, first_records
 from spark_app.topics import TopicIdentity, identify_topic
 
 FILE = "stateloop.first_window"

@@ -17,9 +17,9 @@ from contracts.model.application import Application
 from contracts.settings import KafkaSettings
 from contracts.wire import decode_snapshot
 from services.runtime.kafka_clients import create_consumer
-from spark_app.backlog import Positions, TopicOffsets
 from spark_app.errors import BrokerUnreachableError
 from spark_app.folder import CheckpointFolder
+from spark_app.topic_offsets import Positions, TopicOffsets
 from spark_app.topics import PATIENCE_S, TopicIdentity
 
 GROUP = "stateloop-rebuild"

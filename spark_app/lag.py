@@ -5,9 +5,9 @@ Spark reports the end offsets of a batch's start, and reads up to them: by its r
 
 from collections.abc import Callable
 
-from spark_app.backlog import Positions
 from spark_app.errors import BrokerUnreachableError
 from spark_app.figures import QueryMetrics
+from spark_app.topic_offsets import Positions
 
 
 class Lag:

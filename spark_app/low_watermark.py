@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from spark_app.backlog import Positions
 from spark_app.errors import BrokerUnreachableError
+from spark_app.topic_offsets import Positions
 
 EVERY = timedelta(seconds=1)
 """The pause between two checks."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from contracts.model.emit import Emit
 from services.runtime.job_progress import JobProgress
-from spark_app.backlog import TopicOffsets
 from spark_app.errors import BrokerUnreachableError
 from spark_app.heartbeat import EVERY
 from spark_app.low_watermark import clock
+from spark_app.topic_offsets import TopicOffsets
 from spark_app.topics import TopicIdentity
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contracts.model.application import Application
 from contracts.wire import Snapshot, decode_snapshot
-from spark_app.backlog import COMMITS
 from spark_app.columns import DEAD_LETTER, DEVICE_ID
+from spark_app.commit_log import COMMITS
 from spark_app.export import export
 from spark_app.first_window import stored_bound
 from spark_app.folder import CheckpointFolder

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from contracts.errors import StateloopError
 from contracts.model.application import Application
 from contracts.model.raw import Raw
-from spark_app.backlog import TopicOffsets, committed_positions, first_offsets
+from spark_app.commit_log import committed_positions
 from spark_app.errors import TopicReplacedError
 from spark_app.figures import JobMetrics
 from spark_app.folder import CheckpointFolder
@@ -26,6 +26,7 @@ from spark_app.session import java_pid, query_session, stop_queries
 from spark_app.settings import JobSettings
 from spark_app.start import QueryRun
 from spark_app.supervise import Failures, supervise
+from spark_app.topic_offsets import TopicOffsets, first_offsets
 from spark_app.topics import identify_topic
 
 INTERVAL = timedelta(milliseconds=200)

@@ -18,15 +18,9 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from contracts.model.application import Application
 from contracts.model.emit import Emit
-from spark_app.backlog import (
-    EARLIEST_MS,
-    SHRINKS,
-    committed_positions,
-    committed_watermark,
-    offset_ranges,
-    offsets_since,
-)
+from spark_app.backlog import SHRINKS
 from spark_app.checkpoint import claim, found_at, identity
+from spark_app.commit_log import committed_positions, committed_watermark
 from spark_app.errors import (
     NoGenerationError,
     NotMergedError,
@@ -55,6 +49,7 @@ from spark_app.republish import request_republication
 from spark_app.session import java_pid, query_session, stop_queries
 from spark_app.settings import JobSettings
 from spark_app.supervise import batches, first_line
+from spark_app.topic_offsets import EARLIEST_MS, offset_ranges, offsets_since
 from spark_app.topics import identify
 
 CLOCKS = timedelta(minutes=10)

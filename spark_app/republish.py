@@ -6,7 +6,7 @@ every row of the state to the sink, and not only those that changed. The request
 so a crash repeats the batch until it is committed, and no other.
 """
 
-from spark_app.backlog import last_batch
+from spark_app.commit_log import last_batch
 from spark_app.folder import CheckpointFolder
 
 FILE = "stateloop.republish"

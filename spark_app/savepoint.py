@@ -11,9 +11,9 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, PositiveInt, ValidationError
 
-from spark_app.backlog import COMMITS, Positions, committed_positions, last_batch
 from spark_app.checkpoint import CheckpointIdentity, found_at, write
 from spark_app.commit_files import commit_files
+from spark_app.commit_log import COMMITS, committed_positions, last_batch
 from spark_app.errors import (
     EmptyCheckpointError,
     FilesDeletedError,
@@ -24,6 +24,7 @@ from spark_app.errors import (
 from spark_app.folder import CheckpointFolder
 from spark_app.generations import active, active_folder
 from spark_app.republish import request_republication
+from spark_app.topic_offsets import Positions
 
 FILE = "savepoint.json"
 FORMAT: Literal[1] = 1

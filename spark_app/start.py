@@ -11,7 +11,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contracts.model.application import Application
 from contracts.model.emit import Emit
-from spark_app.backlog import SHRINKS, committed_positions, measure
+from spark_app.backlog import SHRINKS, measure
+from spark_app.commit_log import committed_positions
 from spark_app.folder import CheckpointFolder
 from spark_app.heartbeat import Heartbeat
 from spark_app.pipeline import catching_up, live, republishing

@@ -14,10 +14,10 @@ from contracts.settings import read
 from services.cli.spark import add_application, selected, spark_session
 from services.runtime.broker_check import require_broker
 from spark_app import savepoint
-from spark_app.backlog import offset_ranges
 from spark_app.checkpoint import identity
 from spark_app.folder import CheckpointFolder
 from spark_app.settings import JobSettings
+from spark_app.topic_offsets import offset_ranges
 from spark_app.topics import identify
 
 if TYPE_CHECKING:

@@ -6,21 +6,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.settings import KafkaSettings
-from spark_app import backlog as lookups
-from spark_app.backlog import Backlog, Positions, TopicOffsets, compared, measure, parsed
-from spark_app.errors import BrokerUnreachableError
+from spark_app import topic_offsets
+from spark_app.backlog import Backlog, compared, measure
 from spark_app.topics import TopicIdentity
-
-TWO_SOURCES = """v1
-{"batchWatermarkMs":0,"batchTimestampMs":1795377000000,"conf":{"spark.sql.shuffle.partitions":"2"}}
-{"events":{"1":52,"0":48}}
-{"feedback":{"0":7,"1":0}}"""
 
 
 def offsets(found: dict[int, int]) -> dict[tuple[str, int], Any]:
@@ -30,18 +24,8 @@ def offsets(found: dict[int, int]) -> dict[tuple[str, int], Any]:
 def backlog(
     positions: dict[int, int], end_offsets: dict[int, int], first_recent: dict[int, int], *, first: bool
 ) -> Backlog:
-    at: Positions = {("events", number): offset for number, offset in positions.items()}
+    at = {("events", number): offset for number, offset in positions.items()}
     return compared(at, offsets(end_offsets), offsets(first_recent), is_first=first)
-
-
-def test_positions_are_read_from_sparks_offset_log() -> None:
-    assert parsed(TWO_SOURCES) == {
-        ("events", 0): 48,
-        ("events", 1): 52,
-        ("feedback", 0): 7,
-        ("feedback", 1): 0,
-    }
-    assert parsed("v1\n{}\n-\n" + '{"feedback":{"0":7}}') == {("feedback", 0): 7}
 
 
 @pytest.mark.parametrize(
@@ -72,32 +56,6 @@ def test_a_new_checkpoint_catches_up_with_any_record(end_offsets: dict[int, int]
     assert found.must_be_caught_up() is found.must_be_caught_up(may_stay_long=True) is (sum(end_offsets.values()) > 0)
 
 
-class Answers:
-    """An admin client that responds with these results: an offset, or the code of an error."""
-
-    def __init__(self, *results: int) -> None:
-        self.results = list(results)
-
-    def list_offsets(self, partitions: dict[TopicPartition, OffsetSpec], **_: float) -> dict[TopicPartition, Any]:
-        result = self.results.pop(0)
-        future: Future[Any] = Future()
-        if result < 0 or result == KafkaError.NOT_LEADER_FOR_PARTITION:
-            future.set_exception(KafkaException(KafkaError(result)))
-        else:
-            future.set_result(SimpleNamespace(offset=result))
-        return dict.fromkeys(partitions, future)
-
-
-def test_offsets_of_a_partition_that_is_getting_its_leader_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    admin = Answers(KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.NOT_LEADER_FOR_PARTITION, 7)
-    monkeypatch.setattr(lookups, "create_admin_client", lambda *_: admin)
-    found = TopicOffsets(KafkaSettings(kafka="nowhere:1"), [TopicIdentity("events", "", 1)])
-    assert found.ends() == {("events", 0): 7}
-    admin.results.append(KafkaError._TRANSPORT)  # noqa: SLF001  # the name that the library gives it
-    with pytest.raises(BrokerUnreachableError):
-        found.ends()
-
-
 class Stamped:
     """An admin client of a partition with 10 records of this minute, of which the last one is stamped a day ahead."""
 
@@ -118,7 +76,7 @@ class Stamped:
 
 
 def test_a_stamp_from_the_future_makes_no_record_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookups, "create_admin_client", lambda *_: Stamped(datetime.now(UTC)))
+    monkeypatch.setattr(topic_offsets, "create_admin_client", lambda *_: Stamped(datetime.now(UTC)))
     topics = [TopicIdentity("events", "", 1)]
     assert measure(KafkaSettings(kafka="nowhere:1"), topics, {}, timedelta(minutes=1)) == Backlog(
         10, is_first=False, is_long=False

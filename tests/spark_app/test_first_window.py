@@ -19,12 +19,13 @@ from contracts.wire import Snapshot, decode_snapshot
 from contracts.wire.partition import partition
 from services.cli.verify import is_published
 from services.verify.comparison import Stored, StoredSnapshots, compare, snapshots_of
-from spark_app.backlog import EARLIEST_MS, committed_watermark
 from spark_app.commit_files import commit_files
+from spark_app.commit_log import committed_watermark
 from spark_app.first_window import last_undecoded, last_unread, store_bound, stored_bound
 from spark_app.folder import CheckpointFolder
 from spark_app.published_state import PublishedState
 from spark_app.settings import JobSettings
+from spark_app.topic_offsets import EARLIEST_MS
 from spark_app.topic_times import STAMP, TopicTimes
 from tests.spark_app.hosted import HostedJob, done
 from tests.spark_app.hourly import FORMER, MINUTE, NOW, PRESENT, application, departure

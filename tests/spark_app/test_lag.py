@@ -11,7 +11,7 @@ from spark_app.lag import Lag
 from tests.spark_app.test_figures import samples
 
 if TYPE_CHECKING:
-    from spark_app.backlog import Positions
+    from spark_app.topic_offsets import Positions
 
 BATCH = timedelta(seconds=10)
 

@@ -12,7 +12,7 @@ from spark_app.errors import BrokerUnreachableError
 from spark_app.low_watermark import LowWatermark, RawProgress, committed_by
 
 if TYPE_CHECKING:
-    from spark_app.backlog import Positions
+    from spark_app.topic_offsets import Positions
 
 BEGIN = datetime(2026, 5, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
