@@ -12,9 +12,7 @@ from pyspark.sql.streaming.listener import SourceProgress, StateOperatorProgress
 
 from contracts.metrics import Metric
 from contracts.metrics import job as names
-from spark_app.filtered import count_filtered
-from spark_app.processor.failures import count_failed
-from spark_app.raw_query import count_decoded
+from spark_app.observations import count_decoded, count_failures, count_filtered
 from spark_app.topic_offsets import Positions
 
 MARGIN = timedelta(minutes=1)
@@ -203,7 +201,7 @@ class QueryMetrics:
         self._add(names.DECODED, decoded.get("decoded", 0))
         self._add(names.REFUSED, decoded.get("refused", 0))
         self._add(names.FILTERED, count_filtered(progress))
-        self._add(names.PROCESSOR_FAILURES, count_failed(progress))
+        self._add(names.PROCESSOR_FAILURES, count_failures(progress))
         self._times(progress.durationMs)
         if watermark := progress.eventTime.get("watermark"):
             self._set(names.WATERMARK, datetime.fromisoformat(watermark).timestamp())

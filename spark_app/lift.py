@@ -19,6 +19,7 @@ from contracts.records.decode import ANSWER_IDENTITY, LATER_EPOCH
 from contracts.records.record import HEARTBEAT_KEY, Reason
 from contracts.records.shape import feedback_shape
 from contracts.types.columns import text
+from contracts.types.filters import Filter
 from contracts.types.key import shortened_sql
 from contracts.wire import LARGEST_HEAD, Answer
 from contracts.wire.partition import partition_sql
@@ -46,7 +47,7 @@ from spark_app.columns import (
     field_column,
 )
 from spark_app.decode import decoded, refused
-from spark_app.filtered import passing
+from spark_app.observations import observe_filtered
 
 _ANSWER = ", ".join(
     f"unix_micros({field_column(one)})" if one == "ts" else field_column(one) for one in ANSWER_IDENTITY
@@ -81,7 +82,7 @@ def events(
     """
     state = application.state
     fields = decoded(_timed(records, application), application.event_shape, application)
-    fields = passing(fields, state.where)
+    fields = _passing(fields, state.where)
     fields = fields.withColumn(REASON, checks.checked(checks.event_cases(application)))
     values = {event_column(name): field_column(name) for name in ("ts", *event_fields(application))}
     key = checks.event_key(application)
@@ -133,6 +134,14 @@ def _timed(records: DataFrame, application: Application) -> DataFrame:
     """Add the clock. The job's limits the broker's, so that a broker's clock that is ahead expires no state."""
     own = JOB_CLOCK if application.emit is Emit.EVENT else "current_timestamp()"
     return records.withColumn(CLOCK, F.expr(f"least(timestamp, {own})"))
+
+
+def _passing(events: DataFrame, where: Filter | None) -> DataFrame:
+    """Return the decoded events without those of a valid shape that do not pass the filter of the state."""
+    if where is None:
+        return events
+    is_filtered = f"{REASON} IS NULL AND NOT coalesce({where.sql(field_column)}, false)"
+    return observe_filtered(events, is_filtered).where(f"NOT ({is_filtered})")
 
 
 def _placed(fields: DataFrame, application: Application, key: str, partitions: int) -> DataFrame:

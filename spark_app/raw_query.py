@@ -4,18 +4,17 @@ from importlib.util import find_spec
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from contracts.model.application import Application
 from contracts.model.raw import Raw
 from spark_app.errors import MissingPackageError
 from spark_app.kafka import connector
+from spark_app.observations import observe_decoded
 from spark_app.pipeline import read
 from spark_app.settings import JobSettings
 
 EXTRA = ("numpy", "pandas", "pyarrow")
-OBSERVATION = "raw"
 MOST_RECORDS = 20_000
 """The number of records in a batch: after it there is progress to keep."""
 
@@ -43,13 +42,6 @@ def raw_query(
     columns = records.select(
         "partition", "offset", F.expr("unix_micros(timestamp)").alias("micros"), "key", "value", "headers"
     )
-    counts = columns.mapInArrow(task, "decoded BIGINT, refused BIGINT")
-    counts = counts.observe(OBSERVATION, *(F.sum(name).alias(name) for name in counts.columns))
+    counts = observe_decoded(columns.mapInArrow(task, "decoded BIGINT, refused BIGINT"))
     sink = counts.writeStream.format("noop").queryName(raw.name).option("checkpointLocation", checkpoint)
     return sink.outputMode("append")
-
-
-def count_decoded(progress: StreamingQueryProgress) -> dict[str, int]:
-    """Return how many events a batch of a raw source wrote, `decoded`, and how many dead letters, `refused`."""
-    observed = progress.observedMetrics.get(OBSERVATION)
-    return {name: observed[name] or 0 for name in ("decoded", "refused")} if observed else {}

@@ -9,8 +9,7 @@ from typing import Any, Literal
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from spark_app.figures import QueryMetrics
-from spark_app.filtered import count_filtered
-from spark_app.raw_query import count_decoded
+from spark_app.observations import count_decoded, count_filtered
 
 Write = Callable[[str], object]
 Level = Literal["info", "warning", "error"]

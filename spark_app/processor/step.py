@@ -32,8 +32,8 @@ from spark_app.columns import (
 )
 from spark_app.errors import MissingPackageError
 from spark_app.lift import TIMESTAMP_FORMAT
+from spark_app.observations import observe_failures
 from spark_app.processor.adapter import DELTA, RESULT, AdapterLayout, ProcessorAdapter
-from spark_app.processor.failures import observed
 from spark_app.processor.handle import declared_variables
 
 EXTRA = "processor"
@@ -60,7 +60,7 @@ def processed(deltas: DataFrame, application: Application, processor: Processor,
     results = windows.transformWithState(adapter, f"{RESULT} STRING", "Update", "ProcessingTime")
     schema = ", ".join(f"{name} {kind}" for name, kind in _result_types(application).items())
     rows = results.select(F.from_json(RESULT, schema, TIMESTAMP_FORMAT).alias(RESULT))
-    rows = observed(rows, f"{RESULT}.is_failure")
+    rows = observe_failures(rows, f"{RESULT}.is_failure")
     return rows.select(*(F.expr(sql).alias(name) for name, sql in _columns(application).items()))
 
 
