@@ -14,7 +14,6 @@ from confluent_kafka.admin import ListOffsetsResultInfo
 from contracts.errors import StateloopError
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
-from spark_app.columns import DEAD_LETTER, FIRST_SEEN
 from spark_app.folder import CheckpointFolder
 from spark_app.topic_offsets import EARLIEST_MS, Partition, first_offsets, first_records
 from spark_app.topics import TopicIdentity, identify_topic
@@ -91,15 +90,6 @@ def last_undecoded(
     times = [one.timestamp for partition, one in first.items() if 0 < one.offset == begin_offsets[partition]]
     decoded = [one.timestamp for one in events.values() if one.offset >= 0]
     return None if not times or (decoded and min(decoded) < min(times)) else max(times)
-
-
-def published_sql(bound: int) -> str:
-    """Return the SQL of whether a row of the state is published: a dead letter, or a window behind the bound.
-
-    The last condition is true for no row. A filter of grouping columns alone would be evaluated before the aggregate,
-    where it would not find the windows that a state has already.
-    """
-    return f"{DEAD_LETTER} IS NOT NULL OR unix_micros({FIRST_SEEN}) > {bound * 1000}L OR version < 0"
 
 
 def _raw_topics(settings: KafkaSettings, application: Application) -> list[TopicIdentity]:

@@ -10,7 +10,6 @@ from contracts.model.application import Application
 from contracts.model.emit import Emit
 from spark_app import lift
 from spark_app.columns import DEAD_LETTER, DEDUPLICATION, DEVICE_ID, FIRST_SEEN, WINDOW
-from spark_app.first_window import published_sql
 from spark_app.kafka import CONSUMER, PRODUCER, connector
 from spark_app.merge import dead_letters, merged, published
 from spark_app.processor.step import processed
@@ -125,6 +124,15 @@ def states(
         else processed(found, application, application.processor, epoch)
     )
     return rows if bound is None else rows.where(published_sql(bound))
+
+
+def published_sql(bound: int) -> str:
+    """Return the SQL of whether a row of the state is published: a dead letter, or a window behind the bound.
+
+    The last condition is true for no row. A filter of grouping columns alone would be evaluated before the aggregate,
+    where it would not find the windows that a state has already.
+    """
+    return f"{DEAD_LETTER} IS NOT NULL OR unix_micros({FIRST_SEEN}) > {bound * 1000}L OR version < 0"
 
 
 def scanned(rows: DataFrame, found: DataFrame, application: Application) -> DataFrame:
