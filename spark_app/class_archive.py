@@ -12,7 +12,7 @@ import pyspark
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_app.session import default_archive, open_session, query_session
+from spark_app.run.session import default_archive, open_session, query_session
 from spark_app.settings import JobSettings
 
 TASKS = 2

@@ -12,14 +12,14 @@ from contracts.model.suite import Suite, load_suite
 from contracts.settings import read
 from services.runtime.monitoring import serving
 from services.runtime.shutdown import stop_event
-from spark_app.application_job import ApplicationJob
-from spark_app.applications import run_all
-from spark_app.figures import JobMetrics
-from spark_app.kafka import ignored
-from spark_app.low_watermark import RawProgress
-from spark_app.raw_job import RawJob
-from spark_app.report import JobReport
-from spark_app.session import open_session
+from spark_app.query.kafka import ignored
+from spark_app.raw.job import RawJob
+from spark_app.run.application_job import ApplicationJob
+from spark_app.run.applications import run_all
+from spark_app.run.low_watermark import RawProgress
+from spark_app.run.metrics import JobMetrics
+from spark_app.run.report import JobReport
+from spark_app.run.session import open_session
 from spark_app.settings import JobSettings
 
 OpenSession = Callable[[JobSettings, int], AbstractContextManager[SparkSession]]

@@ -20,7 +20,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from services.broker.readiness import wait_until
-from spark_app.session import session
+from spark_app.run.session import session
 from spark_app.settings import JobSettings
 from tests.shared import running, shared_process
 

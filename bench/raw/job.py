@@ -2,10 +2,10 @@
 
 from bench.harness.topics import PARTITIONS
 from contracts.model.suite import load_suite
-from spark_app.pipeline import interval
-from spark_app.raw_job import INTERVAL
-from spark_app.raw_query import raw_query
-from spark_app.session import query_session, session
+from spark_app.query.pipeline import interval
+from spark_app.raw.job import INTERVAL
+from spark_app.raw.query import raw_query
+from spark_app.run.session import query_session, session
 from spark_app.settings import JobSettings
 
 

@@ -1,7 +1,7 @@
 """The shape of a record's JSON: the pydantic model of an input topic, read strictly and without surprises.
 
-The job reads the same shapes with native expressions (spark_app/decode.py); tests compare the
-two with a corpus of hostile records.
+The job reads the same shapes with native expressions (spark_app/query/decode.py); tests compare the two with a corpus
+of hostile records.
 """
 
 from collections.abc import Callable

@@ -12,9 +12,9 @@ from contracts.errors import StateloopError
 from contracts.settings import read
 from services.cli.spark import add_application, selected, spark_session
 from services.runtime.broker_check import require_broker
-from spark_app.archive import BATCH, archive
+from spark_app.lifecycle.archive import BATCH, archive
+from spark_app.run.supervise import first_line
 from spark_app.settings import JobSettings
-from spark_app.supervise import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,15 +15,15 @@ from contracts.settings import read
 from services.cli import rebuild
 from services.cli.spark import add_application, selected, spark_session
 from services.runtime.broker_check import require_broker
-from spark_app.bootstrap import Bootstrap
+from spark_app.lifecycle.bootstrap import Bootstrap
+from spark_app.run.supervise import first_line
 from spark_app.settings import JobSettings
-from spark_app.supervise import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spark_app.history import HistoryFile
-    from spark_app.history_writer import HistoryPosition
+    from spark_app.lifecycle.history import HistoryFile
+    from spark_app.lifecycle.history_writer import HistoryPosition
 
 
 def main(given: Sequence[str]) -> int:

@@ -23,11 +23,11 @@ from services.enrichment.calls.addresses import AddressRefusedError, check
 from services.runtime.errors import ForeignTopicsError
 from services.runtime.kafka_clients import create_admin_client
 from services.runtime.topic_owners import TopicOwners
-from spark_app.checkpoint import FILE, QUERY_FILES, CheckpointIdentity, identity, parse
+from spark_app.checkpoint.identity import FILE, QUERY_FILES, CheckpointIdentity, identity, parse
 from spark_app.errors import PartialCheckpointError
-from spark_app.processor.step import require_packages
-from spark_app.raw_query import check_extra
-from spark_app.topics import TopicIdentity, identify, identify_topic
+from spark_app.query.processor.step import require_packages
+from spark_app.raw.query import check_extra
+from spark_app.topics.identity import TopicIdentity, identify, identify_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

@@ -16,7 +16,7 @@ from contracts.settings import read
 from services.cli.spark import add_application, selected, spark_session
 from services.runtime.broker_check import require_broker
 from services.topics.growth import PartitionGrowth
-from spark_app.rebuild import Rebuild
+from spark_app.lifecycle.rebuild import Rebuild
 from spark_app.settings import JobSettings
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
     from contracts import Application
-    from spark_app.rebuild import RebuildPlan
+    from spark_app.lifecycle.rebuild import RebuildPlan
 
 SLOW, FAST = 1_000, 20_000
 """The rates of builders, in records a second: the estimate before one was measured."""

@@ -13,12 +13,12 @@ from contracts.errors import StateloopError
 from contracts.settings import read
 from services.cli.spark import add_application, selected, spark_session
 from services.runtime.broker_check import require_broker
-from spark_app import savepoint
-from spark_app.backlog import offset_ranges
-from spark_app.checkpoint import identity
-from spark_app.folder import CheckpointFolder
+from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.checkpoint.identity import identity
+from spark_app.lifecycle import savepoint
 from spark_app.settings import JobSettings
-from spark_app.topics import identify
+from spark_app.topics.identity import identify
+from spark_app.topics.offsets import offset_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from contracts import Application
-    from spark_app.savepoint import Savepoint
+    from spark_app.lifecycle.savepoint import Savepoint
 
 
 def main(given: Sequence[str]) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from contracts.errors import DeclarationError
 from contracts.model.suite import load_suite
-from spark_app.session import open_session
+from spark_app.run.session import open_session
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

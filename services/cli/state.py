@@ -16,9 +16,9 @@ from contracts.errors import StateloopError
 from contracts.settings import read
 from services.cli.spark import add_application, selected, spark_session
 from services.runtime.broker_check import require_broker
-from spark_app.export import declared, export, write_files
+from spark_app.lifecycle.export import declared, export, write_files
+from spark_app.run.supervise import first_line
 from spark_app.settings import JobSettings
-from spark_app.supervise import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from contracts import Application
-    from spark_app.savepoint import Savepoint
+    from spark_app.lifecycle.savepoint import Savepoint
 
 ABSENT = 3
 """The exit code where the key has no state, as that of `stateloop get`."""

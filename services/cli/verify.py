@@ -30,12 +30,12 @@ from services.verify.errors import UnpublishedStateError
 from services.verify.report import LISTED, counts, differences
 from services.verify.sample import KeySample, NamedKeys
 from services.verify.snapshots import topic_content
-from spark_app.folder import CheckpointFolder
-from spark_app.generations import active_folder
-from spark_app.published_state import KEY, PublishedState, published_state
-from spark_app.republish import is_republication_due
+from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.checkpoint.generations import active_folder
+from spark_app.checkpoint.republish import is_republication_due
+from spark_app.lifecycle.published_state import KEY, PublishedState, published_state
+from spark_app.run.supervise import first_line
 from spark_app.settings import JobSettings
-from spark_app.supervise import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

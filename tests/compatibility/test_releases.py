@@ -22,7 +22,7 @@ from contracts.wire.window_key import derived_key, parse_window_key
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
 from spark_app.settings import JobSettings
-from spark_app.topics import identify
+from spark_app.topics.identity import identify
 from tests.compatibility.recorded import app
 from tests.compatibility.recorded import application as recorded_application
 from tests.same import assert_same

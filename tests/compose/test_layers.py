@@ -9,7 +9,7 @@ from contracts.model.suite import load_suite
 from contracts.settings import read
 from services.sink.settings import SinkSettings
 from services.sink.stores import STORES
-from spark_app.session import slots as needed_slots
+from spark_app.run.session import slots as needed_slots
 from tests.compose.configured import ROOT, Service, configured, variables
 
 LAYERS = sorted(path.name for path in ROOT.glob("compose.*.yaml"))

@@ -1,6 +1,6 @@
 """Raw records and direct events while the job is killed, and is away for longer than the grace of its windows.
 
-The quick twins are tests/spark_app/test_raw_backlog.py and tests/services/query/test_closed_windows.py.
+The quick twins are tests/spark_app/raw/test_backlog.py and tests/services/query/test_closed_windows.py.
 """
 
 from __future__ import annotations

@@ -35,11 +35,11 @@ AFTER = application("after")
 DEVICES = [f"m{number}" for number in range(10)]
 PLANNED = "services.cli.rebuild.build"
 """It runs when the plan is reported."""
-IDENTIFIED = "spark_app.rebuild.build"
+IDENTIFIED = "spark_app.lifecycle.rebuild.build"
 """It runs when the generation has an identity and a lease."""
-COMMITTED = "spark_app.rebuild.Rebuild._unread"
+COMMITTED = "spark_app.lifecycle.rebuild.Rebuild._unread"
 """It runs when the batches of a pass are committed."""
-REQUESTED = "spark_app.rebuild.activate"
+REQUESTED = "spark_app.lifecycle.rebuild.activate"
 """It runs when the generation is complete and has to be published again, and is not yet active."""
 until = partial(until_within, patience_s=300.0)
 

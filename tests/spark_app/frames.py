@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contracts.model.application import Application
 from contracts.records.record import Record
-from spark_app.pipeline import snapshots
+from spark_app.query.pipeline import snapshots
 from tests.everything import EPOCH
 
 PARTITIONS = 8

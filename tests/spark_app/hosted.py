@@ -23,7 +23,7 @@ from contracts.errors import StateloopError
 from contracts.model.suite import load_suite
 from contracts.settings import read
 from spark_app.main import run
-from spark_app.report import JobReport
+from spark_app.run.report import JobReport
 from spark_app.settings import JobSettings
 from tests.spark_app.running import PATIENCE_S, Job, started
 

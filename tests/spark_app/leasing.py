@@ -6,8 +6,8 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from spark_app.lease import PREFIX, Lease, acquire
-from spark_app.process import JobOwner, Process, started
+from spark_app.checkpoint.lease import PREFIX, Lease, acquire
+from spark_app.checkpoint.owner import JobOwner, Process, started
 
 if TYPE_CHECKING:
     from collections.abc import Callable

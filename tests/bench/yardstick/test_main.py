@@ -11,7 +11,7 @@ from bench.yardstick.application import app, stamped_by_senders
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
 from services.broker.readiness import wait_until
-from spark_app.topics import identify
+from spark_app.topics.identity import identify
 from tests.shared_broker import shared_broker
 
 if TYPE_CHECKING:

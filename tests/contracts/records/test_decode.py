@@ -1,4 +1,4 @@
-"""Checks of a record's key and times in plain Python; tests/spark_app/test_decode.py compares the job with them."""
+"""Checks of a record's key and times in plain Python; tests/spark_app/query/test_decode.py compares the job with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constraints hold at every depth of a record; tests/spark_app/test_decode.py holds the job to the same."""
+"""Constraints hold at every depth of a record; tests/spark_app/query/test_decode.py holds the job to the same."""
 
 import pytest
 from hypothesis import given

@@ -20,7 +20,7 @@ from services.query.console.sampler import targets
 from services.query.settings import QuerySettings
 from services.sink.settings import SinkSettings
 from services.topics.settings import TopicsSettings
-from spark_app.session import slots
+from spark_app.run.session import slots
 from spark_app.settings import JobSettings
 
 ROOT = Path(__file__).parents[3]

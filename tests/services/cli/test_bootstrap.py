@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, cast
 from rich.console import Console
 
 from services.cli.bootstrap import run
-from spark_app.history import HistoryFile
-from spark_app.history_writer import HistoryPosition
-from spark_app.rebuild import RebuildPlan
+from spark_app.lifecycle.history import HistoryFile
+from spark_app.lifecycle.history_writer import HistoryPosition
+from spark_app.lifecycle.rebuild import RebuildPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from spark_app.bootstrap import Bootstrap
+    from spark_app.lifecycle.bootstrap import Bootstrap
 
 PLAN = RebuildPlan([], "generation-1", is_begun=False, records=0, missing=[])
 

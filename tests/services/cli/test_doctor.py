@@ -23,11 +23,11 @@ from services.cli import checks
 from services.cli.checks import CheckResult
 from services.runtime import topic_owners
 from services.runtime.topic_owners import TopicOwners
-from spark_app.checkpoint import CheckpointFile, identity
+from spark_app.checkpoint.identity import CheckpointFile, identity
 from spark_app.errors import MissingPackageError
-from spark_app.processor.step import PACKAGES
+from spark_app.query.processor.step import PACKAGES
 from spark_app.settings import JobSettings
-from spark_app.topics import TopicIdentity
+from spark_app.topics.identity import TopicIdentity
 from tests import processed
 from tests.services.enrichment import fleet
 from tests.services.enrichment.cluster import Cluster

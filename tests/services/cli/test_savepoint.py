@@ -1,4 +1,4 @@
-"""The names of savepoints; tests/spark_app/test_savepoint.py makes and restores them."""
+"""The names of savepoints; tests/spark_app/lifecycle/test_savepoint.py makes and restores them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def test_two_savepoints_within_one_second_have_different_names_in_the_order_of_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("spark_app.savepoint.create", Mock())
+    monkeypatch.setattr("spark_app.lifecycle.savepoint.create", Mock())
     monkeypatch.setattr(savepoint, "CheckpointFolder", Mock())
     monkeypatch.setattr(savepoint, "_line", lambda path, _: path)
     settings = JobSettings(application="")
@@ -32,7 +32,7 @@ def test_two_savepoints_within_one_second_have_different_names_in_the_order_of_t
 
 def test_of_a_suite_the_application_is_restored_that_the_savepoint_is_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATELOOP_APPLICATION", "examples.departures.application:suite")
-    monkeypatch.setattr("spark_app.savepoint.read", Mock(return_value=Mock(application="carriers")))
+    monkeypatch.setattr("spark_app.lifecycle.savepoint.read", Mock(return_value=Mock(application="carriers")))
     for name in ("CheckpointFolder", "require_broker", "spark_session"):
         monkeypatch.setattr(savepoint, name, MagicMock())
     restore = Mock()

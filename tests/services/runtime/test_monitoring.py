@@ -12,7 +12,7 @@ import pytest
 from services.broker.readiness import wait_until
 from services.runtime.errors import PortTakenError
 from services.runtime.monitoring import serving
-from spark_app.figures import MARGIN, JobMetrics
+from spark_app.run.metrics import MARGIN, JobMetrics
 from tests.clock import Clock
 from tests.deadline import DEADLINE_S
 from tests.queried import ask

@@ -1,0 +1,119 @@
+"""The files of a checkpoint that Spark needs to continue after one committed batch, or to repeat that batch.
+
+Spark names the state after batch `n` version `n + 1`. Each version of a partition has a changelog, and some have the
+whole state: a zip file that names the SST files of RocksDB. A version is read from the last whole state at or before
+it and the changelogs since. Files of a version never change, and Spark deletes one only when no batch of the last
+hundred needs it, so they can be copied while the job runs.
+"""
+
+import json
+import re
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+
+from spark_app.checkpoint.commit_log import COMMITS, OFFSETS
+from spark_app.checkpoint.first_window import FILE as FIRST_WINDOW
+from spark_app.checkpoint.folder import CheckpointFolder
+
+QUERY_ID = "metadata"
+SOURCES, STATE = "sources", "state"
+VERSION = re.compile(r"\.?(\d+)(?:_[0-9a-f-]+)?(?:\.\w+)*")
+"""A file of one version of the state, such as `7_5cf2714d-….changelog` or `7_5cf2714d-….zip`, or its checksum."""
+WHOLE = re.compile(r"(\d+)_([0-9a-f-]+)\.zip")
+PARTITION = re.compile(r"state/(\d+)/(\d+)/(?!_).+")
+"""The path of a file of one partition of one operator, other than of its schema."""
+SHARED = re.compile(r"\.?(.+?)(?:\.crc)*")
+"""A file that several versions share, or its checksum."""
+
+
+def commit_files(folder: CheckpointFolder, batch: int) -> Iterator[str]:
+    """Yield the paths of all files that are needed to continue after this batch, or to repeat it."""
+    for name in folder.names():
+        if name == FIRST_WINDOW or name.strip(".").removesuffix(".crc") == QUERY_ID:
+            yield name
+    yield from folder.files(SOURCES)
+    partitions = defaultdict[tuple[int, int], list[str]](list)
+    for path in folder.files(STATE):
+        found = PARTITION.fullmatch(path)
+        if found is None:
+            yield path
+        else:
+            partitions[int(found[1]), int(found[2])].append(path)
+    first = batch
+    for place, paths in partitions.items():
+        whole = last_whole(folder, place, paths, batch) or 0
+        first = min(first, whole)
+        yield from _state(folder, paths, whole, batch + 1)
+    for log in (OFFSETS, COMMITS):
+        yield from _between(folder.files(log), first - 1, batch)
+
+
+def forget_commit(folder: CheckpointFolder, batch: int) -> None:
+    """Have Spark repeat this batch, the last one, when it next starts from this copy of a checkpoint."""
+    for name in (str(batch), f".{batch}.crc"):
+        folder.delete(f"{COMMITS}/{name}")
+
+
+def last_whole(folder: CheckpointFolder, place: tuple[int, int], paths: Iterable[str], last: int) -> int | None:
+    """Return the version of the last whole state of a partition up to a version; None without one.
+
+    A batch that failed may have left one of another attempt, which the commit log does not name.
+    """
+    found = [(int(whole[1]), whole[2]) for path in paths if (whole := WHOLE.fullmatch(path.rpartition("/")[2]))]
+    for version, attempt in sorted(found, reverse=True):
+        if version <= last and attempt in _attempts(folder, version - 1, *place):
+            return version
+    return None
+
+
+def _attempts(folder: CheckpointFolder, batch: int, operator: int, partition: int) -> list[str]:
+    """Return what the commit log names the state of a partition after a batch."""
+    content = folder.read(f"{COMMITS}/{batch}")
+    if content is None:
+        return []
+    ids: dict[str, list[list[str]]] = json.loads(content.splitlines()[1]).get("stateUniqueIds") or {}
+    partitions = ids.get(str(operator), [])
+    return partitions[partition] if partition < len(partitions) else []
+
+
+def _state(folder: CheckpointFolder, paths: Iterable[str], first: int, last: int) -> Iterator[str]:
+    """Yield the files of these versions of a partition."""
+    shared, needed = [], set[str]()
+    for path in paths:
+        version = version_of(path)
+        if version is None:
+            shared.append(path)
+        elif first <= version <= last:
+            yield path
+            if WHOLE.fullmatch(path.rpartition("/")[2]):
+                needed.update(_shared_files(folder, path))
+    for path in shared:
+        name = SHARED.fullmatch(path.rpartition("/")[2])
+        if name and name[1] in needed:
+            yield path
+
+
+def _shared_files(folder: CheckpointFolder, whole: str) -> Iterator[str]:
+    """Yield the names of the files that a whole state consists of, other than those in its zip file."""
+    content = folder.read_bytes(whole)
+    if content is None:  # deleted meanwhile
+        return
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        files = json.loads(archive.read("metadata").splitlines()[1])
+    yield from (one["dfsSstFileName"] for one in files.get("sstFiles", ()))
+    yield from (one["dfsLogFileName"] for one in files.get("logFiles", ()))
+
+
+def _between(paths: Iterable[str], first: int, last: int) -> Iterator[str]:
+    for path in paths:
+        version = version_of(path)  # None for a temporary file, which Spark is about to rename
+        if version is not None and first <= version <= last:
+            yield path
+
+
+def version_of(path: str) -> int | None:
+    """Return the batch or version that a file is of; None for one that several versions share."""
+    found = VERSION.fullmatch(path.rpartition("/")[2])
+    return int(found[1]) if found else None

@@ -1,0 +1,39 @@
+"""Spark's logs in a checkpoint: the batches that are committed, and the offsets where each batch ends."""
+
+import json
+
+from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.topics.offsets import Positions
+
+COMMITS, OFFSETS = "commits", "offsets"
+"""The folders of the logs: a file for each committed batch, and one with the offsets where each batch ends."""
+
+
+def committed_positions(checkpoint: CheckpointFolder) -> Positions | None:
+    """Return the positions after the last committed batch; None without one."""
+    batch = last_batch(checkpoint)
+    content = None if batch is None else checkpoint.read(f"{OFFSETS}/{batch}")
+    return None if content is None else parsed(content)
+
+
+def committed_watermark(checkpoint: CheckpointFolder) -> int | None:
+    """Return the watermark of the last committed batch, in milliseconds since 1970; None without one."""
+    batch = last_batch(checkpoint)
+    content = None if batch is None else checkpoint.read(f"{OFFSETS}/{batch}")
+    return int(json.loads(content.splitlines()[1])["batchWatermarkMs"]) or None if content else None
+
+
+def last_batch(checkpoint: CheckpointFolder) -> int | None:
+    """Return the number of the last committed batch; None where there is none."""
+    return max((int(name) for name in checkpoint.names(COMMITS) if name.isdecimal()), default=None)
+
+
+def parsed(offsets: str) -> Positions:
+    """Return the positions in a file of Spark's offset log: its version, its metadata, and a line for each source."""
+    sources: list[dict[str, dict[str, int]]] = [json.loads(line) for line in offsets.splitlines()[2:] if line != "-"]
+    return {
+        (topic, int(number)): offset
+        for source in sources
+        for topic, partitions in source.items()
+        for number, offset in partitions.items()
+    }

@@ -1,0 +1,110 @@
+"""The first window of a state: the job publishes no window that begins before it.
+
+A state is built from the records that a topic still has, or from those since a time. A window that begins before these
+lacks records, and the snapshots that were published of it, perhaps as final, have more. So the folder of the state
+stores where its windows begin, and the job merges earlier ones, but does not publish them.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+from confluent_kafka.admin import ListOffsetsResultInfo
+
+from contracts.errors import StateloopError
+from contracts.model.application import Application
+from contracts.settings import KafkaSettings
+from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.topics.identity import TopicIdentity, identify_topic
+from spark_app.topics.offsets import EARLIEST_MS, Partition, first_offsets, first_records
+
+FILE = "stateloop.first_window"
+MILLISECOND = timedelta(milliseconds=1)
+
+
+def stored_bound(folder: CheckpointFolder) -> int | None:
+    """Return the time, in milliseconds since 1970, after which the windows of a state begin; None without a bound."""
+    content = folder.read(FILE)
+    return int(content) if content else None
+
+
+def store_bound(folder: CheckpointFolder, bound: int | None) -> None:
+    """Store the time after which the windows of a state begin."""
+    if bound is None:
+        folder.delete(FILE)
+    else:
+        folder.overwrite(FILE, str(bound))
+
+
+def require_whole_windows(  # noqa: PLR0913  # where, of what, since when, and to whom
+    folder: CheckpointFolder,
+    settings: KafkaSettings,
+    application: Application,
+    topics: list[TopicIdentity],
+    warn: Callable[[str], object],
+    *,
+    since_ms: int = EARLIEST_MS,
+) -> None:
+    """Store the bound of a state that is about to be built from the records since a time, and warn if there is one.
+
+    Answers have no part in it: a worker requests those that are missing. Raises BrokerUnreachableError.
+    """
+    events = [topic for topic in topics if topic.name == application.topics.events]
+    first = first_records(settings, events, since_ms)
+    times = [last_unread(first_offsets(settings, events), first, since_ms)]
+    raw = _raw_topics(settings, application)
+    if raw and since_ms == EARLIEST_MS:
+        times.append(last_undecoded(first_offsets(settings, raw), first_records(settings, raw, EARLIEST_MS), first))
+    unread = max((time for time in times if time is not None), default=None)
+    bound = None if unread is None else unread + application.skew // MILLISECOND
+    store_bound(folder, bound)
+    if bound is not None:
+        warn(unpublished(bound))
+
+
+def last_unread(
+    begin_offsets: Mapping[Partition, int], first: Mapping[Partition, ListOffsetsResultInfo], since_ms: int
+) -> int | None:
+    """Return the latest time that a record before the first ones may have, in milliseconds; None if there is none.
+
+    `first` are the first records since that time; the offset is -1 where there is none. A partition from which all
+    records were deleted counts as one without records: its retention has deleted older ones than those of the others.
+    """
+    times = [
+        one.timestamp if one.offset == begin_offsets[partition] else since_ms
+        for partition, one in first.items()
+        if one.offset > 0 or (one.offset < 0 and since_ms > EARLIEST_MS)
+    ]
+    return max(times, default=None)
+
+
+def last_undecoded(
+    begin_offsets: Mapping[Partition, int],
+    first: Mapping[Partition, ListOffsetsResultInfo],
+    events: Mapping[Partition, ListOffsetsResultInfo],
+) -> int | None:
+    """Return the latest time of a raw record that was deleted before it was decoded, in milliseconds; None without one.
+
+    An event has the time of its raw record: if there are earlier events than raw records, these were decoded in time.
+    """
+    times = [one.timestamp for partition, one in first.items() if 0 < one.offset == begin_offsets[partition]]
+    decoded = [one.timestamp for one in events.values() if one.offset >= 0]
+    return None if not times or (decoded and min(decoded) < min(times)) else max(times)
+
+
+def _raw_topics(settings: KafkaSettings, application: Application) -> list[TopicIdentity]:
+    """Return the topics of raw records. The job of a raw source reports one that it cannot read."""
+    found = []
+    for one in application.raw:
+        with suppress(StateloopError):
+            found.append(identify_topic(settings, application, one.topic))
+    return found
+
+
+def unpublished(bound: int) -> str:
+    """Return the warning about the windows that are not published."""
+    time = datetime.fromtimestamp(bound / 1000, UTC)
+    return (
+        f"windows that begin at {time:%Y-%m-%d %H:%M:%S} UTC or before are not published: the state is built without "
+        "their first events"
+    )

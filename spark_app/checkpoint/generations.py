@@ -1,0 +1,87 @@
+"""The generations of a checkpoint: the states that were built for it, of which one is active.
+
+A checkpoint begins as one generation, in its own folder. A rebuild makes another one in a folder below it, and
+activates it: from then on jobs continue from that folder. An activation is a file, `stateloop.active.<number>`; the
+largest number counts. Each activation has an epoch of its own, greater than those before, also when an earlier
+generation is activated again: readers then prefer what its job publishes.
+"""
+
+from collections.abc import Iterator
+
+from pydantic import BaseModel, ConfigDict, PositiveInt
+
+from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.errors import ActivationConflictError
+
+PREFIX = "stateloop.active."
+FOLDER = "generation-"
+ROOT = "."
+"""The generation in the checkpoint's own folder."""
+
+
+class Activation(BaseModel):
+    """The content of an activation's file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    generation: str
+    """The name of the generation's folder."""
+    epoch: PositiveInt
+
+    def __str__(self) -> str:
+        """Return the name of the generation for an operator."""
+        return "the first one" if self.generation == ROOT else self.generation
+
+
+def activations(checkpoint: CheckpointFolder) -> dict[int, Activation]:
+    """Return all activations by their number, the first one first; none for a checkpoint that was never rebuilt."""
+    names = [name for name in checkpoint.names() if name.startswith(PREFIX)]
+    numbers = sorted(int(name.removeprefix(PREFIX)) for name in names if name.removeprefix(PREFIX).isdecimal())
+    contents = {number: checkpoint.read(f"{PREFIX}{number}") for number in numbers}
+    return {number: Activation.model_validate_json(one) for number, one in contents.items() if one}
+
+
+def active(checkpoint: CheckpointFolder) -> Activation | None:
+    """Return the activation that counts; None for a checkpoint that was never rebuilt."""
+    found = activations(checkpoint)
+    return found[max(found)] if found else None
+
+
+def active_folder(checkpoint: CheckpointFolder) -> CheckpointFolder:
+    """Return the folder of the active generation."""
+    found = active(checkpoint)
+    return checkpoint if found is None else generation_folder(checkpoint, found.generation)
+
+
+def generation_folder(checkpoint: CheckpointFolder, generation: str) -> CheckpointFolder:
+    """Return the folder of a generation."""
+    return checkpoint if generation == ROOT else checkpoint.below(generation)
+
+
+def previous(checkpoint: CheckpointFolder) -> str | None:
+    """Return the generation that was active before; None without one."""
+    found = activations(checkpoint)
+    if not found:
+        return None
+    now = found[max(found)].generation
+    others = [one.generation for one in found.values() if one.generation != now]
+    return others[-1] if others else (ROOT if now != ROOT else None)
+
+
+def unfinished(checkpoint: CheckpointFolder) -> Iterator[str]:
+    """Yield the generations that were never active, the newest first."""
+    known = {one.generation for one in activations(checkpoint).values()}
+    names = (name for name in checkpoint.names() if name.startswith(FOLDER) and name not in known)
+    yield from sorted(names, reverse=True)
+
+
+def activate(checkpoint: CheckpointFolder, generation: str, now_ms: int, epoch: int) -> Activation:
+    """Activate this generation for the next jobs, under an epoch greater than `epoch`, the former one.
+
+    Raises ActivationConflictError if another process activated one at the same time.
+    """
+    number = max(activations(checkpoint), default=0) + 1
+    written = Activation(generation=generation, epoch=max(now_ms, epoch + 1))
+    if not checkpoint.create(f"{PREFIX}{number}", written.model_dump_json()):
+        raise ActivationConflictError(checkpoint.path)
+    return written

@@ -1,0 +1,28 @@
+"""Republication: a job publishes each window of its state once, under the epoch of its checkpoint.
+
+Readers order snapshots by (window start, epoch, version). A checkpoint that was restored or rebuilt has a new epoch,
+under which no window was published yet. So its job first runs one micro-batch in complete mode, in which Spark gives
+every row of the state to the sink, and not only those that changed. The request names the last batch that precedes it,
+so a crash repeats the batch until it is committed, and no other.
+"""
+
+from spark_app.checkpoint.commit_log import last_batch
+from spark_app.checkpoint.folder import CheckpointFolder
+
+FILE = "stateloop.republish"
+NO_BATCH = -1
+
+
+def request_republication(checkpoint: CheckpointFolder) -> None:
+    """Request that the next batch of the job publishes each window."""
+    checkpoint.overwrite(FILE, str(_last(checkpoint)))
+
+
+def is_republication_due(checkpoint: CheckpointFolder) -> bool:
+    """Return whether the next batch has to publish each window."""
+    return checkpoint.read(FILE) == str(_last(checkpoint))
+
+
+def _last(checkpoint: CheckpointFolder) -> int:
+    found = last_batch(checkpoint)
+    return NO_BATCH if found is None else found

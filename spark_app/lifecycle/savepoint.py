@@ -1,0 +1,180 @@
+"""Savepoints: a copy of a checkpoint's last commit, from which another checkpoint starts.
+
+A savepoint is a folder of any file system that Spark writes to. Its `savepoint.json` is written last: a folder without
+it is an unfinished copy. A restored checkpoint has a new epoch, because the job may merge later records in another
+order than before; its job publishes each window once, so that readers prefer the new epoch everywhere.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, PositiveInt, ValidationError
+
+from spark_app.checkpoint.commit_files import commit_files
+from spark_app.checkpoint.commit_log import COMMITS, committed_positions, last_batch
+from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.checkpoint.generations import active, active_folder
+from spark_app.checkpoint.identity import CheckpointIdentity, found_at, write
+from spark_app.checkpoint.republish import request_republication
+from spark_app.errors import (
+    EmptyCheckpointError,
+    FilesDeletedError,
+    FolderNotEmptyError,
+    RestoreRefusedError,
+    UnreadableSavepointError,
+)
+from spark_app.topics.offsets import Positions
+
+FILE = "savepoint.json"
+FORMAT: Literal[1] = 1
+ATTEMPTS = 5
+Open = Callable[[str], CheckpointFolder]
+
+
+class Savepoint(BaseModel):
+    """The content of savepoint.json."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal[1]
+    application: str
+    created: AwareDatetime
+    batch: int
+    """The last committed batch of the copy."""
+    epoch: PositiveInt
+    """The epoch under which its job publishes."""
+    identity: CheckpointIdentity
+    offsets: dict[str, dict[int, int]]
+    """The offset of the first record that is not merged, by topic and partition."""
+    files: int
+    bytes: int
+
+    @property
+    def positions(self) -> Positions:
+        """Return the offsets by topic and partition."""
+        return {
+            (topic, number): offset
+            for topic, partitions in self.offsets.items()
+            for number, offset in partitions.items()
+        }
+
+
+def create(checkpoint: CheckpointFolder, target: CheckpointFolder, application: str) -> Savepoint:
+    """Copy the last commit of a checkpoint's active generation, whose job may run, into an empty folder.
+
+    Raises EmptyCheckpointError, FolderNotEmptyError, FilesDeletedError, UnreadableCheckpointError and
+    CheckpointUnreachableError.
+    """
+    activation, folder = active(checkpoint), active_folder(checkpoint)
+    found = found_at(folder)
+    if found is None or last_batch(folder) is None:
+        raise EmptyCheckpointError(folder.path)
+    if target.names():
+        raise FolderNotEmptyError(target.path)
+    batch, sizes = _copied(folder, target)
+    savepoint = Savepoint(
+        format=FORMAT,
+        application=application,
+        created=datetime.now(UTC),
+        batch=batch,
+        epoch=activation.epoch if activation else found.epoch,
+        identity=found.identity,
+        offsets=_nested(committed_positions(target) or {}),
+        files=len(sizes),
+        bytes=sum(sizes),
+    )
+    target.write_new(FILE, savepoint.model_dump_json(indent=1))
+    return savepoint
+
+
+def _copied(folder: CheckpointFolder, target: CheckpointFolder) -> tuple[int, list[int]]:
+    """Copy the files of the last commit; return the batch, and the sizes of the files.
+
+    Spark deletes the files of a batch once it has committed a hundred others. Then a later commit is copied.
+    """
+    for _ in range(ATTEMPTS):
+        batch = last_batch(folder)
+        paths = list(commit_files(folder, batch or 0))
+        sizes = {path: folder.copy(path, target) for path in paths}
+        copied = [size for size in sizes.values() if size is not None]
+        if batch is not None and len(copied) == len(paths) and f"{COMMITS}/{batch}" in sizes:
+            return batch, copied
+        for path, size in sizes.items():
+            if size is not None:
+                target.delete(path)
+    raise FilesDeletedError(folder.path)
+
+
+def savepoints(folder: CheckpointFolder, open_folder: Open) -> Iterator[tuple[str, Savepoint]]:
+    """Yield path and content of each complete savepoint in a folder of savepoints, the oldest first."""
+    found = []
+    for name in folder.names():
+        path = f"{folder.path.rstrip('/')}/{name}"
+        content = open_folder(path).read(FILE)
+        if content is not None:
+            found.append((path, parse(content, path)))
+    yield from sorted(found, key=lambda one: one[1].created)
+
+
+def read(source: CheckpointFolder) -> Savepoint:
+    """Return the content of a savepoint. Raises UnreadableSavepointError."""
+    content = source.read(FILE)
+    if content is None:
+        raise UnreadableSavepointError(source.path, f"it has no {FILE}")
+    return parse(content, source.path)
+
+
+def restore(
+    source: CheckpointFolder,
+    checkpoint: CheckpointFolder,
+    mine: CheckpointIdentity,
+    ranges: Mapping[tuple[str, int], tuple[int, int]],
+    now_ms: int,
+) -> Savepoint:
+    """Create a checkpoint from a savepoint; return the savepoint.
+
+    `mine` is the identity of the application on the topics as they are now. `ranges` has the first and the end offset
+    of each of their partitions. Raises RestoreRefusedError, with each reason, and UnreadableSavepointError.
+    """
+    savepoint = read(source)
+    reasons = [*mine.differences(savepoint.identity), *_lost(savepoint.positions, ranges)]
+    if checkpoint.names():
+        reasons.append(f"the checkpoint {checkpoint.path} is not empty")
+    if reasons:
+        raise RestoreRefusedError(source.path, reasons)
+    for path in source.files():
+        if path != FILE:
+            source.copy(path, checkpoint)
+    request_republication(checkpoint)
+    write(checkpoint, mine, max(now_ms, savepoint.epoch + 1))  # the clock may be behind
+    return savepoint
+
+
+def parse(content: str, path: str) -> Savepoint:
+    """Return the content of a savepoint.json. Raises UnreadableSavepointError."""
+    try:
+        return Savepoint.model_validate_json(content)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise UnreadableSavepointError(path, f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
+
+
+def _lost(positions: Positions, ranges: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[str]:
+    """Yield why the job cannot continue from these positions, for each partition."""
+    for (topic, number), position in sorted(positions.items()):
+        first, end = ranges.get((topic, number), (0, 0))
+        if position < first:
+            yield (
+                f"the savepoint ends at offset {position} of partition {number} of {topic}, which now begins at "
+                f"{first}: {first - position} records between are gone"
+            )
+        if position > end:
+            yield f"the savepoint ends at offset {position} of partition {number} of {topic}, which ends at {end}"
+
+
+def _nested(positions: Positions) -> dict[str, dict[int, int]]:
+    found: dict[str, dict[int, int]] = {}
+    for (topic, number), offset in positions.items():
+        found.setdefault(topic, {})[number] = offset
+    return found

@@ -1,0 +1,118 @@
+"""Heartbeats: records that move the watermark, by which windows expire and close.
+
+No other record moves it: a record may be read while older ones of another partition are unread, or not decoded yet. A
+heartbeat has the low watermark of the job, so all records that arrived before its time are merged already. It has no
+value, and its key has a prefix that is new in each run of the job: a later run, which may continue from an older state,
+ignores it. A replay gets none: its time is not the clock's, and its records move its watermark.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from contracts.model.emit import Emit
+from contracts.records.record import HEARTBEAT_KEY
+from services.runtime.kafka_clients import create_producer
+from spark_app.run.low_watermark import clock
+from spark_app.topics.identity import sources
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from confluent_kafka import KafkaError
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+    from contracts.model.application import Application
+    from spark_app.run.low_watermark import LowWatermark
+    from spark_app.settings import JobSettings
+
+FLUSH_S = 10.0
+EVERY = timedelta(seconds=5)
+"""The pause between two heartbeats."""
+IDLE = timedelta(minutes=1)
+"""The delay of the watermark of micro-batches. They read nothing but heartbeats while no records come."""
+ANY = -1
+"""The partition of a record whose partition the producer chooses."""
+PATIENCE = 2
+"""The number of batches in which a partition reaches its end, if its last record is no marker of a transaction."""
+
+
+class Heartbeat:
+    """Writes heartbeats with the low watermark of an application. Those whose keys begin with `prefix` are its own."""
+
+    def __init__(
+        self,
+        application: Application,
+        settings: JobSettings,
+        low: LowWatermark,
+        now: Callable[[], datetime] = clock,
+    ) -> None:
+        self.prefix = b"%s %s " % (HEARTBEAT_KEY, uuid.uuid4().hex.encode())
+        self._low = low
+        self._topic = sources(application)[-1]
+        self._is_live = not application.topics.replay
+        self._limit = application.kept_for + application.skew + _delay(application, settings)
+        self._waits = PATIENCE * max(settings.batch_of(application), EVERY)
+        self._producer = create_producer(settings.client(), "heartbeat", {"message.timeout.ms": round(FLUSH_S * 1000)})
+        self._now = now
+        # No micro-batch runs without records, so the watermark stays unknown; the first real-time batch ends by itself.
+        self._watermark = now() if application.emit is Emit.EVENT else None
+        self._written: datetime | None = None
+        self._next, self._nudge = now(), now() + self._waits
+
+    def after(self, progress: StreamingQueryProgress) -> bool:
+        """Write a heartbeat if the watermark of this batch requires one; return whether the broker has it."""
+        watermark = progress.eventTime.get("watermark")
+        self._watermark = datetime.fromisoformat(watermark) if watermark else None
+        return self.beat()
+
+    def beat(self) -> bool:
+        """Write a heartbeat if the last watermark requires one; return whether the broker has it.
+
+        A broker that is away is no error here: the query reports it, and a later call writes the heartbeat.
+        """
+        now, time = self._now(), self._low.time
+        if not self._is_live or now < self._next or not self._is_behind(now):
+            return False
+        self._next = now + EVERY
+        if time is None or time == self._written:
+            return self._pass_markers(now)
+        if is_written := self.write(time):
+            self._written = time
+        return is_written
+
+    def write(self, time: datetime | None = None) -> bool:
+        """Write a heartbeat; without a time, it is nothing but a record. Return whether the broker has it."""
+        return self._write(self._topic, ANY, b"" if time is None else b"%d" % (time.timestamp() * 1000))
+
+    def _pass_markers(self, now: datetime) -> bool:
+        """Write records to partitions that stay behind; return whether the broker has them.
+
+        The last offset of a partition may be that of a transaction's marker, which a query in real-time mode passes
+        with the next record.
+        """
+        if now < self._nudge:
+            return False
+        self._nudge = now + self._waits
+        written = [self._write(*one, b"") for one in self._low.behind()]
+        return bool(written) and all(written)
+
+    def _write(self, topic: str, partition: int, time: bytes) -> bool:
+        errors: list[KafkaError | None] = []
+        self._producer.produce(
+            topic, key=self.prefix + time, partition=partition, on_delivery=lambda error, _: errors.append(error)
+        )
+        self._producer.flush(FLUSH_S)
+        return errors == [None]
+
+    def _is_behind(self, now: datetime) -> bool:
+        return self._watermark is None or now - self._watermark > self._limit
+
+
+def _delay(application: Application, settings: JobSettings) -> timedelta:
+    """Return how far the watermark may be behind the clock. A closed window waits for it; else it delays expiry."""
+    if application.emit is Emit.CLOSE:
+        return EVERY
+    return max(IDLE if application.emit is Emit.BATCH else EVERY, settings.batch_of(application))

@@ -1,0 +1,71 @@
+"""Records how far the snapshots are complete, for readers that must not judge by their clocks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from contracts.model.emit import Emit
+from services.runtime.job_progress import JobProgress
+from spark_app.errors import BrokerUnreachableError
+from spark_app.run.heartbeat import EVERY
+from spark_app.run.low_watermark import clock
+from spark_app.topics.identity import TopicIdentity
+from spark_app.topics.offsets import TopicOffsets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+    from contracts.model.application import Application
+    from spark_app.run.low_watermark import LowWatermark
+    from spark_app.settings import JobSettings
+
+
+class PublishedProgress:
+    """Records the low watermark of a query with the end offsets of its snapshots. A replay has none.
+
+    With `Emit.CLOSE` it records the watermark: the snapshots of windows that began before it are published.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        settings: JobSettings,
+        low: LowWatermark,
+        partitions: int,
+        now: Callable[[], datetime] = clock,
+    ) -> None:
+        topic = application.topics.snapshots
+        self._offsets = TopicOffsets(settings, [TopicIdentity(topic, "", partitions)])
+        self._progress = JobProgress(settings.client(), topic)
+        self._low = low
+        self._is_live = not application.topics.replay
+        self._by_watermark = application.emit is Emit.CLOSE
+        self._closed: datetime | None = None
+        self._recorded: datetime | None = None
+        self._now = now
+        self._next = now()
+
+    def after(self, progress: StreamingQueryProgress) -> None:
+        """Follow a committed batch."""
+        watermark = progress.eventTime.get("watermark")
+        self._closed = datetime.fromisoformat(watermark) if watermark else None
+        self.record()
+
+    def record(self) -> None:
+        """Record the progress if there is some. A broker that is away is no error: a later call records it."""
+        now, time = self._now(), self._closed if self._by_watermark else self._low.time
+        if not self._is_live or time is None or time == self._recorded or now < self._next:
+            return
+        try:
+            ends = self._offsets.ends()
+        except BrokerUnreachableError:
+            return
+        self._progress.record(time, {number: offset for (_, number), offset in ends.items()})
+        self._recorded, self._next = time, now + EVERY
+
+    def close(self) -> None:
+        """Close the client."""
+        self._progress.close()

@@ -1,0 +1,1 @@
+"""The application's topics on the broker: their identities, their offsets, and the timestamps of their records."""

@@ -1,0 +1,224 @@
+"""Windows whose first events are not read any more: a rebuild and a new checkpoint leave what was published of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timedelta
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import orjson
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from contracts import Emit
+from contracts.model.topics import Stamp
+from contracts.wire import Snapshot, decode_snapshot
+from contracts.wire.partition import partition
+from services.cli.verify import is_published
+from services.verify.comparison import Stored, StoredSnapshots, compare, snapshots_of
+from spark_app.checkpoint.commit_files import commit_files
+from spark_app.checkpoint.commit_log import committed_watermark
+from spark_app.checkpoint.first_window import last_undecoded, last_unread, store_bound, stored_bound
+from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.lifecycle.published_state import PublishedState
+from spark_app.settings import JobSettings
+from spark_app.topics.offsets import EARLIEST_MS
+from spark_app.topics.times import STAMP, TopicTimes
+from tests.spark_app.hosted import HostedJob, done
+from tests.spark_app.hourly import FORMER, MINUTE, NOW, PRESENT, application, departure
+from tests.spark_app.running import PARTITIONS, PATIENCE_S, Topics, everything, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from spark_app.lifecycle.savepoint import Savepoint
+    from tests.services.broker.embedded import EmbeddedBroker
+
+AIRPORTS = ("JFK", "LGA")
+WHOLE, SO_FAR = 60, 29
+"""The departures of the former hour, and of the present one until now."""
+
+
+class Airports:
+    """Topics with a departure a minute of two airports since the former hour began, and the job that reads them."""
+
+    def __init__(self, spark: SparkSession, broker: EmbeddedBroker, prefix: str, folder: Path, emit: Emit) -> None:
+        self.topics = Topics(broker.bootstrap, application(prefix, replay=True))
+        self.environment = {"HOURLY_PREFIX": prefix, "HOURLY_EMIT": emit, "STATELOOP_CATCH_UP": "true"}
+        self.job = HostedJob(spark, broker.bootstrap, folder, "tests.spark_app.hourly:app", self.environment)
+        self.depart(*(FORMER + number * MINUTE for number in range(WHOLE + SO_FAR)))
+        times = TopicTimes(JobSettings(application="", kafka=broker.bootstrap), self.topics.names.events)
+        times.change({STAMP: Stamp.BROKER.value})
+        until(lambda: times.current()[STAMP] == Stamp.BROKER, "a topic that the broker stamps")
+
+    def depart(self, *times: datetime) -> None:
+        """Send a departure of each airport at each of these times."""
+        self.topics.send(self.topics.names.events, (departure(one, time) for time in times for one in AIRPORTS))
+
+    def delete_first(self, count: int) -> None:
+        """Delete the first records of each airport, as the topic's retention does."""
+        admin = AdminClient({"bootstrap.servers": self.topics.kafka})
+        keys = Counter(partition(one.encode(), PARTITIONS) for one in AIRPORTS)
+        ends = [TopicPartition(self.topics.names.events, number, count * keys[number]) for number in keys]
+        for deleted in admin.delete_records(ends).values():
+            deleted.result(PATIENCE_S)
+
+    def published(self) -> list[Snapshot]:
+        """Return all snapshots, in the order of the topic."""
+        found = everything(self.topics.kafka, self.topics.names.snapshots)
+        return [decode_snapshot(one.value() or b"") for one in found]
+
+    def flights(self, epoch: int = 0) -> dict[tuple[str, datetime], int]:
+        """Return what readers show of each window, or of those of an epoch."""
+        ordered = sorted((one for one in self.published() if one.epoch >= epoch), key=lambda one: one.order)
+        return {one.window: one.state["flights"] for one in ordered}
+
+
+def windows(former: int, present: int) -> dict[tuple[str, datetime], int]:
+    """Return these departures of each airport by the hour."""
+    return {(one, start): count for one in AIRPORTS for start, count in ((FORMER, former), (PRESENT, present))}
+
+
+@pytest.fixture
+def airports(
+    spark: SparkSession, broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Airports]:
+    """Give the topics, and the job of this emit mode, not yet started."""
+    emit: Emit = getattr(request, "param", Emit.EVENT)
+    found = Airports(spark, broker, topics_prefix, tmp_path, emit)
+    yield found
+    found.job.stop()
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_a_rebuild_leaves_the_windows_that_it_reads_in_part(spark: SparkSession, airports: Airports) -> None:
+    airports.job.start()
+    until(lambda: airports.flights() == windows(WHOLE, SO_FAR), "all windows")
+    folder = CheckpointFolder(spark, str(airports.job.checkpoint))
+    over = (FORMER.timestamp() + 1) * 1000
+    until(lambda: (committed_watermark(folder) or 0) > over, "a watermark by the clock")
+    airports.job.stop()
+    output = done(spark, airports.environment | airports.job.environment, "rebuild")
+    assert "UTC or before are not published" in output
+    airports.job.start()
+    epoch = airports.job.epoch()
+    until(lambda: airports.flights(epoch), "the present hour of the new epoch")
+    airports.depart(NOW - timedelta(seconds=1))
+    until(lambda: set(airports.flights(epoch).values()) == {SO_FAR + 1}, "one more departure")
+    assert airports.flights() == windows(WHOLE, SO_FAR + 1)
+    assert {start for _, start in airports.flights(epoch)} == {PRESENT}
+    repeated = Counter((one.window, one.order) for one in airports.published() if one.epoch >= epoch)
+    assert set(repeated.values()) == {1}, "each window is published once"
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_a_new_checkpoint_leaves_the_windows_whose_first_events_are_deleted(
+    spark: SparkSession, airports: Airports
+) -> None:
+    airports.job.start()
+    until(lambda: airports.flights() == windows(WHOLE, SO_FAR), "all windows")
+    airports.job.stop()
+    first = airports.job.epoch()
+    airports.job.lose_checkpoint()
+    airports.delete_first(9)
+    airports.job.start()
+    until(lambda: airports.flights(first + 1), "the present hour of the new epoch")
+    airports.depart(NOW - timedelta(seconds=1))
+    until(lambda: set(airports.flights(first + 1).values()) == {SO_FAR + 1}, "one more departure")
+    assert airports.flights() == windows(WHOLE, SO_FAR + 1)
+    (warning,) = (line["problem"] for line in airports.job.lines("warning") if "are not published" in line["problem"])
+    assert f"{FORMER + 10 * MINUTE:%Y-%m-%d %H:%M:%S}" in warning
+    copied = list(commit_files(CheckpointFolder(spark, str(airports.job.checkpoint)), 0))
+    assert "stateloop.first_window" in copied, "a savepoint has the bound too"
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.parametrize("airports", [Emit.CLOSE], indirect=True)
+def test_a_rebuild_closes_no_window_again(spark: SparkSession, airports: Airports) -> None:
+    airports.job.start()
+    closed = {(one, FORMER): WHOLE for one in AIRPORTS}
+    until(lambda: airports.flights() == closed, "closed windows")
+    airports.job.batches(2)
+    airports.job.stop()
+    done(spark, airports.environment | airports.job.environment, "rebuild")
+    before = len(airports.job.lines("batch"))
+    airports.job.start()
+    over = FORMER.isoformat()
+    until(
+        lambda: any((line["watermark"] or "") > over for line in airports.job.lines("batch")[before:]),
+        "a watermark behind the closed window",
+    )
+    airports.job.batches(2)
+    assert airports.flights() == closed
+    assert len(airports.published()) == len(closed)
+    airports.job.stop()  # in one Spark, a copy of a running query stops it
+    state = done(spark, airports.environment | airports.job.environment, "state", "get", AIRPORTS[0])
+    rows = [orjson.loads(line) for line in state.splitlines() if line.startswith("{")]
+    found = [(datetime.fromisoformat(row["window_start"]), row["state"]["flights"]) for row in rows]
+    assert found == [(PRESENT, SO_FAR)]
+
+
+def at(offset: int, timestamp: int) -> Any:
+    """A record, as the client describes it."""
+    return SimpleNamespace(offset=offset, timestamp=timestamp)
+
+
+@pytest.mark.parametrize(
+    ("begin", "first", "since_ms", "expected"),
+    [
+        pytest.param(0, at(0, 700), EARLIEST_MS, None, id="a topic that has lost no record"),
+        pytest.param(5, at(5, 700), EARLIEST_MS, 700, id="a topic that has lost its first records"),
+        pytest.param(0, at(3, 700), 600, 600, id="records before the time are not read"),
+        pytest.param(3, at(3, 700), 600, 700, id="records after the time are lost"),
+        pytest.param(0, at(-1, -1), 600, 600, id="all records are older"),
+        pytest.param(5, at(-1, -1), EARLIEST_MS, None, id="all records are deleted"),
+    ],
+)
+def test_the_last_record_that_is_not_read(begin: int, first: Any, since_ms: int, expected: int | None) -> None:
+    young = {("events", 1): 0}, {("events", 1): at(0, 900)}
+    assert last_unread({("events", 0): begin} | young[0], {("events", 0): first} | young[1], since_ms) == expected
+
+
+@pytest.mark.parametrize(
+    ("decoded", "expected"),
+    [
+        pytest.param([], 800, id="no raw record was decoded before"),
+        pytest.param([700], 800, id="decoding began with the first ones that are left"),
+        pytest.param([650, 900], None, id="they were decoded before they were deleted"),
+    ],
+)
+def test_the_last_raw_record_that_was_deleted_before_it_was_decoded(decoded: list[int], expected: int | None) -> None:
+    begin, first = {("raw", 0): 5, ("raw", 1): 7, ("raw", 2): 0}, (at(5, 700), at(7, 800), at(0, 900))
+    events = {("events", number): at(0, time) for number, time in enumerate(decoded)}
+    assert last_undecoded(begin, dict(zip(begin, first, strict=True)), events) == expected
+    assert last_undecoded({("raw", 0): 0}, {("raw", 0): at(0, 700)}, events) is None
+
+
+@pytest.mark.spark
+def test_a_state_without_a_bound_publishes_all(spark: SparkSession, tmp_path: Path) -> None:
+    folder = CheckpointFolder(spark, str(tmp_path))
+    assert stored_bound(folder) is None
+    for bound in (7, None):
+        store_bound(folder, bound)
+        assert stored_bound(folder) == bound
+
+
+@pytest.mark.parametrize(("after", "differences"), [(-1, 0), (1, 1)])
+def test_a_window_that_the_job_does_not_publish_is_no_difference(after: int, differences: int) -> None:
+    """A snapshot of a former epoch is on the topic, and not in the checkpoint."""
+    one = Snapshot(device_id="JFK", first_seen=PRESENT, version=1, as_of=PRESENT, state={})
+    topic = StoredSnapshots("topic", {one.window: Stored(one, written=PRESENT)})
+    bound = round(PRESENT.timestamp() * 1000) - after
+    checkpoint = PublishedState(cast("Savepoint", None), NOW, [], frozenset(), bound)
+    is_wanted = partial(is_published, lambda _: True, checkpoint)
+    found = compare(snapshots_of("checkpoint", []), topic, is_wanted, NOW)
+    assert (len(found.differences), found.expired) == (differences, 1 - differences)

@@ -1,0 +1,99 @@
+"""A file system that refuses an operation ends the job with one line, not with a trace of Java's."""
+
+import errno
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.errors import CheckpointUnreachableError
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_new_file_is_read_as_it_was_written(spark: SparkSession, tmp_path: Path) -> None:
+    folder = CheckpointFolder(spark, str(tmp_path / "new" / "folder"))
+    assert folder.read("file") is None
+    folder.write_new("file", "Zürich")
+    assert folder.read("file") == "Zürich"
+    assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["file"]
+
+
+def test_a_file_is_created_once(spark: SparkSession, tmp_path: Path) -> None:
+    folder = CheckpointFolder(spark, str(tmp_path / "new"))
+    assert folder.is_exclusive
+    assert folder.names() == []
+    assert folder.create("file", "first")
+    assert not folder.create("file", "second")
+    assert folder.read("file") == "first"
+    folder.overwrite("file", "Zürich")
+    assert (folder.read("file"), folder.names()) == ("Zürich", ["file"])
+    folder.delete("file")
+    folder.delete("file")
+    assert (folder.read("file"), folder.names()) == (None, [])
+
+
+def test_a_file_that_a_crash_interrupts_is_not_there(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = CheckpointFolder(spark, str(tmp_path))
+
+    def crash(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("spark_app.checkpoint.folder.os.fsync", crash)  # the content is not on the disk yet
+        with pytest.raises(KeyboardInterrupt):
+            folder.create("file", "content")
+    assert folder.read("file") is None
+    assert folder.create("file", "content")
+    assert folder.names() == ["file"]
+
+
+def test_a_file_is_created_where_there_are_no_hard_links(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = CheckpointFolder(spark, str(tmp_path))
+    monkeypatch.setattr(Path, "hardlink_to", Mock(side_effect=OSError(errno.EPERM, "not permitted")))
+    assert folder.create("file", "content")
+    assert not folder.create("file", "other")
+    assert (folder.read("file"), folder.names()) == ("content", ["file"])
+
+
+def test_a_delete_that_the_file_system_declines_is_an_error() -> None:
+    file_system = Mock(**{"delete.return_value": False, "exists.return_value": True})
+    with pytest.raises(CheckpointUnreachableError, match="did not delete file"):
+        CheckpointFolder(session_on(file_system), "hdfs://name/folder").delete("file")
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [
+        ("file:///proc/stateloop", "the file system did not create the folder"),
+        ("unheard://of/it", 'No FileSystem for scheme "unheard"'),
+        ("hdfs://127.0.0.1:1/checkpoint", "Connection refused"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_reported_in_one_line(
+    spark: SparkSession, folder: str, message: str
+) -> None:
+    with pytest.raises(CheckpointUnreachableError) as refused:
+        CheckpointFolder(spark, folder).write_new("file", "content")
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_rename_that_the_file_system_declines_is_an_error() -> None:
+    folder = CheckpointFolder(session_on(Mock(**{"rename.return_value": False})), "hdfs://name/folder")
+    with pytest.raises(CheckpointUnreachableError, match=r"did not rename \.file\.tmp to file"):
+        folder.write_new("file", "content")
+
+
+def session_on(file_system: Mock) -> Mock:
+    """A Spark session whose folders are on this file system: the local one never declines to rename."""
+    spark = Mock()
+    path = spark.sparkContext._jvm.org.apache.hadoop.fs.Path  # noqa: SLF001  # as the folder finds it
+    path.return_value.getFileSystem.return_value = file_system
+    return spark

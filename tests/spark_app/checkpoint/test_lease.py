@@ -1,0 +1,177 @@
+"""One job at a time uses a checkpoint; the next one starts when its owner is dead, refused while it is alive."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_app.checkpoint.lease import LEASE_S, PREFIX, RENEW_S, Lease, newest, take_over
+from spark_app.checkpoint.owner import this_job
+from spark_app.errors import CheckpointInUseError, LeaseLostError
+from tests.spark_app.leasing import World, job
+
+
+def test_a_free_checkpoint_is_taken_at_once_and_given_back() -> None:
+    world = World()
+    lease = world.acquire(job("a"))
+    assert (world.now, list(world.content)) == (0, [f"{PREFIX}1"])
+    lease.release()
+    world.acquire(job("b"))
+    assert world.now == 0
+
+
+def test_a_second_job_is_refused_with_the_name_of_the_owner() -> None:
+    world = World()
+    lease = world.acquire(job("a"))
+    world.meanwhile = lease.renew
+    with pytest.raises(CheckpointInUseError, match=r"in use by the job on host-a with process \d+, since 2026-01-01"):
+        world.acquire(job("b"))
+    assert world.now <= RENEW_S
+
+
+def test_a_lease_without_renewals_is_taken_over_after_its_end() -> None:
+    world = World()
+    lost = world.acquire(job("a"))
+    world.acquire(job("b", place="elsewhere"))
+    assert world.now == LEASE_S
+    assert lost.is_overdue()
+    with pytest.raises(LeaseLostError, match="to the job on host-b"):
+        lost.renew()
+    assert list(world.content) == [f"{PREFIX}2"]
+
+
+@given(st.floats(0, 100), st.floats(0, 100))
+def test_an_owner_calls_its_lease_overdue_before_another_job_takes_it(before: float, after: float) -> None:
+    world = World()
+    lease = world.acquire(job("a"))
+    world.sleep(before)
+    lease.renew()
+    world.sleep(after)
+    world.acquire(job("b"))
+    assert lease.is_overdue()
+
+
+def test_the_lease_of_a_dead_owner_on_this_machine_is_taken_over_at_once() -> None:
+    world = World()
+    world.acquire(job("a", pid=2**22 + 1))
+    world.acquire(job("b"))
+    assert world.now == 0
+
+
+def test_a_process_that_took_the_number_of_a_dead_one_is_not_the_owner() -> None:
+    world = World()
+    world.acquire(job("a", pid=os.getpid()))
+    world.acquire(job("b"))
+    assert world.now == 0
+
+
+@pytest.mark.parametrize("place", [None, "kernel 2"])
+def test_the_processes_of_another_machine_are_not_judged(place: str | None) -> None:
+    world = World()
+    world.acquire(job("a", pid=2**22 + 1, place=place))
+    world.acquire(job("b", place=None))
+    assert world.now == LEASE_S
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"owner": 1}'])
+def test_a_part_of_a_lease_is_waited_for_and_then_taken_over(content: str) -> None:
+    world = World()
+    world.content[f"{PREFIX}7"] = content
+    assert world.acquire(job("b")).number == 8
+    assert world.now == LEASE_S
+
+
+def test_of_two_jobs_that_create_one_file_in_an_object_store_the_last_one_starts() -> None:
+    world, last = World(is_exclusive=False), job("last")
+
+    def write() -> None:
+        content = newest(world)
+        assert content is not None
+        world.overwrite(f"{PREFIX}1", content.content.replace("host-first", "host-last").replace('"first"', '"last"'))
+        world.meanwhile = Lease(world, last, 1, world.clock, world.now).renew
+
+    world.meanwhile = write
+    with pytest.raises(CheckpointInUseError, match="host-last"):
+        world.acquire(job("first"))
+    world.meanwhile()
+
+
+def test_a_frozen_owner_does_not_destroy_the_lease_of_its_successor() -> None:
+    world = World()
+    frozen = world.acquire(job("a"))
+    successor = world.acquire(job("b", place=None))
+    world.overwrite(f"{PREFIX}{frozen.number}", "written by the frozen one")
+    successor.renew()
+    found = newest(world)
+    assert found is not None
+    assert found.owner == successor.owner
+
+
+@pytest.mark.parametrize("content", ["", "{"])
+def test_a_lease_is_lost_to_a_successor_whose_file_is_not_written_yet(content: str) -> None:
+    world = World()
+    lease = world.acquire(job("a"))
+    world.content[f"{PREFIX}2"] = content
+    with pytest.raises(LeaseLostError):
+        lease.renew()
+
+
+def test_a_killed_process_is_dead_before_its_parent_notices() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    me = this_job(child.pid)
+    owner = me.model_copy(update={"processes": me.processes[1:]})
+    assert not owner.is_dead_here(me.place)
+    os.kill(child.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert owner.is_dead_here(me.place)
+    assert not me.is_dead_here(me.place)
+    child.communicate()
+
+
+def test_a_lease_is_taken_over_when_the_job_that_has_it_has_stopped() -> None:
+    world = World()
+    former = world.acquire(job("a"))
+    stops_at = 7.0
+
+    def meanwhile() -> None:
+        if not former.is_lost:
+            try:
+                former.renew()
+            except LeaseLostError:
+                former.is_lost = True
+        if world.now >= stops_at:
+            former.release()
+
+    world.meanwhile = meanwhile
+    lease = take_over(world, job("b"), world.clock, world.sleep)
+    assert former.is_lost
+    assert world.now == stops_at
+    lease.renew()
+    lease.release()
+    assert world.acquire(job("c")).number == 1
+
+
+def test_a_lease_of_a_job_that_does_not_answer_is_taken_over_when_it_has_run_out() -> None:
+    world = World()
+    world.acquire(job("a"))
+    take_over(world, job("b"), world.clock, world.sleep)
+    assert world.now >= LEASE_S
+
+
+def test_a_lease_of_a_dead_job_is_taken_over_at_once() -> None:
+    world = World()
+    world.acquire(job("a", pid=1 << 22))
+    take_over(world, job("b"), world.clock, world.sleep)
+    assert world.now == 0.0
+
+
+def test_a_checkpoint_without_a_lease_is_taken_over_at_once() -> None:
+    world = World()
+    assert take_over(world, job("b"), world.clock, world.sleep).number == 1
+    assert world.now == 0.0

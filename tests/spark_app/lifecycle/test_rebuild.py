@@ -1,0 +1,132 @@
+"""The plan of a rebuild, on real topics."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.checkpoint.generations import activate, active
+from spark_app.checkpoint.identity import identity, write
+from spark_app.checkpoint.republish import is_republication_due
+from spark_app.errors import NoGenerationError, PartitionsAddedError
+from spark_app.lifecycle.rebuild import CLOCKS, Rebuild
+from spark_app.settings import JobSettings
+from spark_app.topics.identity import TopicIdentity, identify
+from tests import everything
+from tests.everything import event_record
+from tests.spark_app.running import PARTITIONS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.spark_app.running import Topics
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+
+@pytest.fixture
+def checkpoint(spark: SparkSession, tmp_path: Path) -> CheckpointFolder:
+    """Give the folder of a checkpoint that is not there."""
+    return CheckpointFolder(spark, str(tmp_path / "checkpoint"))
+
+
+@pytest.fixture
+def settings(now_topics: Topics, checkpoint: CheckpointFolder) -> JobSettings:
+    """Give the settings of a rebuild on topics that the broker stamps."""
+    return JobSettings(kafka=now_topics.kafka, application="", checkpoint=checkpoint.path)
+
+
+@pytest.fixture
+def rebuild(spark: SparkSession, settings: JobSettings) -> Rebuild:
+    """Give the rebuild of an application that has no checkpoint."""
+    return Rebuild(spark, everything.application(), settings)
+
+
+def events(count: int, time: datetime) -> list[dict[str, object]]:
+    """Events of as many devices, at one time."""
+    return [{"device_id": f"d{n}", "event_id": "1", "first_seen": time, "ts": time} for n in range(count)]
+
+
+def milliseconds(time: datetime) -> int:
+    """Since 1970, as the clock of a rebuild gives them."""
+    return round(time.timestamp() * 1000)
+
+
+def test_a_plan_counts_the_records_that_a_live_window_can_have(rebuild: Rebuild, now_topics: Topics) -> None:
+    now = datetime.now(UTC)
+    now_topics.send(now_topics.names.events, map(event_record, events(10, now)))
+    plan = rebuild.plan(milliseconds(now))
+    assert (plan.differences, plan.records, plan.missing) == (["there is no checkpoint"], 10, [])
+    assert not plan.is_begun
+    app = everything.application()
+    later = now + app.kept_for + 2 * app.skew + CLOCKS + timedelta(minutes=1)
+    assert rebuild.plan(milliseconds(later)).records == 0
+
+
+def test_a_plan_names_the_deleted_records(rebuild: Rebuild, now_topics: Topics) -> None:
+    now = datetime.now(UTC)
+    now_topics.send(now_topics.names.events, map(event_record, events(20, now)))
+    admin = AdminClient({"bootstrap.servers": now_topics.kafka})
+    (deleted,) = admin.delete_records([TopicPartition(now_topics.names.events, 0, 1)]).values()
+    deleted.result(30)
+    (missing,) = rebuild.plan(milliseconds(now)).missing
+    assert missing == f"partition 0 of {now_topics.names.events} begins at offset 1: records before it are gone"
+
+
+def test_a_build_is_continued_by_its_own_application_only(
+    spark: SparkSession, settings: JobSettings, rebuild: Rebuild, checkpoint: CheckpointFolder
+) -> None:
+    app, now = everything.application(), milliseconds(datetime.now(UTC))
+    write(checkpoint.below("generation-1"), identity(app, identify(settings, app), PARTITIONS), 5)
+    plan = rebuild.plan(now)
+    assert (plan.generation, plan.is_begun) == ("generation-1", True)
+    plan = Rebuild(spark, everything.application(deduplicate=False), settings).plan(now)
+    assert (plan.generation, plan.is_begun) == (f"generation-{now}", False)
+
+
+def test_a_build_that_continues_merges_answers_of_later_epochs(
+    rebuild: Rebuild, checkpoint: CheckpointFolder, now_topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was interrupted, and meanwhile another generation was activated, with whose epoch workers answer."""
+    now = datetime.now(UTC)
+    now_topics.send(now_topics.names.events, map(event_record, events(1, now)))
+    epochs, active = list[int](), 0
+
+    def interrupted(_spark: object, _application: object, _settings: object, epoch: int, *_: object) -> None:
+        epochs.append(epoch)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spark_app.lifecycle.rebuild.build", interrupted)
+    plan = rebuild.plan(milliseconds(now))
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            rebuild.build(plan, milliseconds(now), print, print)
+        active = activate(checkpoint, "generation-2", milliseconds(now) + 5_000, 0).epoch
+    assert epochs == [milliseconds(now), active + 1]
+
+
+def test_the_job_of_an_activated_generation_publishes_each_window(
+    rebuild: Rebuild, checkpoint: CheckpointFolder
+) -> None:
+    activation, _ = rebuild.activate("generation-1", milliseconds(datetime.now(UTC)))
+    assert active(checkpoint) == activation
+    assert is_republication_due(checkpoint.below("generation-1"))
+
+
+def test_a_checkpoint_that_was_never_rebuilt_has_no_way_back(rebuild: Rebuild) -> None:
+    with pytest.raises(NoGenerationError):
+        rebuild.roll_back(milliseconds(datetime.now(UTC)))
+
+
+def test_there_is_no_way_back_to_fewer_partitions(rebuild: Rebuild, checkpoint: CheckpointFolder) -> None:
+    write(checkpoint, identity(everything.application(), [TopicIdentity("events", "id", 1)], 1), 5)
+    activate(checkpoint, "generation-1", 9, 5)
+    with pytest.raises(PartitionsAddedError, match=f"with 1 partitions, and they have {PARTITIONS}"):
+        rebuild.roll_back(milliseconds(datetime.now(UTC)))

@@ -1,0 +1,274 @@
+"""Savepoints of a running job, what the restored job publishes, and exports of its state."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+from typing_extensions import override
+
+from contracts.records.fold import present
+from contracts.wire import Snapshot, decode_snapshot
+from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.checkpoint.generations import activate
+from spark_app.checkpoint.identity import identity, parse, write
+from spark_app.errors import EmptyCheckpointError, FilesDeletedError, RestoreRefusedError, UnreadableSavepointError
+from spark_app.lifecycle.savepoint import Savepoint, create, restore, savepoints
+from spark_app.topics.identity import TopicIdentity
+from tests import everything
+from tests.everything import NOW
+from tests.same import assert_same
+from tests.spark_app.batches import SHORT, committed
+from tests.spark_app.folding import stored
+from tests.spark_app.hosted import HostedJob, done
+from tests.spark_app.running import Job, Topics, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+APPLICATION = "tests.everything:various"
+
+
+@pytest.fixture
+def quiet_job(spark: SparkSession, topics: Topics, tmp_path: Path) -> HostedJob:
+    """Give the job of the application, not yet started."""
+    environment = SHORT | {"EVERYTHING_PREFIX": topics.names.prefix}
+    return HostedJob(spark, topics.kafka, tmp_path, APPLICATION, environment)
+
+
+def newest(topics: Topics) -> dict[tuple[str, datetime], Snapshot]:
+    """The snapshot of each window that a reader would show."""
+    found = [decode_snapshot(message.value() or b"") for message in topics.read(topics.names.snapshots, 1)]
+    return {one.window: one for one in sorted(found, key=lambda one: one.order)}
+
+
+def kill_while_it_copies(topics: Topics, checkpoint: Path, folder: Path) -> None:
+    """Run `stateloop savepoint create` in a process, and kill it at a file that it cannot read to the end."""
+    command = (sys.executable, "-m", "services.cli", "savepoint", "create", str(folder))
+    environment = {"EVERYTHING_PREFIX": topics.names.prefix}
+    running = Job(topics.kafka, checkpoint.parent, APPLICATION, environment, command)
+    pipe = checkpoint / "sources" / "pipe"
+    os.mkfifo(pipe)
+    running.start()
+    try:
+        until(lambda: running.ended() or list(folder.glob("*/metadata")), f"the first file, see {running.log}")
+        assert not running.ended(), running.log.read_text(encoding="utf-8")[-3000:]
+    finally:
+        running.kill()
+        pipe.unlink()
+
+
+def test_a_restored_job_publishes_each_window_under_a_new_epoch(
+    spark: SparkSession, topics: Topics, quiet_job: HostedJob, tmp_path: Path
+) -> None:
+    events, answers = everything.random_stream(1, devices=40, events=600, answers=100)
+    early, late = events[:400], events[400:]
+    job = quiet_job.start()
+    topics.send(topics.names.events, early)
+    topics.send(topics.names.feedback, answers)
+    committed(job, len(early) + len(answers))
+    stateloop = partial(done, spark, job.environment)
+    made = stateloop("savepoint", "create", str(tmp_path / "savepoints")).split()[0]
+    topics.send(topics.names.events, late)
+    committed(job, len(events) + len(answers))
+    job.stop()
+    first = job.epoch()
+    job.lose_checkpoint()
+    assert stateloop("savepoint", "list", str(tmp_path / "savepoints")).startswith(made)
+    stateloop("savepoint", "restore", made)
+    before = sum(line["records"] for line in job.lines("batch"))
+    job.start()
+    try:
+        until(lambda: job.lines("republishing"), "a republication")
+        committed(job, before + len(late))
+    finally:
+        job.stop()
+    assert job.epoch() > first
+    fold, _ = stored(topics, len(events), len(answers), everything.various)
+    found = newest(topics)
+    assert found.keys() == fold.windows.keys()
+    for window, merged in fold.windows.items():
+        wanted = present(everything.various, window, merged, job.epoch())
+        assert_same(found[window].model_dump(mode="json"), wanted.model_dump(mode="json"))
+    kill_while_it_copies(topics, job.checkpoint, tmp_path / "killed")
+    (unfinished,) = (tmp_path / "killed").iterdir()
+    repeated = stateloop("savepoint", "create", str(tmp_path / "savepoints")).split()[0]
+    job.lose_checkpoint()
+    assert not stateloop("savepoint", "list", str(tmp_path / "killed"))
+    assert "savepoint.json" in stateloop("savepoint", "restore", str(unfinished), code=1)
+    stateloop("savepoint", "restore", repeated)
+    check_export(stateloop, tmp_path / "export", found)
+
+
+def check_export(stateloop: Callable[..., str], folder: Path, snapshots: dict[tuple[str, datetime], Snapshot]) -> None:
+    """Compare the state in the checkpoint with what was published of it."""
+    stateloop("state", "export", str(folder), "--format", "json")
+    rows = [orjson.loads(line) for file in folder.glob("*/*.json") for line in file.read_bytes().splitlines()]
+    exported = {(row["key"], datetime.fromisoformat(row["window_start"])): row for row in rows}
+    assert exported.keys() == snapshots.keys()
+    for window, snapshot in snapshots.items():
+        found = exported[window]
+        assert (found["version"], found["state"].keys()) == (snapshot.version, snapshot.state.keys())
+    (device, start), one = next(iter(snapshots.items()))
+    lines = stateloop("state", "get", device).splitlines()
+    found = [orjson.loads(line) for line in lines if line.startswith("{")]
+    assert [row["version"] for row in found if datetime.fromisoformat(row["window_start"]) == start] == [one.version]
+
+
+def test_a_checkpoint_without_a_commit_gives_no_savepoint(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(EmptyCheckpointError):
+        create(CheckpointFolder(spark, str(tmp_path / "none")), CheckpointFolder(spark, str(tmp_path / "copy")), "app")
+
+
+class PurgedFolder(CheckpointFolder):
+    """The folder of a job that commits a batch and deletes the files of the one before while they are copied."""
+
+    commits = 1
+    left = 0
+
+    @override
+    def copy(self, name: str, target: CheckpointFolder) -> int | None:
+        if name.startswith("state/") and self.left:
+            self.left -= 1
+            self.commit()
+        return super().copy(name, target)
+
+    def commit(self) -> None:
+        """Commit a batch, and delete the former ones."""
+        batch = self.commits
+        for log in ("offsets", "commits"):
+            self.below(log).create(str(batch), "v1\n{}\n-")
+            self.below(log).delete(str(batch - 1))
+        for number in range(2):
+            partition = self.below(f"state/0/{number}")
+            partition.create(f"{batch + 1}_{number}.changelog", "some")
+            partition.delete(f"{batch}_{number}.changelog")
+        type(self).commits += 1
+
+
+@pytest.fixture
+def purged(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PurgedFolder:
+    """Give the folder of a job with one committed batch."""
+    monkeypatch.setattr(PurgedFolder, "commits", 1)
+    folder = PurgedFolder(spark, str(tmp_path / "checkpoint"))
+    write(folder, MINE, 5)
+    folder.commit()
+    return folder
+
+
+def test_a_savepoint_has_all_files_of_one_commit_when_the_job_deletes_some_meanwhile(
+    spark: SparkSession, purged: PurgedFolder, tmp_path: Path
+) -> None:
+    purged.left = 2
+    copy = CheckpointFolder(spark, str(tmp_path / "copy"))
+    assert create(purged, copy, "everything").batch == 3
+    assert sorted(copy.files()) == [
+        "commits/3",
+        "offsets/3",
+        "savepoint.json",
+        "state/0/0/4_0.changelog",
+        "state/0/1/4_1.changelog",
+    ]
+
+
+def test_no_savepoint_is_made_of_files_that_are_deleted_too_soon(
+    spark: SparkSession, purged: PurgedFolder, tmp_path: Path
+) -> None:
+    purged.left = 1_000
+    copy = CheckpointFolder(spark, str(tmp_path / "copy"))
+    with pytest.raises(FilesDeletedError):
+        create(purged, copy, "everything")
+    assert copy.files() == []
+
+
+TOPICS = [TopicIdentity("events", "id", 1)]
+MINE = identity(everything.app, TOPICS, 2)
+
+
+def made(folder: CheckpointFolder, **changes: object) -> None:
+    """Write a savepoint without state, which ends at offset 5 of 1 partition."""
+    content = Savepoint(
+        format=1,
+        application="everything",
+        created=NOW,
+        batch=3,
+        epoch=7,
+        identity=MINE,
+        offsets={"events": {0: 5}},
+        files=0,
+        bytes=0,
+    )
+    folder.write_new("savepoint.json", content.model_copy(update=changes).model_dump_json())
+
+
+@pytest.mark.parametrize(
+    ("held", "reason"),
+    [
+        ((6, 9), "1 records between are gone"),
+        ((0, 4), "ends at 4"),
+    ],
+)
+def test_a_savepoint_whose_records_are_gone_is_refused(
+    spark: SparkSession, tmp_path: Path, held: tuple[int, int], reason: str
+) -> None:
+    source, checkpoint = (CheckpointFolder(spark, str(tmp_path / name)) for name in ("source", "checkpoint"))
+    made(source)
+    with pytest.raises(RestoreRefusedError, match=reason):
+        restore(source, checkpoint, MINE, {("events", 0): held}, 8)
+    assert checkpoint.names() == []
+
+
+def test_a_savepoint_that_ends_where_the_topic_now_begins_is_restored(spark: SparkSession, tmp_path: Path) -> None:
+    source, checkpoint = (CheckpointFolder(spark, str(tmp_path / name)) for name in ("source", "checkpoint"))
+    made(source)
+    restore(source, checkpoint, MINE, {("events", 0): (5, 5)}, 8)
+    assert "stateloop.json" in checkpoint.names()
+
+
+def test_a_savepoint_is_refused_by_another_application_and_by_a_checkpoint_that_exists(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source, checkpoint = (CheckpointFolder(spark, str(tmp_path / name)) for name in ("source", "checkpoint"))
+    made(source)
+    checkpoint.create("stateloop.json", "{}")
+    with pytest.raises(RestoreRefusedError) as refused:
+        restore(source, checkpoint, identity(everything.app, TOPICS, 4), {("events", 0): (0, 5)}, 8)
+    assert len(refused.value.reasons) == 2
+
+
+def test_a_restored_checkpoint_has_a_later_epoch_than_its_savepoint(spark: SparkSession, tmp_path: Path) -> None:
+    """Also where the clock is behind that of the machine whose job wrote it."""
+    source, checkpoint = (CheckpointFolder(spark, str(tmp_path / name)) for name in ("source", "checkpoint"))
+    made(source, epoch=7_000)
+    restore(source, checkpoint, MINE, {("events", 0): (0, 5)}, 6_000)
+    assert parse(checkpoint.read("stateloop.json") or "", checkpoint.path).epoch == 7_001
+
+
+def test_an_unfinished_copy_is_no_savepoint(spark: SparkSession, tmp_path: Path) -> None:
+    folder, unfinished = (CheckpointFolder(spark, str(tmp_path / name)) for name in (".", "unfinished"))
+    unfinished.create("metadata", "{}")
+    made(CheckpointFolder(spark, str(tmp_path / "second")), created=NOW + timedelta(hours=1))
+    made(CheckpointFolder(spark, str(tmp_path / "first")))
+    found = [path for path, _ in savepoints(folder, partial(CheckpointFolder, spark))]
+    assert [path.rpartition("/")[2] for path in found] == ["first", "second"]
+    with pytest.raises(UnreadableSavepointError):
+        restore(unfinished, CheckpointFolder(spark, str(tmp_path / "checkpoint")), MINE, {}, 8)
+
+
+def test_a_savepoint_has_the_epoch_under_which_its_job_publishes(spark: SparkSession, tmp_path: Path) -> None:
+    checkpoint = CheckpointFolder(spark, str(tmp_path / "checkpoint"))
+    generation = checkpoint.below("generation-1")
+    write(generation, MINE, 5)
+    for log in ("offsets", "commits"):
+        generation.below(log).create("0", "v1\n{}\n-")
+    activate(checkpoint, "generation-1", 9, 5)
+    assert create(checkpoint, CheckpointFolder(spark, str(tmp_path / "copy")), "everything").epoch == 9

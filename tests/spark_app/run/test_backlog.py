@@ -1,0 +1,82 @@
+"""The backlog of the job, and the decision to catch up before it goes live."""
+
+from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import OffsetSpec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.settings import KafkaSettings
+from spark_app.run.backlog import Backlog, compared, measure
+from spark_app.topics.identity import TopicIdentity
+
+
+def offsets(found: dict[int, int]) -> dict[tuple[str, int], Any]:
+    return {("events", number): SimpleNamespace(offset=offset) for number, offset in found.items()}
+
+
+def backlog(
+    positions: dict[int, int], end_offsets: dict[int, int], first_recent: dict[int, int], *, first: bool
+) -> Backlog:
+    at = {("events", number): offset for number, offset in positions.items()}
+    return compared(at, offsets(end_offsets), offsets(first_recent), is_first=first)
+
+
+@pytest.mark.parametrize(
+    ("position", "end", "first_recent", "is_long"),
+    [
+        (10, 10, 5, False),  # all is read
+        (10, 10, -1, False),  # all is read, and all is old
+        (5, 10, 5, False),  # the first unread record is recent
+        (6, 10, 5, False),
+        (4, 10, 5, True),  # an unread record is old
+        (4, 10, -1, True),  # all unread records are old
+        (12, 10, -1, False),  # the topic lost its end
+    ],
+)
+def test_a_backlog_is_long_when_an_old_record_is_unread(
+    position: int, end: int, first_recent: int, *, is_long: bool
+) -> None:
+    found = backlog({0: position, 1: 3}, {0: end, 1: 3}, {0: first_recent, 1: -1}, first=False)
+    assert found == Backlog(max(0, end - position), is_first=False, is_long=is_long)
+    assert found.must_be_caught_up() is is_long
+    assert not found.must_be_caught_up(may_stay_long=True)
+
+
+@given(st.dictionaries(st.integers(0, 3), st.integers(0, 9), min_size=1))
+def test_a_new_checkpoint_catches_up_with_any_record(end_offsets: dict[int, int]) -> None:
+    recent = dict.fromkeys(end_offsets, 0)
+    found = backlog(dict.fromkeys(end_offsets, 0), end_offsets, recent, first=True)
+    assert found.must_be_caught_up() is found.must_be_caught_up(may_stay_long=True) is (sum(end_offsets.values()) > 0)
+
+
+class Stamped:
+    """An admin client of a partition with 10 records of this minute, of which the last one is stamped a day ahead."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now_ms = round(now.timestamp() * 1000)
+
+    def list_offsets(self, partitions: dict[TopicPartition, OffsetSpec], **_: float) -> dict[TopicPartition, Any]:
+        return {partition: self._found(spec) for partition, spec in partitions.items()}
+
+    def _found(self, spec: OffsetSpec) -> Future[Any]:
+        ahead = self.now_ms + 24 * 3_600_000
+        results = {"EarliestSpec": (0, -1), "LatestSpec": (10, -1), "MaxTimestampSpec": (9, ahead)}
+        since_ms = spec._value  # noqa: SLF001  # the library has no public name
+        offset, timestamp = results.get(type(spec).__name__) or (0 if since_ms < self.now_ms else 9, -1)
+        future: Future[Any] = Future()
+        future.set_result(SimpleNamespace(offset=offset, timestamp=timestamp))
+        return future
+
+
+def test_a_stamp_from_the_future_makes_no_record_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_app.topics.offsets.create_admin_client", lambda *_: Stamped(datetime.now(UTC)))
+    topics = [TopicIdentity("events", "", 1)]
+    assert measure(KafkaSettings(kafka="nowhere:1"), topics, {}, timedelta(minutes=1)) == Backlog(
+        10, is_first=False, is_long=False
+    )

@@ -1,0 +1,98 @@
+"""The low watermark of a query, and that of an application behind raw sources."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_app.errors import BrokerUnreachableError
+from spark_app.run.low_watermark import LowWatermark, RawProgress, committed_by
+
+if TYPE_CHECKING:
+    from spark_app.topics.offsets import Positions
+
+BEGIN = datetime(2026, 5, 1, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+class Input:
+    """Topics that get records while time passes."""
+
+    def __init__(self) -> None:
+        self.now: datetime | None = BEGIN
+        self.ends: Positions = {("events", 0): 0, ("events", 1): 0}
+        self.low = LowWatermark(self.end_offsets, lambda: self.now)
+        self.is_away = False
+
+    def end_offsets(self) -> Positions:
+        if self.is_away:
+            raise BrokerUnreachableError("broker", "it is away")
+        return dict(self.ends)
+
+    def after(self, seconds: int, first: int, second: int) -> None:
+        """Let the topics have so many records after some seconds."""
+        self.now, self.ends = BEGIN + seconds * SECOND, {("events", 0): first, ("events", 1): second}
+
+
+@pytest.fixture
+def given() -> Input:
+    return Input()
+
+
+def commit(given: Input, first: int, second: int) -> datetime | None:
+    given.low.committed({("events", 0): first, ("events", 1): second})
+    return given.low.time
+
+
+def test_empty_topics_are_read_up_to_the_first_check(given: Input) -> None:
+    given.low.advance()
+    assert given.low.time is None
+    given.low.advance()
+    assert given.low.time == BEGIN
+
+
+def test_a_partition_that_is_behind_holds_the_low_watermark(given: Input) -> None:
+    given.after(1, 10, 10)
+    assert commit(given, 0, 0) is None
+    given.after(9, 90, 90)
+    assert commit(given, 80, 9) is None
+    assert given.low.behind() == [("events", 1)]
+    assert commit(given, 80, 10) == BEGIN + SECOND
+    given.after(20, 90, 90)
+    assert commit(given, 90, 89) == BEGIN + SECOND, "the next check began when the former one was complete"
+    assert commit(given, 90, 90) == BEGIN + 9 * SECOND
+
+
+def test_it_does_not_advance_while_the_broker_or_the_sources_before_it_are_unknown(given: Input) -> None:
+    given.is_away = True
+    assert commit(given, 0, 0) is None
+    given.is_away, given.now = False, None
+    assert commit(given, 0, 0) is None
+    assert commit(given, 0, 0) is None
+    given.after(5, 0, 0)
+    assert commit(given, 0, 0) is None
+    assert commit(given, 0, 0) == BEGIN + 5 * SECOND
+
+
+def test_an_application_is_as_far_as_the_slowest_of_its_raw_sources() -> None:
+    sources, raw = [Input(), Input()], RawProgress()
+    assert raw.time(()) is not None
+    for number, source in enumerate(sources):
+        assert raw.time(("a", "b")) is None
+        source.after(number, 0, 0)
+        raw.add("ab"[number], source.low)
+        commit(source, 0, 0)
+        commit(source, 0, 0)
+    assert raw.time(("a", "b")) == BEGIN
+    assert raw.time(("b",)) == BEGIN + SECOND
+    raw.remove("a")
+    assert raw.time(("a", "b")) is None, "a source that has given up decodes nothing"
+
+
+def test_a_topic_that_is_read_twice_is_as_far_as_the_slower_reader() -> None:
+    offsets = ('{"events":{"0":5,"1":7}}', '{"events":{"0":6,"1":4}}', '{"feedback":{"0":1}}', None)
+    progress: Any = SimpleNamespace(sources=[SimpleNamespace(endOffset=one) for one in offsets])
+    assert committed_by(progress) == {("events", 0): 5, ("events", 1): 4, ("feedback", 0): 1}
