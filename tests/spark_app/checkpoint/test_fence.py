@@ -1,0 +1,63 @@
+"""The fence, as Spark evaluates it on rows that are published."""
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from spark_app.checkpoint import fence as fences
+from spark_app.checkpoint.fence import Fence
+from spark_app.checkpoint.lease import LEASE_S
+
+pytestmark = pytest.mark.spark
+ROWS = 3
+
+
+@pytest.fixture
+def fence(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fence]:
+    monkeypatch.setattr(fences, "LOOK_MS", 50)
+    found = Fence(spark, "test")
+    yield found
+    found.remove()
+
+
+def passed(spark: SparkSession, fence: Fence) -> int:
+    """Return the number of rows that the fence lets through, in one task."""
+    return spark.range(0, ROWS, 1, 1).where(fence.sql()).count()
+
+
+def expire(spark: SparkSession) -> None:
+    """Set the time of the last renewal to one after which the lease has ended."""
+    context: Any = spark.sparkContext
+    system = context._jvm.java.lang.System  # noqa: SLF001  # PySpark has no public way
+    before = system.nanoTime() - round((LEASE_S + 1) * 1e9)
+    system.setProperty("stateloop.renewed.test", str(before))
+
+
+def test_rows_pass_while_the_lease_is_renewed(spark: SparkSession, fence: Fence) -> None:
+    fence.renew(lambda: None)
+    assert passed(spark, fence) == ROWS
+
+
+def test_rows_pass_where_no_time_is_stored(spark: SparkSession, fence: Fence) -> None:
+    assert passed(spark, fence) == ROWS
+
+
+def test_a_row_after_the_lease_fails_the_query(spark: SparkSession, fence: Fence) -> None:
+    expire(spark)
+    began = time.monotonic()
+    with pytest.raises(PySparkException, match="was not renewed"):
+        passed(spark, fence)
+    assert time.monotonic() - began >= fences.LOOKS * fences.LOOK_MS / 1000, "it looks for a renewal first"
+
+
+def test_a_row_after_the_lease_waits_for_a_renewal(spark: SparkSession, fence: Fence) -> None:
+    expire(spark)
+    renewal = threading.Timer(0.2, fence.renew, [lambda: None])
+    renewal.start()
+    assert passed(spark, fence) == ROWS
+    renewal.join()
