@@ -11,7 +11,7 @@ class Backpressure:
     Reading stops when one of the three reaches its limit, and resumes when all are at half of their limits or below.
     """
 
-    def __init__(self, max_count: int, max_bytes: int, max_deferred: int) -> None:
+    def __init__(self, max_count: int, max_bytes: int, max_deferred: int = 1) -> None:
         self._max_count = max_count
         self._max_bytes = max_bytes
         self._max_deferred = max_deferred
