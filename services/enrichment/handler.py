@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from services.runtime.worker.alarm import Alarm
 from services.runtime.worker.handler import Handler, WorkerMetrics
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Coroutine, Sequence
     from datetime import datetime
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from services.enrichment.in_flight import PendingRequest
     from services.runtime.worker.assignment import AssignmentFigures
     from services.runtime.worker.backpressure import Backpressure
-    from services.runtime.worker.partition import AssignedPartition
+    from services.runtime.worker.partition import AssignedPartition, CreateTask
 
 log = logging.getLogger(__name__)
 
@@ -57,10 +57,10 @@ class EnrichmentHandler(Handler[PartitionState]):
         self._backpressure = backpressure
         limits = settings.failure_limits
         self._alarm = Alarm(limits.window, limits.share, limits.first)
-        self._group = asyncio.TaskGroup()
+        self._spawn: CreateTask
         self._states: list[PartitionState] = []
         self._dispatchers = {
-            api: Dispatcher(api, settings.in_flight, dependencies.availability, self._spawn, self._answer)
+            api: Dispatcher(api, settings.in_flight, dependencies.availability, self._create_task, self._answer)
             for api in set(self._planner.api_of.values())
         }
         self._deferred = {
@@ -70,7 +70,7 @@ class EnrichmentHandler(Handler[PartitionState]):
                 self._states,
                 self._backpressure,
                 dependencies.rereader,
-                create_task=self._spawn,
+                create_task=self._create_task,
                 replan=self._replan,
             )
             for api, dispatcher in self._dispatchers.items()
@@ -83,11 +83,9 @@ class EnrichmentHandler(Handler[PartitionState]):
         """Prepare nothing: connections open with the first calls."""
 
     @override
-    async def run(self) -> None:
-        """Run the tasks that belong to no partition."""
-        async with asyncio.TaskGroup() as group:
-            self._group = group
-            await asyncio.Event().wait()
+    def begin(self, spawn: CreateTask) -> None:
+        """Keep `spawn` for the tasks that wait for an API."""
+        self._spawn = spawn
 
     @override
     async def open(self, partition: AssignedPartition) -> PartitionState:
@@ -138,6 +136,7 @@ class EnrichmentHandler(Handler[PartitionState]):
             (metrics.IN_FLIGHT, figures.tasks),
             (metrics.FULL, figures.full),
             (metrics.UNCOMMITTED, figures.uncommitted),
+            (metrics.PAUSED, self._backpressure.is_full),
             (metrics.UNFINISHED, self._backpressure.count),
             (metrics.UNFINISHED_BYTES, self._backpressure.bytes),
         ):
@@ -235,5 +234,5 @@ class EnrichmentHandler(Handler[PartitionState]):
         await self._publisher.publish(self._dead_letters, shortened(key), dead_letter.encode())
         self._counts.add(metrics.DEAD_LETTERS, dead_letter.reason)
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        return self._group.create_task(work)
+    def _create_task(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        return self._spawn(work)

@@ -205,7 +205,6 @@ class PartitionState:
 
     def abandon(self) -> int:
         """Cancel everything that is running, queued or deferred. Return how many requests that were."""
-        self.partition.close()
         pending = list(self._in_flight)
         for one in pending:
             self._in_flight.remove(one)

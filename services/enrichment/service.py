@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 NAME = "enrichment"
 """The name of the Kafka clients."""
 PLAN_BATCH = 256
-"""The number of snapshots that are planned before other tasks run."""
+"""The number of snapshots of a partition that are planned before other tasks run."""
 NEW_OBJECTS = 300_000
 """The threshold of the youngest generation. A thousand running calls of aiohttp are a hundred thousand objects; with
 Python's default of 700 the collector took 40 % of the CPU."""

@@ -192,6 +192,7 @@ class KafkaSource:
         except KafkaException as error:
             self._on_error(error.args[0])
             return False
+        self._committed.pop(partition, None)  # a position before it is to be committed too
         return True
 
     def _next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:

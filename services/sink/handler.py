@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from services.runtime.source import RecordSource
     from services.runtime.worker.assignment import AssignmentFigures
     from services.runtime.worker.backpressure import Backpressure
-    from services.runtime.worker.partition import AssignedPartition
+    from services.runtime.worker.partition import AssignedPartition, CreateTask
     from services.sink.dead_letters import DeadLetters
     from services.sink.plan import Planner, WritePlan
     from services.sink.retried_store import RetriedStore
@@ -78,11 +78,10 @@ class SinkHandler(Handler[SinkPartition]):
         await self._store.open()
 
     @override
-    async def run(self) -> None:
+    def begin(self, spawn: CreateTask) -> None:
         """Write what waits; look for losses of the store; remove expired rows."""
-        async with asyncio.TaskGroup() as tasks:
-            for work in (self._write(), self._verify(), self._expire()):
-                tasks.create_task(work)
+        for work in (self._write(), self._verify(), self._expire()):
+            _ = spawn(work)
 
     @override
     async def open(self, partition: AssignedPartition) -> SinkPartition:
@@ -106,7 +105,7 @@ class SinkHandler(Handler[SinkPartition]):
     def abandon(self, state: SinkPartition) -> None:
         if self._partitions.get(state.partition.number) is state:
             del self._partitions[state.partition.number]
-        state.partition.close()
+        self._waiting = [one for one in self._waiting if one.state is not state]
 
     @override
     def make_room(self) -> None:
@@ -118,7 +117,7 @@ class SinkHandler(Handler[SinkPartition]):
 
     @override
     def progress(self) -> float:
-        return sum(self._counts.get(one, self._state) for one in (metrics.RECORDS, metrics.FAILURES))
+        return sum(self._counts.get(one, self._state) for one in (metrics.RECORDS, metrics.REMOVED, metrics.FAILURES))
 
     @override
     def problem(self) -> str | None:

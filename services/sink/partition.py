@@ -23,7 +23,7 @@ class SinkPartition:
     def __init__(self, partition: AssignedPartition) -> None:
         self.partition = partition
         self.stored = partition.start
-        """The position in the store, from which a partition is reopened; None as long as it is unknown."""
+        """The position in the store, that from which it was reopened at first; None as long as it is unknown."""
 
     @property
     def required(self) -> int | None:

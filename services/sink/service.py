@@ -39,6 +39,8 @@ NAME = "sink"
 US_PER_NS = 1000
 COMMIT_EVERY = timedelta(seconds=0.5)
 REPORT_EVERY = timedelta(seconds=5)
+CALLS = 3
+"""The number of calls of a store that may wait for each other: a write, the positions, the removal of expired rows."""
 DRAIN = timedelta(seconds=2)
 """The time for which a revoked partition waits for the current write."""
 
@@ -83,12 +85,12 @@ def worker_of(dependencies: SinkDependencies, settings: SinkSettings) -> Worker[
     backpressure = Backpressure(settings.unfinished, settings.unfinished_bytes)
     limits = WorkerLimits(
         batch=settings.sink_batch,
-        uncommitted=settings.unfinished,
+        uncommitted=settings.unfinished,  # never reached: a batch is finished as a whole
         commit_every=COMMIT_EVERY,
         drain=DRAIN,
         stop_within=settings.stop_within,
         report_every=REPORT_EVERY,
-        stuck_after=max(settings.stuck_after, 2 * settings.sink_timeout),
+        stuck_after=max(settings.stuck_after, CALLS * settings.sink_timeout),
     )
     handler = SinkHandler(dependencies, backpressure)
     return Worker(handler, dependencies.source, limits, backpressure, dependencies.counts, dependencies.clock)

@@ -43,7 +43,7 @@ class Assignment:
         metrics: WorkerMetrics,
         create_task: CreateTask,
         open_partition: Callable[[AssignedPartition], None],
-        abandon: Callable[[AssignedPartition], None],
+        drop_state: Callable[[AssignedPartition], None],
     ) -> None:
         self._limits = limits
         self._backpressure = backpressure
@@ -51,7 +51,7 @@ class Assignment:
         self._metrics = metrics
         self._create_task = create_task
         self._open = open_partition
-        self._abandoned = abandon
+        self._drop_state = drop_state
         self._partitions: dict[int, AssignedPartition] = {}
         self._is_draining = False
         self._seeks: dict[int, int] = {}
@@ -74,11 +74,11 @@ class Assignment:
         revoked = {number: self._partitions[number] for number in partitions if number in self._partitions}
         for partition in revoked.values():
             partition.close()
+        self._forget_seeks(partitions)
         await finished(list(revoked.values()), self._limits.drain.total_seconds())
         positions = _positions(revoked)
         for partition in revoked.values():  # one may be assigned again by now, as a new object
             self._abandon(partition)
-        self._forget_seeks(partitions)
         self._changed.set()
         return positions
 
@@ -194,8 +194,10 @@ class Assignment:
 
     def _reopen(self, partition: AssignedPartition, offset: int) -> None:
         if self._partitions.get(partition.number) is partition:
+            stays = not partition.is_closing  # one that is revoked is read by its next owner
             self._abandon(partition)
-            self._seeks[partition.number] = offset
+            if stays:
+                self._seeks[partition.number] = offset
 
     def _abandon(self, partition: AssignedPartition) -> None:
         if self._partitions.get(partition.number) is partition:
@@ -203,7 +205,8 @@ class Assignment:
         self._drop_work(partition)
 
     def _drop_work(self, partition: AssignedPartition) -> None:
-        self._abandoned(partition)
+        partition.close()
+        self._drop_state(partition)
         partition.abandon()
 
     def _forget_seeks(self, partitions: Iterable[int]) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from contracts.metrics import Metric
     from contracts.records.record import Record
     from services.runtime.worker.assignment import AssignmentFigures
-    from services.runtime.worker.partition import AssignedPartition
+    from services.runtime.worker.partition import AssignedPartition, CreateTask
 
 S = TypeVar("S")
 """The state that a handler keeps of one assigned partition."""
@@ -47,7 +47,7 @@ class WorkerMetrics(NamedTuple):
 class Handler(Protocol[S]):
     """The work of one consumer group's member. All its methods are called in the event loop.
 
-    An error that a method raises stops the worker.
+    An error of `start`, `open`, `process`, or a task of `begin` stops the worker. The other methods raise none.
     """
 
     loop_metrics: WorkerMetrics
@@ -55,8 +55,8 @@ class Handler(Protocol[S]):
     async def start(self) -> None:
         """Prepare, before the worker joins the group. It is cancelled when the worker stops."""
 
-    async def run(self) -> None:
-        """Do what belongs to no partition, until it is cancelled."""
+    def begin(self, spawn: CreateTask) -> None:
+        """Start the tasks that belong to no partition, now or later. They are cancelled when the worker ends."""
 
     async def open(self, partition: AssignedPartition) -> S:
         """Return the state of a partition that was assigned. Its records wait meanwhile."""

@@ -81,7 +81,8 @@ class AssignedPartition:
         return task
 
     def reopen(self, offset: int) -> None:
-        """End this assignment, and read the partition again from an offset on; 0 is the beginning."""
+        """Read the partition again from an offset on; 0 is the beginning. Nothing of this object is committed."""
+        self._offsets = Offsets()
         self._reopen(self, offset)
 
     # For the worker
@@ -122,16 +123,18 @@ class AssignedPartition:
         return True
 
     async def take(self, most: int) -> list[Record]:
-        """Take the oldest records, at most this many, with some MiB; wait until there is one. None if it is closing.
+        """Take the oldest records, at most this many, with some MiB; wait until there is one.
 
-        They no longer count as unfinished: the handler counts what it keeps.
+        Return an empty list if the partition is closing. The records no longer count as unfinished: the handler
+        counts what it keeps.
         """
         while not (self._records or self.is_closing):
             self._arrived.clear()
             await self._arrived.wait()
         if self.is_closing:
             return []
-        records, size = [self._records.popleft()], 0
+        records = [self._records.popleft()]
+        size = records[0].size
         while self._records and len(records) < most and size < TAKEN_BYTES:
             records.append(record := self._records.popleft())
             size += record.size

@@ -10,7 +10,7 @@ from services.runtime.worker.handler import S
 from services.runtime.worker.health import HealthStatus, Pulse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from contracts.metrics.counts import Counts
     from services.runtime.source import RecordSource
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ROOM_WAIT_S = 0.5
 """The time for which reading waits for room before it pauses the partitions."""
+STOPPING_POLL_S = 0.05
+"""The interval of polls of a worker that stops."""
 START_BEAT_S = 1.0
 """The interval at which a worker that starts is noted as alive."""
 
@@ -45,9 +47,10 @@ class Worker(Generic[S]):
         self._pulse = Pulse(handler.progress, clock)
         self._stopping = asyncio.Event()
         self._tasks = asyncio.TaskGroup()
+        self._beside: set[asyncio.Task[None]] = set()
         self._states: dict[AssignedPartition, S] = {}
         self._assignment = Assignment(
-            limits, backpressure, counts, handler.loop_metrics, self._tasks.create_task, self._open, self._abandon
+            limits, backpressure, counts, handler.loop_metrics, self._tasks.create_task, self._open, self._drop_state
         )
 
     # Lifecycle
@@ -90,8 +93,9 @@ class Worker(Generic[S]):
             self._handler.report()
 
     async def _run_until_stopped(self) -> None:
-        polling = self._tasks.create_task(self._poll())
-        beside = [self._tasks.create_task(self._handler.run()), self._tasks.create_task(self._report())]
+        self._handler.begin(self._spawn)
+        for work in (self._poll(), self._report()):
+            _ = self._spawn(work)
         try:
             await self._stopping.wait()
             await self._assignment.drain(self._limits.stop_within)
@@ -99,8 +103,15 @@ class Worker(Generic[S]):
         finally:
             self._handler.stop()
             self._assignment.abandon_all()
-            for task in (polling, *beside):
+            for task in self._beside:
                 task.cancel()
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Run a task that belongs to no partition, until it ends or the worker does."""
+        task = self._tasks.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+        return task
 
     # Reading and committing
 
@@ -111,6 +122,8 @@ class Worker(Generic[S]):
             has_room = await self._backpressure.wait_for_room(ROOM_WAIT_S)
             if not has_room:
                 self._handler.make_room()
+            if self._stopping.is_set():
+                await asyncio.sleep(STOPPING_POLL_S)  # paused partitions return at once
             await self._seek()
             is_due = self._clock() - last >= every
             last = self._clock() if is_due else last
@@ -140,7 +153,7 @@ class Worker(Generic[S]):
             await self._handler.process(state, records)
             await asyncio.sleep(0)  # a handler that waits for nothing lets other tasks run
 
-    def _abandon(self, partition: AssignedPartition) -> None:
+    def _drop_state(self, partition: AssignedPartition) -> None:
         if (state := self._states.pop(partition, None)) is not None:
             self._handler.abandon(state)
 

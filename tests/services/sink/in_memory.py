@@ -146,7 +146,7 @@ class RunningSink:
         self.counts = Counts(CATALOGUE)
         configured = SinkSettings(application="", sink_url=SecretStr(URL), **given)
         self.retried = RetriedStore(STATE.name, store, configured.sink_timeout, self.counts, time.monotonic)
-        dependencies = SinkDependencies(
+        self.dependencies = SinkDependencies(
             state=STATE.name,
             batch=configured.sink_batch,
             source=topic,
@@ -157,7 +157,7 @@ class RunningSink:
             now=lambda: NOW_US,
             clock=time.monotonic,
         )
-        self.worker = worker_of(dependencies, configured)
+        self.worker = worker_of(self.dependencies, configured)
 
 
 @asynccontextmanager

@@ -170,6 +170,36 @@ async def test_a_partition_that_goes_while_it_is_reopened_is_not_opened() -> Non
     assert [(one.number, one.start) for one in ours.opened] == [(2, None)]
 
 
+async def test_a_partition_that_is_back_and_reopened_before_it_has_gone_is_read_again() -> None:
+    ours = Ours(drain=60)
+    ours.assignment.on_assigned([0])
+    former = ours.read(5)
+    task = former.spawn(forever())
+    revoking = asyncio.create_task(ours.assignment.on_revoked([0]))
+    await asyncio.sleep(0)
+    ours.assignment.on_assigned([0])
+    ours.read(5).reopen(2)
+    task.cancel()
+    await revoking
+    assert ours.assignment.seeks == {0: 2}
+
+
+async def test_a_partition_that_is_reopened_while_it_goes_commits_nothing() -> None:
+    ours = Ours(drain=60)
+    ours.assignment.on_assigned([0])
+    partition = ours.read(5)
+    partition.track(5, 0)
+
+    async def work() -> None:
+        await asyncio.sleep(0)
+        partition.reopen(2)
+
+    task = partition.spawn(work())
+    assert await ours.assignment.on_revoked([0]) == {}
+    await asyncio.wait([task])
+    assert ours.assignment.seeks == {}
+
+
 async def test_a_partition_that_comes_while_the_worker_stops_gets_no_work() -> None:
     ours = Ours()
     ours.assignment.on_assigned([0])
@@ -187,8 +217,8 @@ async def test_records_are_taken_in_batches_of_bounded_size_and_count_until_then
     (partition,) = ours.opened
     assert [one.offset for one in await partition.take(1)] == [0]
     taken = await partition.take(10)
-    assert [one.offset for one in taken] == [1, 2, 3]
-    assert (partition.waiting, ours.backpressure.count, ours.backpressure.bytes) == (1, 1, taken[0].size)
+    assert [one.offset for one in taken] == [1, 2]
+    assert (partition.waiting, ours.backpressure.count, ours.backpressure.bytes) == (2, 2, 2 * taken[0].size)
     partition.close()
     assert await partition.take(10) == []
 
