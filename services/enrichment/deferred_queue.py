@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from contracts.planning.request import Request
     from contracts.records.record import Record
-    from services.enrichment.backpressure import Backpressure
     from services.enrichment.dispatcher import Availability, CreateTask, Dispatcher
     from services.enrichment.partition_state import PartitionState
-    from services.enrichment.partitions import Partitions
     from services.enrichment.rereader import Rereader
+    from services.runtime.worker.backpressure import Backpressure
 
     Replan = Callable[[str, PartitionState, int, Record | None], None]
 
@@ -36,7 +35,7 @@ class DeferredQueue:
         self,
         dispatcher: Dispatcher,
         availability: Availability,
-        partitions: Partitions,
+        states: Collection[PartitionState],
         backpressure: Backpressure,
         rereader: Rereader,
         *,
@@ -45,7 +44,7 @@ class DeferredQueue:
     ) -> None:
         self._dispatcher = dispatcher
         self._availability = availability
-        self._partitions = partitions
+        self._states = states
         self._backpressure = backpressure
         self._rereader = rereader
         self._create_task = create_task
@@ -86,21 +85,23 @@ class DeferredQueue:
             self._resuming = self._create_task(self._resume())
 
     async def _resume(self) -> None:
-        while partitions := self._partitions.with_deferred(self._dispatcher.api):
-            for partition, state in partitions:
+        while states := [
+            one for one in self._states if one.has_deferred(self._dispatcher.api) and not one.partition.is_closing
+        ]:
+            for state in states:
                 for _ in range(BATCHES_PER_PARTITION):
                     await self._dispatcher.is_low.wait()
                     await self._availability.wait_until_available(self._dispatcher.api)
-                    await self._resume_batch(partition, state)
+                    await self._resume_batch(state)
         self._resuming = None
 
-    async def _resume_batch(self, partition: int, state: PartitionState) -> None:
+    async def _resume_batch(self, state: PartitionState) -> None:
         """Plan the oldest snapshots of a partition again. The partition may be revoked while they are read."""
         offsets = state.deferred_offsets(self._dispatcher.api, BATCH_SIZE)
         if not offsets:
             return
-        records = await self._rereader.reread(partition, offsets, lambda: not state.is_closed)
+        records = await self._rereader.reread(state.partition.number, offsets, lambda: not state.partition.is_closing)
         found = {record.offset: record for record in records}
         for offset in offsets:
-            if not state.is_closed:
+            if not state.partition.is_closing:
                 self._replan(self._dispatcher.api, state, offset, found.get(offset))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -95,13 +94,12 @@ class Dispatcher:
 
     def _start(self, state: PartitionState, pending: PendingRequest) -> None:
         self._free -= 1
-        task = self._create_task(self._answer(state, pending))
+        task = state.partition.spawn(self._answer(state, pending))
         state.start(pending, task)
-        task.add_done_callback(partial(self._on_done, state))
+        task.add_done_callback(self._on_done)
 
-    def _on_done(self, state: PartitionState, task: asyncio.Task[None]) -> None:
+    def _on_done(self, task: asyncio.Task[None]) -> None:
         """Start the next request. After an error nothing starts: the error stops the worker."""
-        state.forget_task(task)
         self._free += 1
         if task.cancelled() or task.exception() is None:
             self.dispatch()

@@ -1,4 +1,4 @@
-"""The state of one assigned partition: its versions, its unanswered requests, its offsets. Nothing else changes it."""
+"""The state of one assigned partition: its versions, and its unanswered requests. Nothing else changes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from contracts.planning.admission import LastRequest, admit
 from contracts.planning.plan import wanted
 from services.enrichment.in_flight import InFlight
-from services.enrichment.offsets import Offsets
 from services.enrichment.recent_map import RecentMap
 
 if TYPE_CHECKING:
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from contracts.planning.request import Request
     from contracts.records.record import Record
     from contracts.wire import Order, Snapshot
-    from services.enrichment.backpressure import Backpressure
     from services.enrichment.in_flight import PendingRequest
+    from services.runtime.worker.partition import AssignedPartition
 
 Identity = tuple[str, "datetime", str, str]
 
@@ -41,14 +40,8 @@ class PartitionState:
     the partition is assigned again, everything unfinished is planned again.
     """
 
-    def __init__(self, size: int, age: timedelta, clock: Callable[[], float], backpressure: Backpressure) -> None:
-        self.is_closed = False
-        """The partition is being revoked: no request of a new snapshot starts."""
-        self.tasks: set[asyncio.Task[None]] = set()
-        """The running requests, and the dead letters that are being written."""
-        self._offsets = Offsets()
-        self._committed: int | None = None
-        self._last_offset = -1
+    def __init__(self, partition: AssignedPartition, size: int, age: timedelta, clock: Callable[[], float]) -> None:
+        self.partition = partition
         self._versions: RecentMap[tuple[str, datetime], Order] = RecentMap(size, age, clock)
         self._answered: RecentMap[Identity, Order] = RecentMap(size, age, clock)
         self._begun: RecentMap[tuple[tuple[str, datetime], str], LastRequest] = RecentMap(size, age, clock)
@@ -56,45 +49,9 @@ class PartitionState:
         self._in_flight = InFlight()
         self._started: set[int] = set()
         """The unfinished offsets with at least one request that has started."""
-        self._backpressure = backpressure
+        self._backpressure = partition.backpressure
         self._deferred: dict[str, dict[int, int]] = {}
         """The offsets to read and plan again, with the number of deferred requests of each, by API."""
-
-    # Reading and committing
-
-    def advance(self, offset: int) -> bool:
-        """Note that an offset was read. Return False if the partition went back, so that this state is obsolete."""
-        if offset <= self._last_offset:
-            return False
-        self._last_offset = offset
-        return True
-
-    def track(self, offset: int, parts: int) -> None:
-        """Track an offset until its parts are finished: see `Offsets.track`."""
-        self._offsets.track(offset, parts)
-
-    def finish_offset(self, offset: int) -> None:
-        """Finish one part of an offset."""
-        self._offsets.finish(offset)
-
-    @property
-    def position(self) -> int | None:
-        """The offset to commit; None before the first record."""
-        return self._offsets.position
-
-    @property
-    def uncommitted(self) -> int:
-        """The number of offsets between the position and the largest one that was read."""
-        return self._offsets.span
-
-    def confirm(self, position: int) -> None:
-        """Note the position that the broker has confirmed."""
-        self._committed = position
-
-    @property
-    def is_committed(self) -> bool:
-        """Whether the broker has confirmed the current position."""
-        return self._offsets.position == self._committed
 
     # Planning
 
@@ -176,22 +133,12 @@ class PartitionState:
         In a closed partition they may only if other requests of the same snapshot have started: without this one, the
         next worker would repeat those.
         """
-        return not pending.is_done and (not self.is_closed or not self._started.isdisjoint(pending.offsets))
+        return not pending.is_done and (not self.partition.is_closing or not self._started.isdisjoint(pending.offsets))
 
     def start(self, pending: PendingRequest, task: asyncio.Task[None]) -> None:
-        """Note that the calls of a request start in this task. Call `forget_task` when the task is done."""
+        """Note that the calls of a request start in this task."""
         pending.task = task
         self._started.update(pending.offsets)
-        self.tasks.add(task)
-
-    def forget_task(self, task: asyncio.Task[None]) -> None:
-        """Drop a task that is done."""
-        self.tasks.discard(task)
-
-    def keep_task(self, task: asyncio.Task[None]) -> None:
-        """Keep a task until it is done."""
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
 
     def begin_write(self, pending: PendingRequest) -> int:
         """Note that the answer is about to be written: it supersedes the earlier ones. Return how many those are."""
@@ -251,24 +198,17 @@ class PartitionState:
         if not deferred:
             del self._deferred[api]
         self._backpressure.add_deferred(-before)
-        if self._offsets.add_parts(offset, requests - before):
+        if self.partition.add_parts(offset, requests - before):
             self._started.discard(offset)
 
     # Ending
 
-    def close(self) -> None:
-        """Start no request of a new snapshot from now on."""
-        self.is_closed = True
-
     def abandon(self) -> int:
         """Cancel everything that is running, queued or deferred. Return how many requests that were."""
-        self.is_closed = True
         pending = list(self._in_flight)
         for one in pending:
             self._in_flight.remove(one)
             self._cancel(one)
-        for task in self.tasks:
-            task.cancel()
         deferred = sum(sum(offsets.values()) for offsets in self._deferred.values())
         self._backpressure.add_deferred(-deferred)
         self._deferred.clear()
@@ -280,7 +220,7 @@ class PartitionState:
             pending.task.cancel()
 
     def _finish_offsets(self, offsets: list[int]) -> None:
-        self._started.difference_update(offset for offset in offsets if self._offsets.finish(offset))
+        self._started.difference_update(offset for offset in offsets if self.partition.finish(offset))
 
     def _last(
         self, window: tuple[str, datetime], enrichment: str, queued: Mapping[str, PendingRequest]

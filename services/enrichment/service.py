@@ -5,27 +5,28 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import signal
 import time
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.metrics.counts import Counts
+from contracts.metrics.counts import Counts, LabelledCounts
 from contracts.metrics.worker import CATALOGUE
 from services.enrichment.calls.assembly import assemble, assemble_webhook, http_transport, utc_now
 from services.enrichment.dependencies import Dependencies
 from services.enrichment.errors import TracingMissingError
-from services.enrichment.health import patience
-from services.enrichment.monitoring import MonitoredWorker, Monitoring
+from services.enrichment.handler import EnrichmentHandler
 from services.enrichment.planner import EnrichmentPlanner
 from services.enrichment.rereader import KafkaRereader
 from services.enrichment.webhooks import DeliveryPlanner
-from services.enrichment.worker import Worker
-from services.runtime.monitoring import serving
 from services.runtime.publisher import KafkaPublisher
 from services.runtime.source import KafkaSource
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
+from services.runtime.worker.backpressure import Backpressure
+from services.runtime.worker.handler import WorkerLimits
+from services.runtime.worker.process import run_workers
+from services.runtime.worker.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from contracts import Application, Policy, Webhook
     from services.enrichment.calls.assembly import ApiCalls
     from services.enrichment.calls.transport import HttpTransport
+    from services.enrichment.partition_state import PartitionState
     from services.enrichment.planner import RequestPlanner
     from services.enrichment.settings import AlertDelivery, EnrichmentSettings
     from services.enrichment.tracing import Tracing
@@ -41,7 +43,8 @@ log = logging.getLogger(__name__)
 
 NAME = "enrichment"
 """The name of the Kafka clients."""
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+PLAN_BATCH = 256
+"""The number of snapshots of a partition that are planned before other tasks run."""
 NEW_OBJECTS = 300_000
 """The threshold of the youngest generation. A thousand running calls of aiohttp are a hundred thousand objects; with
 Python's default of 700 the collector took 40 % of the CPU."""
@@ -64,33 +67,48 @@ async def serve(
         if tracing:
             stack.callback(tracing.close)
         resources = _Resources(settings, stack, tracing)
-        workers: list[Worker] = []
-        monitored: dict[str, MonitoredWorker] = {}
+        workers: dict[str, Worker[PartitionState]] = {}
+        counted: list[tuple[dict[str, str], Counts]] = []
 
         def add(name: str, dependencies: Dependencies, **labels: str) -> None:
-            workers.append(Worker(dependencies))
-            limit = patience(settings.stuck_after, dependencies.planner.apis.values())
-            monitored[name] = MonitoredWorker(workers[-1], dependencies.counts, limit, labels)
+            workers[name] = worker_of(dependencies)
+            counted.append((labels, dependencies.counts))
 
         for group, one in groups.items():
             add(one.name, await _enrichments(resources, group, one), application=one.name)
         for group, (application, alerts, webhook) in webhooks.items():
             dependencies = await _deliveries(resources, group, application, alerts.name, webhook)
             add(alerts.name, dependencies, application=application.name, alerts=alerts.name)
-        loop = asyncio.get_running_loop()
-        port = stack.enter_context(serving(Monitoring(monitored, loop), settings.http_host, settings.http_port))
-        if port is not None:
-            log.info("endpoints", extra={"facts": {"url": f"http://{settings.http_host}:{port}"}})
-        for number in STOP_SIGNALS:
-            loop.add_signal_handler(number, _stop, workers)
-        async with asyncio.TaskGroup() as tasks:
-            for worker in workers:
-                tasks.create_task(worker.run())
+        await run_workers(workers, LabelledCounts(counted), settings.http_host, settings.http_port)
 
 
-def _stop(workers: Sequence[Worker]) -> None:
-    for worker in workers:
-        worker.stop()
+def worker_of(dependencies: Dependencies) -> Worker[PartitionState]:
+    """Return a worker that answers the requests of its planner."""
+    settings, apis = dependencies.settings, dependencies.planner.apis.values()
+    backpressure = Backpressure(settings.unfinished, settings.unfinished_bytes, settings.max_deferred)
+    limits = WorkerLimits(
+        batch=PLAN_BATCH,
+        uncommitted=settings.max_uncommitted,
+        commit_every=settings.commit_every,
+        drain=settings.drain,
+        stop_within=settings.stop_within,
+        report_every=settings.stats_every,
+        stuck_after=patience(settings.stuck_after, apis),
+    )
+    handler = EnrichmentHandler(dependencies, backpressure)
+    return Worker(handler, dependencies.source, limits, backpressure, dependencies.counts, dependencies.clock)
+
+
+def patience(stuck_after: timedelta, policies: Iterable[Policy]) -> timedelta:
+    """Return the longest time without progress: the setting, or twice the longest pause between calls of an API."""
+    return max(stuck_after, *(2 * _longest_pause(policy) for policy in policies), timedelta(0))
+
+
+def _longest_pause(policy: Policy) -> timedelta:
+    """The longest time between two calls of an API with pending requests."""
+    rest = policy.breaker.open_for if policy.breaker else timedelta(0)
+    turn = policy.rate.per / policy.rate.calls if policy.rate else timedelta(0)
+    return policy.timeout + max(policy.max_retry_after + policy.max_backoff, rest) + turn
 
 
 class _Resources(NamedTuple):

@@ -72,21 +72,6 @@ class RecordSource(Protocol):
         """
         ...
 
-    async def lag(self) -> int:
-        """Return the number of unread records in the assigned partitions."""
-        ...
-
-    def problem(self) -> str | None:
-        """Return why the worker can read or write nothing without an operator's action; None without such a problem."""
-        ...
-
-    async def close(self) -> None:
-        """Leave the group."""
-
-
-class SeekableSource(RecordSource, Protocol):
-    """The consumer of a worker that reads records again."""
-
     async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
         """Read these partitions from these offsets on; 0 is the beginning. Return the partitions that it has set.
 
@@ -97,6 +82,17 @@ class SeekableSource(RecordSource, Protocol):
     async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
         """Return the offset from which each of these is read on, 0 for the beginning; none of which it is unknown."""
         ...
+
+    async def lag(self) -> int:
+        """Return the number of unread records in the assigned partitions."""
+        ...
+
+    def problem(self) -> str | None:
+        """Return why the worker can read or write nothing without an operator's action; None without such a problem."""
+        ...
+
+    async def close(self) -> None:
+        """Leave the group."""
 
 
 class KafkaSource:
@@ -141,11 +137,11 @@ class KafkaSource:
         return await self._loop.run_in_executor(self._thread, self._fetch, paused, full, positions)
 
     async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
-        """See `SeekableSource.seek`."""
+        """See `RecordSource.seek`."""
         return await self._loop.run_in_executor(self._thread, self._seek, positions)
 
     async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
-        """See `SeekableSource.next_offsets`."""
+        """See `RecordSource.next_offsets`."""
         return await self._loop.run_in_executor(self._thread, self._next_offsets, partitions)
 
     async def lag(self) -> int:
@@ -196,6 +192,7 @@ class KafkaSource:
         except KafkaException as error:
             self._on_error(error.args[0])
             return False
+        self._committed.pop(partition, None)  # a position before it is to be committed too
         return True
 
     def _next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:

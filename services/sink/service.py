@@ -6,27 +6,30 @@ import asyncio
 import logging
 import time
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.sink import CATALOGUE
-from services.runtime.monitoring import serving
 from services.runtime.publisher import KafkaPublisher
-from services.runtime.shutdown import STOP_SIGNALS
 from services.runtime.source import KafkaSource
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
+from services.runtime.worker.backpressure import Backpressure
+from services.runtime.worker.handler import WorkerLimits
+from services.runtime.worker.process import run_workers
+from services.runtime.worker.worker import Worker
 from services.sink.dead_letters import DeadLetters
-from services.sink.monitoring import SinkMonitoring
+from services.sink.handler import SinkDependencies, SinkHandler
 from services.sink.plan import Planner
 from services.sink.retried_store import RetriedStore
 from services.sink.stores import store_factory, store_name
-from services.sink.worker import SinkDependencies, SinkWorker
 
 if TYPE_CHECKING:
     from contracts import Application, Suite
     from contracts.model.named_state import NamedState
     from contracts.sinks import SinkStore
+    from services.sink.partition import SinkPartition
     from services.sink.settings import SinkSettings
 
 log = logging.getLogger(__name__)
@@ -34,6 +37,12 @@ log = logging.getLogger(__name__)
 NAME = "sink"
 """The name of the Kafka clients."""
 US_PER_NS = 1000
+COMMIT_EVERY = timedelta(seconds=0.5)
+REPORT_EVERY = timedelta(seconds=5)
+CALLS = 3
+"""The number of calls of a store that may wait for each other: a write, the positions, the removal of expired rows."""
+DRAIN = timedelta(seconds=2)
+"""The time for which a revoked partition waits for the current write."""
 
 
 def stores(settings: SinkSettings, suite: Suite) -> dict[str, SinkStore]:
@@ -54,13 +63,12 @@ async def serve(settings: SinkSettings, suite: Suite) -> None:
     async with AsyncExitStack() as stack:
         publisher = KafkaPublisher(settings.client(), NAME, loop)
         stack.push_async_callback(publisher.close)
-        workers: dict[str, SinkWorker] = {}
+        workers: dict[str, Worker[SinkPartition]] = {}
         for name, (application, state) in settings.states(suite).items():
-            source = _source(settings, f"{group}-{name}", application, state)
             dependencies = SinkDependencies(
                 state=name,
-                settings=settings,
-                source=source,
+                batch=settings.sink_batch,
+                source=_source(settings, f"{group}-{name}", application, state),
                 store=RetriedStore(name, opened[name], settings.sink_timeout, counts, time.monotonic),
                 planner=Planner(state, settings.target(state).windows, settings.retention(state)),
                 dead_letters=DeadLetters(publisher, application.topics.dead_letters),
@@ -68,22 +76,24 @@ async def serve(settings: SinkSettings, suite: Suite) -> None:
                 now=_now,
                 clock=time.monotonic,
             )
-            workers[name] = SinkWorker(dependencies)
-        port = stack.enter_context(
-            serving(SinkMonitoring(workers, counts, loop), settings.http_host, settings.http_port)
-        )
-        if port is not None:
-            log.info("endpoints", extra={"facts": {"url": f"http://{settings.http_host}:{port}"}})
-        for number in STOP_SIGNALS:
-            loop.add_signal_handler(number, _stop, workers)
-        async with asyncio.TaskGroup() as tasks:
-            for worker in workers.values():
-                tasks.create_task(worker.run())
+            workers[name] = worker_of(dependencies, settings)
+        await run_workers(workers, counts, settings.http_host, settings.http_port)
 
 
-def _stop(workers: dict[str, SinkWorker]) -> None:
-    for worker in workers.values():
-        worker.stop()
+def worker_of(dependencies: SinkDependencies, settings: SinkSettings) -> Worker[SinkPartition]:
+    """Return a worker that writes the records of one state."""
+    backpressure = Backpressure(settings.unfinished, settings.unfinished_bytes)
+    limits = WorkerLimits(
+        batch=settings.sink_batch,
+        uncommitted=settings.unfinished,  # never reached: a batch is finished as a whole
+        commit_every=COMMIT_EVERY,
+        drain=DRAIN,
+        stop_within=settings.stop_within,
+        report_every=REPORT_EVERY,
+        stuck_after=max(settings.stuck_after, CALLS * settings.sink_timeout),
+    )
+    handler = SinkHandler(dependencies, backpressure)
+    return Worker(handler, dependencies.source, limits, backpressure, dependencies.counts, dependencies.clock)
 
 
 def _source(settings: SinkSettings, group: str, application: Application, state: NamedState) -> KafkaSource:
@@ -94,7 +104,7 @@ def _source(settings: SinkSettings, group: str, application: Application, state:
         group=group,
         topic=state.topic,
         batch=settings.max_poll_records,
-        drain=settings.stop_within,
+        drain=DRAIN,
         check=TopicCheck((state.topic, application.topics.dead_letters), settings.kafka, owners.check),
     )
 

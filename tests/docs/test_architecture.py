@@ -17,8 +17,8 @@ def test_the_listed_files_exist() -> None:
     assert [path for path in files("One event") + files("One GET") if not (ROOT / path).is_file()] == []
 
 
-def test_an_event_meets_at_most_25_files_and_a_get_at_most_12() -> None:
-    assert 0 < len(files("One event")) <= 25
+def test_an_event_meets_at_most_27_files_and_a_get_at_most_12() -> None:
+    assert 0 < len(files("One event")) <= 27
     assert 0 < len(files("One GET")) <= 12
 
 

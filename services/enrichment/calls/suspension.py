@@ -8,8 +8,8 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.metrics import worker as metrics
-from services.enrichment.alarm import Alarm
 from services.enrichment.calls.circuit_breaker import BreakerState, LatestFailure
+from services.runtime.worker.alarm import Alarm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

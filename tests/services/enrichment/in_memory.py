@@ -17,8 +17,8 @@ from services.enrichment.calls.caller import Caller
 from services.enrichment.calls.retrier import Retrier
 from services.enrichment.dependencies import Dependencies
 from services.enrichment.planner import EnrichmentPlanner
+from services.enrichment.service import worker_of
 from services.enrichment.settings import EnrichmentSettings
-from services.enrichment.worker import Worker
 from services.runtime.errors import DeliveryFailedError
 from tests.deadline import DEADLINE_S
 from tests.services.enrichment.fleet import START, app, snapshot
@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     from services.enrichment.calls.assembly import ApiCalls
     from services.enrichment.calls.caller import Enricher
     from services.enrichment.dispatcher import Availability
+    from services.enrichment.partition_state import PartitionState
     from services.enrichment.planner import RequestPlanner
     from services.runtime.publisher import Publisher
     from services.runtime.source import RebalanceListener
+    from services.runtime.worker.worker import Worker
 
 ROUND_S = 0.001
 
@@ -90,6 +92,12 @@ class Log:
             return []
         kept = [offset for offset in offsets if offset not in self.gone]
         return [Record(self.topic, partition, offset, 0, b"d", self.values[offset]) for offset in kept]
+
+    async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
+        raise NotImplementedError
+
+    async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
+        raise NotImplementedError
 
     def problem(self) -> None:
         """See `RecordSource.problem`."""
@@ -168,7 +176,7 @@ async def until(condition: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def running(
     log: Log, gated: Gated, application: Application = app, calls: ApiCalls | None = None, **settings: object
-) -> AsyncIterator[Worker]:
+) -> AsyncIterator[Worker[PartitionState]]:
     """Run a worker, with `calls` if they are given."""
     retrier = Retrier(app.apis["registry"], sleep=asyncio.sleep, draw=lambda low, _: low, on_retry=lambda: None)
     fake = Caller(application, dict.fromkeys(application.by_name, gated), dict.fromkeys(application.by_name, retrier))
@@ -197,7 +205,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
     counts: Counts,
     planner: RequestPlanner | None = None,
     **settings: object,
-) -> AsyncIterator[Worker]:
+) -> AsyncIterator[Worker[PartitionState]]:
     """Run a worker with these dependencies until the end of the block."""
     parts = Dependencies(
         application=application,
@@ -212,7 +220,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
         now=lambda: START,
         clock=asyncio.get_running_loop().time,
     )
-    worker = Worker(parts)
+    worker = worker_of(parts)
     async with asyncio.TaskGroup() as group:
         group.create_task(worker.run())
         yield worker

@@ -19,8 +19,8 @@ from contracts.model.enrichment import Enrichment, Need
 from contracts.planning.plan import wanted
 from contracts.records.fold import Fold
 from contracts.records.record import Delta, Record
-from services.enrichment.backpressure import Backpressure
 from services.enrichment.partition_state import PartitionState
+from tests.services.runtime.worker.assigned import assigned
 
 if TYPE_CHECKING:
     from contracts.planning.request import Request
@@ -82,7 +82,7 @@ class Device:
         self.application = application
         self.now = NOW
         self.fold = Fold(application)
-        self.state = PartitionState(1000, LIFETIME, lambda: 0.0, Backpressure(1000, 1000, 1000))
+        self.state = PartitionState(assigned(), 1000, LIFETIME, lambda: 0.0)
         self.under_way: dict[Any, PendingRequest] = {}
         self.begun: list[tuple[datetime, Request]] = []
         self.deltas = 0
@@ -115,7 +115,7 @@ class Device:
         self.snapshot = self.fold.add(delta)
         assert self.snapshot is not None
         due = self.state.plan(self.application, self.snapshot, self.now).requests
-        self.state.track(self.deltas, len(due))
+        self.state.partition.track(self.deltas, len(due))
         for request in due:
             self.begin(request)
 

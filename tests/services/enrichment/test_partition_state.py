@@ -16,10 +16,11 @@ from contracts import Budget
 from contracts.planning.fingerprint import fingerprint
 from contracts.records.record import Record
 from contracts.wire import LARGEST_COUNT
-from services.enrichment.backpressure import Backpressure
 from services.enrichment.partition_state import PartitionState
+from services.runtime.worker.backpressure import Backpressure
 from tests.services.enrichment.calls.calling import fleet
 from tests.services.enrichment.fleet import QUICK, STALE, START, answer, app, application, snapshot
+from tests.services.runtime.worker.assigned import assigned
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,7 +35,7 @@ OWNER = app.by_name["owner"]
 
 
 def new_state(backpressure: Backpressure | None = None) -> PartitionState:
-    return PartitionState(1000, HOUR, lambda: 0.0, backpressure or Backpressure(1000, 1000, 1000))
+    return PartitionState(assigned(backpressure), 1000, HOUR, lambda: 0.0)
 
 
 def started(one: PartitionState, request: Request, offset: int = 0) -> PendingRequest:
@@ -48,7 +49,7 @@ def started(one: PartitionState, request: Request, offset: int = 0) -> PendingRe
 def planned(one: PartitionState, enrichment: str, of: Snapshot, now: datetime = START) -> list[PendingRequest]:
     """The started requests of a snapshot's plan."""
     due = [request for request in one.plan(app, of, now).requests if request.enrichment == enrichment]
-    one.track(of.version, len(due))
+    one.partition.track(of.version, len(due))
     return [started(one, request, of.version) for request in due]
 
 
@@ -137,7 +138,7 @@ class Replay(RuleBasedStateMachine):
         of, offset = self.log[self.next], self.next
         self.next += 1
         requests = [] if self.state.has_seen(of) else self.state.plan(app, of, START)[0]
-        self.state.track(offset, len(requests))
+        self.state.partition.track(offset, len(requests))
         alike = {pending.request.identity for state, pending in self.under_way if state is self.state}
         assert not alike & {request.identity for request in requests}, "never two alike under way"
         self.under_way += [(self.state, started(self.state, request, offset)) for request in requests]
@@ -159,8 +160,8 @@ class Replay(RuleBasedStateMachine):
 
     @rule()
     def commit(self) -> None:
-        if self.state.position is not None:
-            self.committed = self.state.position
+        if self.state.partition.position is not None:
+            self.committed = self.state.partition.position
 
     @rule()
     def come_back(self) -> None:
@@ -207,7 +208,7 @@ def test_a_budget_counts_running_requests_and_reports_those_beyond_it() -> None:
 def queued(one: PartitionState, of: Application, seen: Snapshot) -> list[PendingRequest]:
     """The queued requests of a snapshot."""
     due = one.plan(of, seen, START)
-    one.track(seen.version, len(due.requests))
+    one.partition.track(seen.version, len(due.requests))
     read = Record("snapshots", 0, seen.version, 0, b"d", b"{}")
     return [pending for request in due.requests if (pending := one.add(read, request, START))]
 
@@ -245,14 +246,14 @@ def test_a_skipped_request_replaces_a_queued_one_and_returns_its_cost() -> None:
     limited, one = application(), new_state()
     limited.budget = Budget(requests=1)
     (pending,) = queued(one, limited, snapshot(1))
-    one.track(2, 1)
+    one.partition.track(2, 1)
     skip = one.add(Record("snapshots", 0, 2, 0, b"d", b"{}"), replace(pending.request, version=2, skipped="no"), START)
     assert skip
     assert (pending.is_done, skip.offsets) == (True, [2, 1])
     assert not one.can_start(pending), "its place was taken"
     one.start(skip, Mock(Task))
     one.finish(skip)
-    assert one.position == 3
+    assert one.partition.position == 3
     (again,) = queued(one, limited, snapshot(3, "P2"))
     assert again.request.spent == 1
 
@@ -269,14 +270,14 @@ def test_a_deferred_request_returns_its_cost_and_waits_at_its_latest_offset() ->
     assert [(pending.request.version, pending.request.spent) for pending in (owner, quote)] == [(2, 1)] * 2
     for pending in (owner, quote):
         one.defer_queued("registry", pending)
-    assert (one.position, one.deferred_offsets("registry"), backpressure.deferred) == (2, [2], 2)
+    assert (one.partition.position, one.deferred_offsets("registry"), backpressure.deferred) == (2, [2], 2)
     assert not one.is_superseded(second)
     again = one.plan(limited, second, START).requests
     assert [(request.enrichment, request.spent) for request in again] == [("owner", 1), ("quote", 1)]
     assert not one.has_seen(snapshot(3, "P2"))
     assert one.is_superseded(second)
     one.resume("registry", 2, 0)
-    assert one.position == 3
+    assert one.partition.position == 3
 
 
 def test_a_deferred_coalesced_request_waits_at_its_last_offset_only() -> None:
@@ -286,4 +287,4 @@ def test_a_deferred_coalesced_request_waits_at_its_last_offset_only() -> None:
     assert queued(one, limited, snapshot(2, "P2")) == []
     one.defer_queued("registry", owner)
     assert (one.deferred_offsets("registry"), backpressure.deferred) == ([2], 1)
-    assert one.position == 1, "the quote waits"
+    assert one.partition.position == 1, "the quote waits"

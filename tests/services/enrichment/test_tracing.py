@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
     from contracts.wire import Snapshot
-    from services.enrichment.worker import Worker
+    from services.enrichment.partition_state import PartitionState
+    from services.runtime.worker.worker import Worker
 
 DEVICE = context(7)
 """A trace context of the device's own tracer."""
@@ -117,7 +118,7 @@ def exporter() -> InMemorySpanExporter:
 
 
 @asynccontextmanager
-async def working(url: str, loop: Loop, tracing: Tracing | None) -> AsyncIterator[Worker]:
+async def working(url: str, loop: Loop, tracing: Tracing | None) -> AsyncIterator[Worker[PartitionState]]:
     """A worker of the application, with its real calling side."""
     async with HttpTransport(url, BOUNDS, clock=time.monotonic, span=tracing.call if tracing else None) as transport:
         calls = assemble(app, {"registry": transport}, Counts(CATALOGUE))

@@ -39,6 +39,7 @@ async def test_requests_under_way_are_bounded_and_polling_goes_on() -> None:
     async with running(log, gated, in_flight=5, unfinished=WATERS):
         await until(lambda: log.pauses > 1)
         assert gated.calls == 5
+        await until(lambda: gated.counts.get(metrics.PAUSED) == 1)
         assert log.read < 3 * WATERS
         gated.answers.set()
         await until(lambda: 100 in log.committed)

@@ -17,10 +17,11 @@ from contracts.sinks import RefusedRow, RowsRefusedError, StoreUnavailableError,
 from contracts.testing.memory_store import MemoryStore, StoredState
 from contracts.wire import DeadLetter
 from services.sink.dead_letters import DeadLetters
+from services.sink.handler import SinkDependencies
 from services.sink.plan import Planner
 from services.sink.retried_store import RetriedStore
+from services.sink.service import worker_of
 from services.sink.settings import SinkSettings
-from services.sink.worker import SinkDependencies, SinkWorker
 from tests.deadline import DEADLINE_S
 from tests.services.sink.records import NOW_US, STATE
 
@@ -37,7 +38,7 @@ URL = "redis://host"
 
 
 class Topic:
-    """A partition in memory, from which one member reads. Implements SeekableSource."""
+    """A partition in memory, from which one member reads. Implements RecordSource."""
 
     def __init__(self, records: list[Record], start: int = 0) -> None:
         self.records = records
@@ -145,19 +146,18 @@ class RunningSink:
         self.counts = Counts(CATALOGUE)
         configured = SinkSettings(application="", sink_url=SecretStr(URL), **given)
         self.retried = RetriedStore(STATE.name, store, configured.sink_timeout, self.counts, time.monotonic)
-        self.worker = SinkWorker(
-            SinkDependencies(
-                state=STATE.name,
-                settings=configured,
-                source=topic,
-                store=self.retried,
-                planner=Planner(STATE, TARGET.windows, timedelta(0)),
-                dead_letters=DeadLetters(published, "dead_letters"),
-                counts=self.counts,
-                now=lambda: NOW_US,
-                clock=time.monotonic,
-            )
+        self.dependencies = SinkDependencies(
+            state=STATE.name,
+            batch=configured.sink_batch,
+            source=topic,
+            store=self.retried,
+            planner=Planner(STATE, TARGET.windows, timedelta(0)),
+            dead_letters=DeadLetters(published, "dead_letters"),
+            counts=self.counts,
+            now=lambda: NOW_US,
+            clock=time.monotonic,
         )
+        self.worker = worker_of(self.dependencies, configured)
 
 
 @asynccontextmanager

@@ -28,9 +28,9 @@ CHANGES = [Change("abc"[number % 3], number // 40, version=1 + number // 3) for 
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("services.sink.retried_store.FIRST_PAUSE_S", 0.001)
     monkeypatch.setattr("services.sink.retried_store.LONGEST_PAUSE_S", 0.01)
-    monkeypatch.setattr("services.sink.worker.ROOM_WAIT_S", 0.002)
-    monkeypatch.setattr("services.sink.worker.COMMIT_EVERY_S", 0.0)
-    monkeypatch.setattr("services.sink.worker.VERIFY_EVERY_S", 3600.0)
+    monkeypatch.setattr("services.runtime.worker.worker.ROOM_WAIT_S", 0.002)
+    monkeypatch.setattr("services.sink.service.COMMIT_EVERY", timedelta(0))
+    monkeypatch.setattr("services.sink.handler.VERIFY_EVERY_S", 3600.0)
 
 
 def topic(changes: Iterable[Change] = CHANGES, start: int = 0) -> Topic:
@@ -189,7 +189,7 @@ async def test_a_store_that_loses_its_rows_while_the_sink_runs_is_filled_again()
 async def test_a_store_that_loses_its_rows_is_filled_again_without_a_new_record(
     start: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.sink.worker.VERIFY_EVERY_S", 0.001)
+    monkeypatch.setattr("services.sink.handler.VERIFY_EVERY_S", 0.001)
     async with running(topic(start=start)) as sink:
         assert await written(sink) == folded(CHANGES, Windows.NEWEST)
         sink.store.state.rows.clear()

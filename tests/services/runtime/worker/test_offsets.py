@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.enrichment.offsets import Offsets
+from services.runtime.worker.offsets import Offsets
 
 MILLION = 1_000_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.enrichment.backpressure import Backpressure
+from services.runtime.worker.backpressure import Backpressure
 
 
 async def test_reading_stops_at_the_high_mark_and_goes_on_at_the_low_one() -> None:

@@ -1,4 +1,4 @@
-"""Bounds the memory of unfinished work: reading slows down to the pace of the calls."""
+"""Bounds the memory of unfinished work: reading slows down to the pace of the work."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 
 
 class Backpressure:
-    """Counts unplanned snapshots and unanswered requests, their bytes, and the deferred requests.
+    """Counts the records and requests that are unfinished, their bytes, and the deferred requests.
 
     Reading stops when one of the three reaches its limit, and resumes when all are at half of their limits or below.
     """
 
-    def __init__(self, max_count: int, max_bytes: int, max_deferred: int) -> None:
+    def __init__(self, max_count: int, max_bytes: int, max_deferred: int = 1) -> None:
         self._max_count = max_count
         self._max_bytes = max_bytes
         self._max_deferred = max_deferred
@@ -22,13 +22,13 @@ class Backpressure:
         self._open.set()
 
     def add(self, size: int, count: int = 1) -> None:
-        """Count snapshots or requests, and the bytes that they keep in memory."""
+        """Count records or requests, and the bytes that they keep in memory."""
         self.count += count
         self.bytes += size
         self._update()
 
     def release(self, size: int, count: int = 1) -> None:
-        """Subtract snapshots or requests that are finished or abandoned."""
+        """Subtract records or requests that are finished or abandoned."""
         self.count -= count
         self.bytes -= size
         self._update()
@@ -37,6 +37,11 @@ class Backpressure:
         """Count deferred requests; a negative number subtracts resumed ones."""
         self.deferred += count
         self._update()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether reading is paused."""
+        return not self._open.is_set()
 
     @property
     def is_high(self) -> bool:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
-from contracts.metrics.counts import LabelledCounts
 from services.runtime.loop_calls import PATIENCE_S, LoopCalls
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Iterable, Mapping
-    from datetime import timedelta
 
-    from contracts.metrics.counts import Counts
-    from services.enrichment.health import HealthStatus
+    from prometheus_client.registry import Collector
 
 
-class Measured(Protocol):
+class MonitoredWorker(Protocol):
     """A worker behind the endpoints. Its methods are called in the event loop."""
 
-    def health(self) -> HealthStatus:
-        """Return its health now."""
+    def unhealthy(self) -> str | None:
+        """Return why the process must be restarted; None if the worker is healthy."""
+        ...
+
+    def unready(self) -> str | None:
+        """Return why it does not work now; None if it does."""
         ...
 
     def measure(self) -> None:
@@ -30,55 +31,46 @@ class Measured(Protocol):
         ...
 
 
-class MonitoredWorker(NamedTuple):
-    """A worker that counts as stuck after `stuck_after` without progress. `labels` are those of its metrics."""
-
-    worker: Measured
-    counts: Counts
-    stuck_after: timedelta
-    labels: Mapping[str, str]
-
-
 class Monitoring:
-    """The workers of a process by name. All are stuck when their event loop hangs.
+    """The workers of a process by name, and their metrics. All are stuck when their event loop hangs.
 
     Implements `monitoring.Monitored`: the thread of the endpoints calls it, and the event loop looks at the workers.
     """
 
     def __init__(
-        self, workers: Mapping[str, MonitoredWorker], loop: asyncio.AbstractEventLoop, patience_s: float = PATIENCE_S
+        self,
+        workers: Mapping[str, MonitoredWorker],
+        metrics: Collector,
+        loop: asyncio.AbstractEventLoop,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self._workers = workers
         self._calls = LoopCalls(loop, patience_s)
         self._registry = CollectorRegistry()
-        self._registry.register(LabelledCounts([(one.labels, one.counts) for one in workers.values()]))
+        self._registry.register(metrics)
         ProcessCollector(registry=self._registry)
 
     def unhealthy(self) -> str | None:
         """See `Monitored.unhealthy`."""
         return self._calls.call(
-            lambda: _joined((name, one.worker.health().unhealthy(one.stuck_after)) for name, one in self._all()),
-            self._calls.problem,
+            lambda: _joined((name, worker.unhealthy()) for name, worker in self._workers.items()), self._calls.problem
         )
 
     def unready(self) -> str | None:
-        """See `Monitored.unready`. A worker is ready while it is a member of its group, and does not stop."""
+        """See `Monitored.unready`."""
         return self._calls.call(
-            lambda: _joined((name, one.worker.health().unready()) for name, one in self._all()), self._calls.problem
+            lambda: _joined((name, worker.unready()) for name, worker in self._workers.items()), self._calls.problem
         )
 
     def text(self) -> bytes:
         """See `Monitored.text`. While the event loop hangs, the gauges are those of the last measurement."""
 
         def measured() -> bytes:
-            for _, one in self._all():
-                one.worker.measure()
+            for worker in self._workers.values():
+                worker.measure()
             return generate_latest(self._registry)
 
         return self._calls.call(measured, lambda: generate_latest(self._registry))
-
-    def _all(self) -> Iterable[tuple[str, MonitoredWorker]]:
-        return self._workers.items()
 
 
 def _joined(reasons: Iterable[tuple[str, str | None]]) -> str | None:

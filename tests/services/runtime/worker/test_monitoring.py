@@ -13,10 +13,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from contracts.metrics import worker as names
-from contracts.metrics.counts import Counts
-from services.enrichment.health import HealthStatus
-from services.enrichment.monitoring import MonitoredWorker, Monitoring
+from contracts.metrics.counts import Counts, LabelledCounts
 from services.runtime.monitoring import serving
+from services.runtime.worker.health import HealthStatus
+from services.runtime.worker.monitoring import Monitoring
 from tests.queried import ANSWER_S, ask
 
 if TYPE_CHECKING:
@@ -34,8 +34,11 @@ class FakeWorker:
         self.counts = counts
         self.status = WELL
 
-    def health(self) -> HealthStatus:
-        return self.status
+    def unhealthy(self) -> str | None:
+        return self.status.unhealthy(WITHIN)
+
+    def unready(self) -> str | None:
+        return self.status.unready()
 
     def measure(self) -> None:
         self.counts.set(names.WAITING, 42)
@@ -59,8 +62,8 @@ def served() -> Iterator[Served]:
     running = Served()
     thread = threading.Thread(target=running.loop.run_forever)
     thread.start()
-    workers = {"fleet": MonitoredWorker(running.watched, running.counts, WITHIN, {"application": "fleet"})}
-    monitored = Monitoring(workers, running.loop, PATIENCE_S)
+    metrics = LabelledCounts([({"application": "fleet"}, running.counts)])
+    monitored = Monitoring({"fleet": running.watched}, metrics, running.loop, PATIENCE_S)
     try:
         with serving(monitored, "127.0.0.1", 0) as port:
             running.port = port or 0
@@ -76,7 +79,7 @@ def test_healthz_reports_why_a_restart_is_needed(served: Served) -> None:
     served.watched.status = HealthStatus(0.1, 61, 5, is_member=True, is_stopping=False)
     status, body = served.ask("/healthz")
     assert status == 503
-    why = "fleet: nothing moved for 61 s, with 5 snapshots and requests to do"
+    why = "fleet: nothing moved for 61 s, with 5 records and requests to do"
     assert json.loads(body) == {"ok": False, "why": why}
 
 
@@ -146,11 +149,11 @@ def test_the_process_is_measured_too(served: Served) -> None:
 async def test_a_process_with_several_workers_names_each() -> None:
     counts = {name: Counts(names.CATALOGUE) for name in ("fleet", "trips")}
     fakes = {name: FakeWorker(one) for name, one in counts.items()}
-    workers = {name: MonitoredWorker(one, counts[name], WITHIN, {"application": name}) for name, one in fakes.items()}
+    metrics = LabelledCounts([({"application": name}, one) for name, one in counts.items()])
     counts["fleet"].add(names.CALLS, "registry", "owner", "result", by=3)
     counts["trips"].add(names.CALLS, "registry", "owner", "result", by=4)
     fakes["trips"].status = HealthStatus(61, 61, 5, is_member=False, is_stopping=False)
-    monitored = Monitoring(workers, asyncio.get_running_loop())
+    monitored = Monitoring(fakes, metrics, asyncio.get_running_loop())
     assert await asyncio.to_thread(monitored.unhealthy) == "trips: the consumer was not polled for 61 s"
     assert await asyncio.to_thread(monitored.unready) == "trips: the consumer group has not taken it in yet"
     text = (await asyncio.to_thread(monitored.text)).decode()

@@ -8,7 +8,9 @@ from contracts import Breaker, Policy, RateLimit
 from contracts.metrics import Metric
 from contracts.metrics import worker as names
 from contracts.metrics.counts import Counts
-from services.enrichment.health import PROGRESS, HealthStatus, Pulse, patience
+from services.enrichment.handler import PROGRESS
+from services.enrichment.service import patience
+from services.runtime.worker.health import HealthStatus, Pulse
 from tests.clock import Clock
 
 WITHIN = timedelta(seconds=60)
@@ -26,7 +28,7 @@ def counts() -> Counts:
 
 @pytest.fixture
 def pulse(counts: Counts, clock: Clock) -> Pulse:
-    return Pulse(counts, clock)
+    return Pulse(lambda: sum(counts.get(one) for one in PROGRESS), clock)
 
 
 def stands(pulse: Pulse, work: int) -> str | None:
@@ -54,7 +56,7 @@ def test_a_worker_whose_work_does_not_move_is_stuck(pulse: Pulse, counts: Counts
     for _ in range(7):
         clock.now += 10
         pulse.beat(backlog=3)
-    assert stands(pulse, 3) == "nothing moved for 70 s, with 3 snapshots and requests to do"
+    assert stands(pulse, 3) == "nothing moved for 70 s, with 3 records and requests to do"
 
 
 @pytest.mark.parametrize("moving", PROGRESS, ids=[one.name for one in PROGRESS])

@@ -1,0 +1,238 @@
+"""The main path of an enrichment worker: plan the requests of a record, answer them, write the outcomes."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from contracts.metrics import worker as metrics
+from contracts.records.record import Reason
+from contracts.types.key import shortened
+from contracts.wire import DeadLetter
+from services.enrichment.calls.caller import Outcome
+from services.enrichment.deferred_queue import DeferredQueue
+from services.enrichment.dispatcher import Dispatcher
+from services.enrichment.errors import EverythingFailsError
+from services.enrichment.partition_state import PartitionState
+from services.runtime.worker.alarm import Alarm
+from services.runtime.worker.handler import Handler, WorkerMetrics
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Coroutine, Sequence
+    from datetime import datetime
+
+    from contracts.planning.request import Request
+    from contracts.records.record import Record
+    from services.enrichment.dependencies import Dependencies
+    from services.enrichment.in_flight import PendingRequest
+    from services.runtime.worker.assignment import AssignmentFigures
+    from services.runtime.worker.backpressure import Backpressure
+    from services.runtime.worker.partition import AssignedPartition, CreateTask
+
+log = logging.getLogger(__name__)
+
+PROGRESS = (metrics.SNAPSHOTS, metrics.CALLS, metrics.TRIALS, metrics.ANSWERS, metrics.DEAD_LETTERS, metrics.COMMITS)
+"""The counters of progress. Failed calls count: while an API is down, probing it is the work."""
+
+
+class EnrichmentHandler(Handler[PartitionState]):
+    """Answers the requests that follow from the records of a topic: enrichments of snapshots, deliveries of alerts."""
+
+    loop_metrics = WorkerMetrics(metrics.COMMITS, metrics.KAFKA_ERRORS, metrics.LAG)
+
+    def __init__(self, dependencies: Dependencies, backpressure: Backpressure) -> None:
+        settings, application = dependencies.settings, dependencies.application
+        self._planner = dependencies.planner
+        self._dead_letters = application.topics.dead_letters
+        self._kept_for = application.kept_for
+        self._recent_entries = settings.recent_entries
+        self._caller = dependencies.caller
+        self._publisher = dependencies.publisher
+        self._counts = dependencies.counts
+        self._now = dependencies.now
+        self._clock = dependencies.clock
+        self._backpressure = backpressure
+        limits = settings.failure_limits
+        self._alarm = Alarm(limits.window, limits.share, limits.first)
+        self._spawn: CreateTask
+        self._states: list[PartitionState] = []
+        self._dispatchers = {
+            api: Dispatcher(api, settings.in_flight, dependencies.availability, self._create_task, self._answer)
+            for api in set(self._planner.api_of.values())
+        }
+        self._deferred = {
+            api: DeferredQueue(
+                dispatcher,
+                dependencies.availability,
+                self._states,
+                self._backpressure,
+                dependencies.rereader,
+                create_task=self._create_task,
+                replan=self._replan,
+            )
+            for api, dispatcher in self._dispatchers.items()
+        }
+
+    # Handler
+
+    @override
+    async def start(self) -> None:
+        """Prepare nothing: connections open with the first calls."""
+
+    @override
+    def begin(self, spawn: CreateTask) -> None:
+        """Keep `spawn` for the tasks that wait for an API."""
+        self._spawn = spawn
+
+    @override
+    async def open(self, partition: AssignedPartition) -> PartitionState:
+        """Return an empty state: everything that is not committed is planned again."""
+        state = PartitionState(partition, self._recent_entries, self._kept_for, self._clock)
+        self._states.append(state)
+        return state
+
+    @override
+    async def process(self, state: PartitionState, records: Sequence[Record]) -> None:
+        """Plan the requests of the records, and queue each with its API. Nothing here waits."""
+        for record in records:
+            self._plan(state, record)
+
+    @override
+    def abandon(self, state: PartitionState) -> None:
+        """Cancel the requests of a partition."""
+        self._states.remove(state)
+        self._counts.add(metrics.ABANDONED, by=state.abandon())
+
+    @override
+    def make_room(self) -> None:
+        """Defer requests of unavailable APIs that are queued."""
+        for deferred in self._deferred.values():
+            deferred.defer_excess()
+
+    @override
+    def stop(self) -> None:
+        """Start no further request when a running one ends."""
+        for dispatcher in self._dispatchers.values():
+            dispatcher.close()
+        for deferred in self._deferred.values():
+            deferred.close()
+
+    @override
+    def progress(self) -> float:
+        return sum(self._counts.get(one) for one in PROGRESS)
+
+    @override
+    def problem(self) -> None:
+        """Wait for nothing as a whole: each API has its own queue."""
+
+    @override
+    def measure(self, figures: AssignmentFigures) -> None:
+        for metric, value in (
+            (metrics.WAITING, figures.waiting),
+            (metrics.PARTITIONS, figures.partitions),
+            (metrics.IN_FLIGHT, figures.tasks),
+            (metrics.FULL, figures.full),
+            (metrics.UNCOMMITTED, figures.uncommitted),
+            (metrics.PAUSED, self._backpressure.is_full),
+            (metrics.UNFINISHED, self._backpressure.count),
+            (metrics.UNFINISHED_BYTES, self._backpressure.bytes),
+        ):
+            self._counts.set(metric, value)
+        for api, dispatcher in self._dispatchers.items():
+            self._counts.set(metrics.QUEUED, len(dispatcher), api)
+            self._counts.set(metrics.DEFERRED, sum(state.deferred_count(api) for state in self._states), api)
+
+    @override
+    def report(self) -> None:
+        log.info("stats", extra={"facts": self._counts.values()})
+
+    @override
+    async def close(self) -> None:
+        """Close nothing: the process closes what its workers share."""
+
+    # Planning
+
+    def _plan(self, state: PartitionState, record: Record) -> None:
+        """Decode a record, plan its requests, and queue each with its API."""
+        self._counts.add(metrics.SNAPSHOTS)
+        now = self._now()
+        try:
+            requests = self._requests(state, record, now)
+        except ValueError as error:
+            self._start_reject(state, record, str(error))
+            return
+        state.partition.track(record.offset, len(requests))
+        for request in requests:
+            if not self._deferred[self._planner.api_of[request.enrichment]].defer(state, record.offset, request):
+                self._dispatch(state, record, request, now)
+
+    def _requests(self, state: PartitionState, record: Record, now: datetime) -> list[Request]:
+        """The requests to start. A tombstone has none. Raises ValueError for a record that cannot be decoded."""
+        if record.value is None:
+            return []
+        requests = self._planner.plan(state, record, now)
+        self._alarm.note(failed=False)
+        return requests
+
+    def _dispatch(self, state: PartitionState, record: Record, request: Request, now: datetime) -> None:
+        if pending := state.add(record, request, now if self._planner.is_limited else None):
+            self._dispatchers[self._planner.api_of[request.enrichment]].add(state, pending)
+        else:
+            self._counts.add(metrics.COALESCED)
+
+    def _replan(self, api: str, state: PartitionState, offset: int, record: Record | None) -> None:
+        """Plan a deferred snapshot again. The topic may have lost its record: a later version exists, or it expired."""
+        if record is None:
+            state.resume(api, offset, 0)
+            return
+        now = self._now()
+        requests = self._planner.replan(state, record, now, api)
+        state.resume(api, offset, len(requests))
+        for request in requests:
+            self._dispatch(state, record, request, now)
+
+    # Answering
+
+    async def _answer(self, state: PartitionState, pending: PendingRequest) -> None:
+        """Answer one request: make its calls, write its outcome, and finish its offsets once Kafka has that."""
+        request = pending.request
+        outcome = self._skipped(request) or await self._caller.answer(request)
+        outcome, output = self._planner.encode(request, outcome, self._now())
+        key = request.device_id.encode()
+        if outcome.status == "failure":
+            await self._send_to_dead_letters(key, self._planner.dead_letter(pending.record, request, outcome))
+        self._counts.add(metrics.SUPERSEDED, by=state.begin_write(pending))
+        if output is not None:
+            await self._publisher.publish(output.topic, key, output.value, output.timestamp)
+        self._counts.add(metrics.ANSWERS, request.enrichment, outcome.status)
+        state.finish(pending)
+
+    def _skipped(self, request: Request) -> Outcome | None:
+        """The outcome of a request that needs no call."""
+        if request.skipped is not None:
+            return Outcome("skipped", reason=request.skipped)
+        self._counts.add(metrics.PLANNED)
+        return None
+
+    def _start_reject(self, state: PartitionState, record: Record, detail: str) -> None:
+        state.partition.track(record.offset, 1)
+        self._backpressure.add(record.size)
+        task = state.partition.spawn(self._reject(state, record, detail))
+        task.add_done_callback(lambda _: self._backpressure.release(record.size))
+
+    async def _reject(self, state: PartitionState, record: Record, detail: str) -> None:
+        if self._alarm.note(failed=True):
+            raise EverythingFailsError(self._planner.topic, self._alarm.failed, self._alarm.seen, detail)
+        await self._send_to_dead_letters(record.key, DeadLetter.of(record, Reason.UNDECODABLE_SNAPSHOT, detail))
+        self._counts.add(metrics.REJECTED)
+        state.partition.finish(record.offset)
+
+    async def _send_to_dead_letters(self, key: bytes | None, dead_letter: DeadLetter) -> None:
+        await self._publisher.publish(self._dead_letters, shortened(key), dead_letter.encode())
+        self._counts.add(metrics.DEAD_LETTERS, dead_letter.reason)
+
+    def _create_task(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        return self._spawn(work)

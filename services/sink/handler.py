@@ -1,0 +1,277 @@
+"""The main path of a sink: write the effect of records to the store, and their positions with them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from typing_extensions import override
+
+from contracts.metrics import sink as metrics
+from contracts.sinks import PositionConflictError, RowBatch, RowsRefusedError
+from services.runtime.worker.handler import Handler, WorkerMetrics
+from services.sink.partition import SinkPartition, WaitingRecords
+from services.sink.plan import RefusedRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from contracts.metrics.counts import Counts
+    from contracts.records.record import Record
+    from services.runtime.source import RecordSource
+    from services.runtime.worker.assignment import AssignmentFigures
+    from services.runtime.worker.backpressure import Backpressure
+    from services.runtime.worker.partition import AssignedPartition, CreateTask
+    from services.sink.dead_letters import DeadLetters
+    from services.sink.plan import Planner, WritePlan
+    from services.sink.retried_store import RetriedStore
+
+log = logging.getLogger(__name__)
+
+VERIFY_EVERY_S = 5.0
+EXPIRE_EVERY_S = 30.0
+MAX_BATCH_BYTES = 4 << 20
+"""The size of the records of a write from which on no further partition joins it."""
+
+
+class SinkDependencies(NamedTuple):
+    """The dependencies of a sink of one state."""
+
+    state: str
+    batch: int
+    """The maximum number of records per write."""
+    source: RecordSource
+    store: RetriedStore
+    planner: Planner
+    dead_letters: DeadLetters
+    counts: Counts
+    now: Callable[[], int]
+    """The time in microseconds since 1970."""
+    clock: Callable[[], float]
+
+
+class SinkHandler(Handler[SinkPartition]):
+    """Writes the records of one state to a store. One write at a time has the records of all partitions that wait."""
+
+    def __init__(self, dependencies: SinkDependencies, backpressure: Backpressure) -> None:
+        self._state = dependencies.state
+        self._batch = dependencies.batch
+        self._source = dependencies.source
+        self._store = dependencies.store
+        self._planner = dependencies.planner
+        self._dead_letters = dependencies.dead_letters
+        self._counts = dependencies.counts
+        self._now = dependencies.now
+        self._clock = dependencies.clock
+        self._backpressure = backpressure
+        self._partitions: dict[int, SinkPartition] = {}
+        self._waiting: list[WaitingRecords] = []
+        self._arrived = asyncio.Event()
+        self.loop_metrics = WorkerMetrics(metrics.COMMITS, metrics.KAFKA_ERRORS, metrics.LAG, (self._state,))
+
+    # Handler
+
+    @override
+    async def start(self) -> None:
+        """Wait until the store is open."""
+        await self._store.open()
+
+    @override
+    def begin(self, spawn: CreateTask) -> None:
+        """Write what waits; look for losses of the store; remove expired rows."""
+        for work in (self._write(), self._verify(), self._expire()):
+            _ = spawn(work)
+
+    @override
+    async def open(self, partition: AssignedPartition) -> SinkPartition:
+        state = self._partitions[partition.number] = SinkPartition(partition)
+        return state
+
+    @override
+    async def process(self, state: SinkPartition, records: Sequence[Record]) -> None:
+        """Wait until the effect of these records is in the store."""
+        waiting = WaitingRecords(state, tuple(records), asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        self._arrived.set()
+        size = sum(record.size for record in records)
+        self._backpressure.add(size, len(records))
+        try:
+            await waiting.written
+        finally:
+            self._backpressure.release(size, len(records))
+
+    @override
+    def abandon(self, state: SinkPartition) -> None:
+        if self._partitions.get(state.partition.number) is state:
+            del self._partitions[state.partition.number]
+        self._waiting = [one for one in self._waiting if one.state is not state]
+
+    @override
+    def make_room(self) -> None:
+        """Wait for the store: only its writes make room."""
+
+    @override
+    def stop(self) -> None:
+        """Start nothing by itself."""
+
+    @override
+    def progress(self) -> float:
+        return sum(self._counts.get(one, self._state) for one in (metrics.RECORDS, metrics.REMOVED, metrics.FAILURES))
+
+    @override
+    def problem(self) -> str | None:
+        """Return why nothing is written. An outage of the store is no reason for a restart."""
+        return self._store.problem()
+
+    @override
+    def measure(self, figures: AssignmentFigures) -> None:
+        self._counts.set(metrics.PENDING, self._backpressure.count, self._state)
+        self._counts.set(metrics.OUTAGE_SECONDS, self._store.outage_s, self._state)
+
+    @override
+    def report(self) -> None:
+        """Log nothing: the metrics have it."""
+
+    @override
+    async def close(self) -> None:
+        await self._store.close()
+
+    # Writing
+
+    async def _write(self) -> None:
+        while True:
+            while not self._waiting:
+                self._arrived.clear()
+                await self._arrived.wait()
+            batch = self._take()
+            began = self._clock()
+            await self._write_batch(batch)
+            self._counts.observe(metrics.WRITE_SECONDS, self._clock() - began, self._state)
+            for one in batch:
+                if not one.written.done():
+                    one.written.set_result(None)
+
+    def _take(self) -> list[WaitingRecords]:
+        """Take the records that have waited longest, as many as one write may have."""
+        batch: list[WaitingRecords] = []
+        count = size = 0
+        while self._waiting and (not batch or (count + len(self._waiting[0].records) <= self._batch)):
+            if batch and size >= MAX_BATCH_BYTES:
+                break
+            one = self._waiting.pop(0)
+            batch.append(one)
+            count += len(one.records)
+            size += sum(record.size for record in one.records)
+        return batch
+
+    async def _write_batch(self, batch: list[WaitingRecords]) -> None:
+        """Write the effect of these records. Those that are refused become dead letters, before the others count."""
+        refused: dict[tuple[int, int], RefusedRecord] = {}
+        while batch := await self._writable(batch):
+            records = [record for one in batch for record in one.records]
+            plan = self._planner.plan([record for record in records if _place(record) not in refused], self._now())
+            if plan.refused:
+                await self._refuse(refused, plan.refused, others=_changes(plan))
+                continue
+            moves = {one.state.partition.number: one.state.move(one.records[-1]) for one in batch}
+            try:
+                changed = await self._store.write(RowBatch(plan.steps, moves))
+            except PositionConflictError as error:
+                self._counts.add(metrics.CONFLICTS, self._state)
+                self._set_stored(error.positions, batch)
+            except RowsRefusedError as error:
+                by_place = {_place(record): record for record in records}
+                rows = [(by_place[one.row.partition, one.row.offset], one) for one in error.refused]
+                new = [RefusedRecord(record, one.reason, one.row.key) for record, one in rows]
+                await self._refuse(refused, new, others=_changes(plan) - len(new))
+            else:
+                for one in batch:
+                    one.state.written(one.records[-1])
+                self._count(plan, len(records), changed)
+                return
+
+    async def _writable(self, batch: list[WaitingRecords]) -> list[WaitingRecords]:
+        """Return the records of partitions that are still assigned, and of which the store has all before them."""
+        if unknown := [one for one in batch if one.state.stored is None]:
+            self._set_stored(await self._store.positions(), unknown)
+        for one in batch:
+            if one.state.lacks_records():
+                self._read_again(one.state)
+        return [one for one in batch if not one.state.partition.is_abandoned]
+
+    @staticmethod
+    def _set_stored(positions: Mapping[int, int], batch: Sequence[WaitingRecords]) -> None:
+        """Note the positions that the store has, 0 for a partition that is not among them."""
+        for one in batch:
+            one.state.stored = positions.get(one.state.partition.number, 0)
+
+    def _read_again(self, state: SinkPartition) -> None:
+        """Read a partition again from the position in the store."""
+        if state.partition.is_abandoned:
+            return
+        position = state.stored or 0
+        facts = {"state": self._state, "positions": {str(state.partition.number): position}}
+        log.warning("the store lacks records, which are read again", extra={"facts": facts})
+        self._counts.add(metrics.REWINDS, self._state)
+        state.partition.reopen(position)
+
+    async def _refuse(
+        self, refused: dict[tuple[int, int], RefusedRecord], new: Sequence[RefusedRecord], others: int
+    ) -> None:
+        self._dead_letters.check(new, others)
+        for one in new:
+            await self._dead_letters.send(one)
+            refused[_place(one.record)] = one
+            self._counts.add(metrics.DEAD_LETTERS, self._state)
+
+    def _count(self, plan: WritePlan, records: int, changed: int) -> None:
+        rows = _changes(plan)
+        self._dead_letters.check((), rows)
+        for metric, by in (
+            (metrics.RECORDS, records),
+            (metrics.SUPERSEDED, plan.superseded),
+            (metrics.EXPIRED, plan.expired),
+            (metrics.ROWS, rows),
+            (metrics.CHANGED, changed),
+        ):
+            self._counts.add(metric, self._state, by=by)
+
+    # Beside the writes
+
+    async def _verify(self) -> None:
+        """Look for partitions of which the store has lost writes, also without new records."""
+        while True:
+            await self._find_first_offsets()
+            required = {state: state.required for state in self._partitions.values()}  # later ones are not before these
+            stored = await self._store.positions()
+            for state, position in required.items():
+                if position is not None and stored.get(state.partition.number, 0) < position:
+                    state.stored = stored.get(state.partition.number, 0)
+                    self._read_again(state)
+            await asyncio.sleep(VERIFY_EVERY_S)
+
+    async def _find_first_offsets(self) -> None:
+        """Find out from which offset on the partitions without a record are read."""
+        unread = {
+            number: state.partition for number, state in self._partitions.items() if state.partition.first is None
+        }
+        if unread:
+            for number, offset in (await self._source.next_offsets(unread.keys())).items():
+                if unread[number].first is None:
+                    unread[number].first = offset
+
+    async def _expire(self) -> None:
+        while True:
+            removed = await self._store.remove_expired(self._now())
+            self._counts.add(metrics.REMOVED, self._state, by=removed)
+            if not removed:  # else there may be more
+                await asyncio.sleep(EXPIRE_EVERY_S)
+
+
+def _changes(plan: WritePlan) -> int:
+    return sum(len(step.rows) + len(step.deletions) for step in plan.steps)
+
+
+def _place(record: Record) -> tuple[int, int]:
+    return record.partition, record.offset

@@ -1,0 +1,99 @@
+"""What a sink does when its partitions go while the store is away."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from typing import TYPE_CHECKING
+
+from contracts.sinks import Move
+from services.runtime.worker.backpressure import Backpressure
+from services.runtime.worker.partition import AssignedPartition
+from services.sink.handler import SinkHandler
+from tests.services.sink.in_memory import ControlledStore, Published, RunningSink, Topic
+from tests.services.sink.records import Change, record
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from services.sink.partition import SinkPartition
+
+
+class Handled:
+    """A handler whose store is under control, with a backpressure."""
+
+    def __init__(self) -> None:
+        self.store, self.backpressure = ControlledStore(), Backpressure(1000, 10**6)
+        sink = RunningSink(Topic([]), self.store, Published())
+        self.handler = SinkHandler(sink.dependencies, self.backpressure)
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.handler.begin(self.spawn)
+
+    def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self.tasks.add(task)
+        return task
+
+    async def opened(self, *offsets: int) -> tuple[SinkPartition, asyncio.Task[None]]:
+        """A partition whose records wait for the store."""
+        partition = AssignedPartition(0, self.backpressure, self.spawn, lambda *_: None)
+        state = await self.handler.open(partition)
+        records = [record(Change("a", version=1 + offset), 0, offset) for offset in offsets]
+        partition.first = offsets[0]
+        processing = asyncio.create_task(self.handler.process(state, records))
+        await asyncio.sleep(0)
+        return state, processing
+
+    async def lose(self, state: SinkPartition, processing: asyncio.Task[None]) -> None:
+        """Do what the worker does when a partition is revoked or lost."""
+        state.partition.close()
+        self.handler.abandon(state)
+        state.partition.abandon()
+        processing.cancel()
+        await asyncio.gather(processing, return_exceptions=True)
+
+    async def end(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+async def test_nothing_of_lost_partitions_stays_in_memory_while_the_store_is_away() -> None:
+    handled = Handled()
+    handled.store.hangs = True
+    _, first = await handled.opened(0)
+    lost = []
+    for number in range(1, 6):
+        state, processing = await handled.opened(number)
+        await handled.lose(state, processing)
+        lost.append(weakref.ref(state))
+        del state, processing
+    gc.collect()
+    assert sum(one() is not None for one in lost) <= 1, "a comparison with the store waits for it too"
+    assert handled.backpressure.count == 1
+    first.cancel()
+    await handled.end()
+
+
+async def test_records_of_a_lost_partition_are_not_written() -> None:
+    handled = Handled()
+    handled.store.hangs = True
+    state, processing = await handled.opened(0, 1)
+    await handled.lose(state, processing)
+    handled.store.hangs = False
+    handled.store.state.positions[0] = 5
+    _, writing = await handled.opened(5)
+    await writing
+    assert [batch.moves for batch in handled.store.batches] == [{0: Move(5, 6)}]
+    assert handled.backpressure.count == 0
+    await handled.end()
+
+
+async def test_a_topic_that_was_created_again_moves_the_position_back() -> None:
+    handled = Handled()
+    handled.store.state.positions[0] = 501
+    _, writing = await handled.opened(0)
+    await writing
+    assert handled.store.state.positions == {0: 1}
+    await handled.end()

@@ -1,0 +1,68 @@
+"""How far a store has the records of a partition."""
+
+from __future__ import annotations
+
+from contracts.sinks import Move
+from services.runtime.worker.backpressure import Backpressure
+from services.runtime.worker.partition import AssignedPartition
+from services.sink.partition import SinkPartition
+from tests.services.runtime.worker.assigned import assigned
+from tests.services.sink.records import Change, record
+
+
+def reading(*offsets: int, stored: int | None = None) -> SinkPartition:
+    """A partition that has read these offsets, with this position in the store."""
+    state = SinkPartition(assigned())
+    for offset in offsets:
+        state.partition.put(record(Change("a"), 0, offset))
+    state.stored = stored
+    return state
+
+
+def test_a_partition_goes_on_from_the_position_in_the_store() -> None:
+    state = reading(5, 6, stored=5)
+    assert not state.lacks_records()
+    last = record(Change("a"), 0, 6)
+    assert state.move(last) == Move(5, 7)
+    state.written(last)
+    assert [state.partition.position, state.required] == [7, 7]
+    following = record(Change("a"), 0, 9)  # compaction has removed 7 and 8
+    state.partition.put(following)
+    assert not state.lacks_records()
+    assert state.move(following) == Move(7, 10)
+
+
+def test_records_that_the_store_has_are_written_again() -> None:
+    state = reading(5, stored=100)
+    assert not state.lacks_records()
+    assert state.move(record(Change("a"), 0, 5)) == Move(100, 6)
+
+
+def test_a_store_without_the_records_before_lacks_them() -> None:
+    assert reading(5, stored=0).lacks_records()
+    assert reading(5, stored=4).lacks_records()
+    assert not reading(5).lacks_records(), "its position is unknown"
+    assert not reading(stored=4).lacks_records(), "no record was read"
+
+
+def test_a_store_that_loses_writes_is_noticed_by_its_position() -> None:
+    state = reading(5, 6, stored=5)
+    state.written(record(Change("a"), 0, 6))
+    state.stored = 6  # as the store reported in a conflict
+    assert state.lacks_records()
+
+
+def test_a_reopened_partition_is_read_from_the_position_in_the_store() -> None:
+    partition = AssignedPartition(0, Backpressure(1000, 1000), lambda _: NotImplemented, lambda *_: None, start=3)
+    state = SinkPartition(partition)
+    assert (state.stored, state.required) == (3, 3)
+    partition.put(record(Change("a"), 0, 8))  # the topic has no earlier ones
+    assert not state.lacks_records()
+    assert state.move(record(Change("a"), 0, 8)) == Move(3, 9)
+
+
+def test_the_store_must_have_reached_the_first_record_of_a_partition() -> None:
+    state = reading()
+    assert state.required is None
+    state.partition.first = 7
+    assert state.required == 7
