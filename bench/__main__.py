@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from rich.console import Console
 
@@ -15,7 +16,7 @@ from bench.catalogue import FULL, QUICK
 from bench.harness import report
 from bench.harness.broker import broker
 from bench.harness.errors import BenchError
-from bench.harness.jobs import CHECKOUT
+from bench.harness.jobs import CHECKOUT, MARK
 from bench.harness.machine import wake_up_us
 from bench.harness.measure import Plan
 from bench.harness.progress import Display
@@ -36,10 +37,19 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--report", action="store_true", help="only print what was last kept of each measure")
     found.add_argument("--measures", nargs="+", choices=MEASURES, help="only these")
     found.add_argument("--jobs", nargs="+", choices=JOBS, help="instead of the usual ones")
+    found.add_argument("--against", type=checkout, metavar="FOLDER", help="another checkout: its job is named before")
     found.add_argument("--runs", type=int, help=f"how often each job is measured ({FULL.runs})")
     found.add_argument("--events", type=int, help="events of a drain, snapshots of a worker's, or keys")
     found.add_argument("--seconds", type=int, help="how long latency is measured")
     return found
+
+
+def checkout(given: str) -> Path:
+    """The folder of another checkout. Raises ArgumentTypeError."""
+    folder = Path(given).resolve()
+    if not (folder / MARK).is_file():
+        raise argparse.ArgumentTypeError(f"{given} is no checkout of Stateloop: it has no {MARK}")
+    return folder
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
@@ -51,12 +61,13 @@ def plan(arguments: argparse.Namespace) -> Plan:
 
 def selection(arguments: argparse.Namespace) -> Selection:
     """The jobs that the command line selects."""
-    return Selection(frozenset(arguments.jobs or ()))
+    return Selection(frozenset(arguments.jobs or ()), arguments.against)
 
 
 def measure(sizes: Plan, selected: Selection, console: Console) -> list[RunResult]:
     """Measure everything, and keep it. Raises BenchError."""
-    session = Session(datetime.now(UTC).isoformat(timespec="seconds"), wake_up_us())
+    against = str(selected.against) if selected.against else None
+    session = Session(datetime.now(UTC).isoformat(timespec="seconds"), wake_up_us(), against=against)
     rounds = Rounds(sizes, selected, RESULTS, session)
     rounds.prepare(console.print)
     shutil.rmtree(FOLDER / "run", ignore_errors=True)

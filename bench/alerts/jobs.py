@@ -1,7 +1,9 @@
 """The jobs that raise alerts: their processes, and the topics that they read and write."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
 
 from typing_extensions import override
 
@@ -23,6 +25,11 @@ class AlertJob(Job):
     """The topic of these records."""
     states: Job | None = None
     """The job that writes them."""
+
+    @override
+    def in_checkout(self, folder: Path) -> Self:
+        states = self.states and self.states.in_checkout(folder)
+        return replace(super().in_checkout(folder), states=states)
 
 
 STATELOOP_ALERTS = AlertJob(

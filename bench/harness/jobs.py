@@ -1,11 +1,16 @@
 """A job that is measured: how it is started, and from which checkout."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 CHECKOUT = Path(__file__).parents[2]
 OURS = "stateloop"
 """The name of our job in each measure: it has targets, and is compared with the others."""
+BEFORE = "before"
+"""The name of our job from another checkout."""
+MARK = Path("bench", "yardstick", "application.py")
+"""A file that each checkout has, from which our jobs can be started."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,12 @@ class Job:
     """The programs that must be installed for it."""
     is_usual: bool = True
     """Whether it is measured if no jobs are named."""
+    folder: Path = CHECKOUT
+    """The checkout from which it runs."""
+
+    def in_checkout(self, folder: Path) -> Self:
+        """Return the same job from another checkout, named `before`."""
+        return replace(self, name=BEFORE, folder=folder)
 
 
 def state_job(application: str) -> dict[str, str]:

@@ -27,14 +27,14 @@ LOOK_S = 0.1
 class Group:
     """A process that leads a group of its own, with its output in a log."""
 
-    def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
-        """The code is that of the checkout, whatever is installed."""
+    def __init__(self, command: list[str], environment: dict[str, str], log: Path, folder: Path = CHECKOUT) -> None:
+        """The code is that of the checkout in `folder`, whatever is installed."""
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
             self._leader = subprocess.Popen(
                 command,
-                cwd=CHECKOUT,
-                env=os.environ | {"PYTHONPATH": str(CHECKOUT)} | environment,
+                cwd=folder,
+                env=os.environ | {"PYTHONPATH": str(folder)} | environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -120,7 +120,7 @@ class RunningJob:
             "SPARK_LOCAL_DIRS": str(scratch),
         }
         self.began = time.time()
-        self.group = Group([part.format(**facts) for part in job.command], environment, self.log)
+        self.group = Group([part.format(**facts) for part in job.command], environment, self.log, job.folder)
 
     def __enter__(self) -> Self:
         return self

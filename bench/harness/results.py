@@ -69,10 +69,12 @@ class Session:
     wake_us: float | None = None
     """The cost of waking another core; see bench/harness/machine.py."""
     cpus: int | None = field(default_factory=os.cpu_count)
+    against: str | None = None
+    """The folder of the checkout from which `before` runs."""
 
     def __str__(self) -> str:
         woken = f"; one wakes another in {self.wake_us:.0f} µs" if self.wake_us else ""
-        return f"{self.cpus} CPU{woken}"
+        return f"{self.cpus} CPU{woken}" + (f"; before is {self.against}" if self.against else "")
 
 
 def keep(result: RunResult, path: Path, session: Session) -> None:

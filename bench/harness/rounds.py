@@ -21,10 +21,15 @@ class Selection:
     """The jobs that are measured."""
 
     names: frozenset[str] = frozenset()
-    """Only those of these names. None: the usual ones."""
+    """Only those of these names. None: the usual ones, or ours alone if there is another checkout."""
+    against: Path | None = None
+    """Another checkout, from which our job runs too."""
 
     def of(self, measure: Measure[Any]) -> list[Job]:
-        """The jobs of a measure."""
+        """The jobs of a measure: with another checkout ours, that one's, and the others that are named."""
+        ours, *others = measure.jobs
+        if self.against:
+            return [ours, ours.in_checkout(self.against), *(job for job in others if job.name in self.names)]
         return [job for job in measure.jobs if (job.name in self.names if self.names else job.is_usual)]
 
 

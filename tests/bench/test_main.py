@@ -2,15 +2,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from rich.console import Console
 
 from bench.__main__ import exit_code, parser, plan, selection
 from bench.catalogue import FULL, QUICK
+from bench.harness.jobs import CHECKOUT
 from bench.harness.results import OracleReport, RunResult
 from bench.harness.rounds import Selection
 from bench.targets import SIZES
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bench.harness.measure import Plan
 
 RIGHT = OracleReport(events=10, snapshots=10)
@@ -46,6 +50,15 @@ def test_the_options_of_the_command_line() -> None:
 def test_which_jobs() -> None:
     assert selected() == Selection()
     assert selected("--jobs", "flink", "redis").names == {"flink", "redis"}
+    assert selected("--against", str(CHECKOUT)).against == CHECKOUT
+
+
+def test_another_folder_is_no_checkout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        selected("--against", str(tmp_path))
+    assert (
+        f"{tmp_path} is no checkout of Stateloop: it has no bench/yardstick/application.py" in capsys.readouterr().err
+    )
 
 
 def test_all_right_is_0() -> None:

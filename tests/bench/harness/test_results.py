@@ -40,6 +40,7 @@ def test_each_result_has_the_figures_of_the_machine(file: Path) -> None:
     assert b'"session":"today","wake_us":75.2,"cpus":2' in file.read_bytes()
     assert str(Session("today", wake_us=75.2, cpus=2)) == "2 CPU; one wakes another in 75 µs"
     assert str(Session("today", cpus=1)) == "1 CPU"
+    assert str(Session("today", cpus=1, against="/other")) == "1 CPU; before is /other"
 
 
 def test_of_each_measure_the_last_session_counts(file: Path) -> None:

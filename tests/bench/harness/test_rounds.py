@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
+from bench.alerts.jobs import ALERT_JOBS
+from bench.catalogue import FULL
 from bench.enrichment.drain import Calls
 from bench.enrichment.jobs import WORKERS
 from bench.harness.errors import JobStalledError, ProgramMissingError, require
-from bench.harness.jobs import Job
+from bench.harness.jobs import BEFORE, Job
 from bench.harness.measure import Measure, Plan, Show, Site
 from bench.harness.progress import Display
 from bench.harness.results import OracleReport, Session, kept
@@ -23,8 +25,8 @@ DRAIN = Backlog("drain", events=90_000, devices=10)
 CALLS = Calls("calls", 10)
 
 
-def names(measure: Measure[Any], *named: str) -> list[str]:
-    return [job.name for job in Selection(frozenset(named)).of(measure)]
+def names(measure: Measure[Any], *named: str, against: Path | None = None) -> list[str]:
+    return [job.name for job in Selection(frozenset(named), against).of(measure)]
 
 
 def test_jobs_take_turns() -> None:
@@ -37,6 +39,21 @@ def test_the_jobs_of_a_measure() -> None:
     assert names(DRAIN, "exact", "stateloop", "faststream") == ["stateloop", "exact"]
     assert names(CALLS) == [job.name for job in WORKERS]
     assert names(Calls("idle", 10, answered=True)) == ["stateloop"]
+
+
+def test_ours_is_measured_against_another_checkout(tmp_path: Path) -> None:
+    assert names(DRAIN, against=tmp_path) == ["stateloop", "before"]
+    assert names(DRAIN, "flink", against=tmp_path) == ["stateloop", "before", "flink"]
+    for measure in FULL.measures:
+        ours, before = Selection(against=tmp_path).of(measure)
+        assert (before.name, before.folder) == (BEFORE, tmp_path)
+        assert (before.command, before.environment) == (ours.command, ours.environment)
+
+
+def test_so_is_the_job_that_writes_the_states_for_ours(tmp_path: Path) -> None:
+    states = ALERT_JOBS[0].in_checkout(tmp_path).states
+    assert states is not None
+    assert states.folder == tmp_path
 
 
 class Turns(Measure[Job]):

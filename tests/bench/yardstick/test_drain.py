@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from bench.harness import topics
 from bench.harness.errors import JobExitedError
-from bench.harness.jobs import Job
+from bench.harness.jobs import BEFORE, Job
 from bench.harness.measure import Site
 from bench.harness.process import RunningJob
 from bench.yardstick.drain import Backlog, Drain
@@ -105,3 +105,13 @@ def test_the_length_of_batches_is_the_jobs_own_unless_one_is_requested(site: Sit
     batched = Job("batched", ("sh", "-c", "echo batch $A_BATCH"), batch={"A_BATCH": "PT{batch_s}S"})
     assert output(batched, site) == "batch\n"
     assert output(batched, replace(site, batch_s=15)) == "batch PT15S\n"
+
+
+def test_a_job_of_another_checkout_runs_its_code(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "__init__.py").write_text("print('the other one')")
+    ours = Job("ours", (sys.executable, "-c", "import bench"))
+    assert output(ours, site) == ""
+    before = ours.in_checkout(tmp_path)
+    assert before.name == BEFORE
+    assert output(before, site) == "the other one\n"
