@@ -159,7 +159,7 @@ yardstick-job: install jars
 
 RUNS ?= 3
 .PHONY: bench
-bench: install jars ## Compare job and workers with their peers (hours; ARGS=--help: parts of it); QUICK=1 for a try of 8 minutes
+bench: install jars ## Compare job and workers with their peers (hours; ARGS=--help: parts of it); QUICK=1 for a try
 	@exec $(BIN)/python -m bench $(if $(QUICK),--quick,--runs $(RUNS)) $(ARGS)
 
 .PHONY: compose-test

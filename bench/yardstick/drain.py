@@ -15,7 +15,7 @@ from bench.harness.topics import EVENTS, FEEDBACK, SNAPSHOTS
 from bench.yardstick.jobs import STATE_JOBS, StateJob
 from bench.yardstick.oracle import Oracle
 
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 """How long a job may publish nothing."""
 FRESH_S = 40 * 60.0
 """The age of the events after which they are sent anew: a state expires an hour after its device was first seen."""

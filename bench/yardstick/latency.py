@@ -21,7 +21,7 @@ from bench.harness.topics import EVENTS, FEEDBACK, SNAPSHOTS, Received, receive
 from bench.yardstick.jobs import STATE_JOBS, StateJob
 from bench.yardstick.oracle import Oracle, SnapshotDecoder
 
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 """How long anything may take,"""
 BATCH_S = 600.0
 """and how long a job's first batch."""
