@@ -159,12 +159,8 @@ yardstick-job: install jars
 
 RUNS ?= 3
 .PHONY: bench
-bench: install jars ## Compare job and workers with their peers (hours; ARGS=--help: parts of it); QUICK=1 for a try of 8 minutes
+bench: install jars ## Compare job and workers with their peers (hours; ARGS=--help: parts of it); QUICK=1 for a try
 	@exec $(BIN)/python -m bench $(if $(QUICK),--quick,--runs $(RUNS)) $(ARGS)
-
-.PHONY: profile
-profile: install jars ## Show where the job's CPU goes in a drain (2 minutes; ARGS=--help: others)
-	@exec $(BIN)/python -m bench.profile $(ARGS)
 
 .PHONY: compose-test
 compose-test: install ## Run the stack of compose.yaml on a Docker engine, and kill its containers; installs what it needs (as root)

@@ -1,39 +1,32 @@
 """Compare job, worker and query service with their peers, answers checked: `make bench`, `python -m bench --help`."""
 
 import argparse
-import dataclasses
 import shutil
 import signal
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 
 from rich.console import Console
 
-from bench.alerts.engines import ALERT_JOBS
-from bench.coverage.engines import COVERAGE_JOBS, COVERAGE_SERVICE
-from bench.enrichment.workers import WORKERS
+from bench import targets
+from bench.catalogue import FULL, QUICK
+from bench.harness import report
 from bench.harness.broker import broker
 from bench.harness.errors import BenchError
-from bench.harness.jobs import JOBS, USUAL, Job
+from bench.harness.jobs import CHECKOUT, MARK
 from bench.harness.machine import wake_up_us
-from bench.harness.plan import CHECKOUT, FULL, QUICK, Plan
+from bench.harness.measure import Plan
 from bench.harness.progress import Display
-from bench.harness.report import described, show
 from bench.harness.results import RunResult, Session, kept
-from bench.harness.rounds import Rounds
-from bench.harness.targets import missed
-from bench.peers.build import build
-from bench.query.servers import QUERIES
-from bench.raw.jobs import RAW_JOBS
-from bench.vitals.jobs import VITALS_JOB
-from bench.windows.engines import WINDOW_JOBS
+from bench.harness.rounds import Rounds, Selection
 
 FOLDER = CHECKOUT / ".stateloop" / "bench"
 RESULTS = FOLDER / "results.jsonl"
-VITAL_JOBS = (*RAW_JOBS, VITALS_JOB, *COVERAGE_JOBS, COVERAGE_SERVICE)
-ALL = (*JOBS, *WINDOW_JOBS, *ALERT_JOBS, *VITAL_JOBS, *WORKERS, *QUERIES)
-NAMES = list(dict.fromkeys(job.name for job in ALL))
+MEASURES = [measure.name for measure in FULL.measures]
+JOBS = list(dict.fromkeys(job.name for measure in FULL.measures for job in measure.jobs))
 INTERRUPTED = 130  # the exit code of a shell after Ctrl-C
 
 
@@ -42,43 +35,46 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     found.add_argument("--quick", action="store_true", help="small and once each: to try, not to compare")
     found.add_argument("--report", action="store_true", help="only print what was last kept of each measure")
-    found.add_argument("--measures", nargs="+", choices=[one.name for one in FULL.measures], help="only these")
-    found.add_argument("--jobs", nargs="+", choices=NAMES, help="instead of the usual ones")
+    found.add_argument("--measures", nargs="+", choices=MEASURES, help="only these")
+    found.add_argument("--jobs", nargs="+", choices=JOBS, help="instead of the usual ones")
+    found.add_argument("--against", type=checkout, metavar="FOLDER", help="another checkout: its job is named before")
     found.add_argument("--runs", type=int, help=f"how often each job is measured ({FULL.runs})")
     found.add_argument("--events", type=int, help="events of a drain, snapshots of a worker's, or keys")
     found.add_argument("--seconds", type=int, help="how long latency is measured")
-    found.add_argument("--batch-s", type=int, help="length of a batch, in seconds, instead of each job's own")
     return found
+
+
+def checkout(given: str) -> Path:
+    """The folder of another checkout. Raises ArgumentTypeError."""
+    folder = Path(given).resolve()
+    if not (folder / MARK).is_file():
+        raise argparse.ArgumentTypeError(f"{given} is no checkout of Stateloop: it has no {MARK}")
+    return folder
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
     """The sizes: those of a full or a quick benchmark, as far as the command line gives no others."""
     sizes = (QUICK if arguments.quick else FULL).sized(arguments.events, arguments.seconds)
-    options = {name: getattr(arguments, name) for name in ("runs", "batch_s") if getattr(arguments, name)}
-    return dataclasses.replace(sizes.only(arguments.measures) if arguments.measures else sizes, **options)
+    sizes = sizes.only(arguments.measures or MEASURES)
+    return replace(sizes, runs=arguments.runs or sizes.runs)
 
 
-def chosen(arguments: argparse.Namespace) -> tuple[Job, ...]:
-    """The jobs and workers, in the order of ALL."""
-    return (
-        tuple(job for job in ALL if job.name in arguments.jobs)
-        if arguments.jobs
-        else (*USUAL, *WINDOW_JOBS, *ALERT_JOBS, *VITAL_JOBS, *WORKERS, *QUERIES)
-    )
+def selection(arguments: argparse.Namespace) -> Selection:
+    """The jobs that the command line selects."""
+    return Selection(frozenset(arguments.jobs or ()), arguments.against)
 
 
-def measure(sizes: Plan, jobs: Sequence[Job], console: Console) -> list[RunResult]:
+def measure(sizes: Plan, selected: Selection, console: Console) -> list[RunResult]:
     """Measure everything, and keep it. Raises BenchError."""
-    for job in jobs:
-        if job.peer:
-            build(job.peer, console.print)
+    against = str(selected.against) if selected.against else None
+    session = Session(datetime.now(UTC).isoformat(timespec="seconds"), wake_up_us(), against=against)
+    rounds = Rounds(sizes, selected, RESULTS, session)
+    rounds.prepare(console.print)
     shutil.rmtree(FOLDER / "run", ignore_errors=True)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    session = Session(datetime.now(UTC).isoformat(timespec="seconds"), wake_up_us())
-    rounds = Rounds(sizes, jobs, RESULTS, session)
-    about, file = timedelta(minutes=round(rounds.expected / 60)), RESULTS.relative_to(CHECKOUT)
-    console.print(f"About {about}, on {session}; results are appended to {file} as they come", highlight=False)
-    with broker(FOLDER, sys.executable) as site, Display(console, rounds.expected) as display:
+    file = RESULTS.relative_to(CHECKOUT)
+    console.print(f"{len(rounds)} runs on {session}; results are appended to {file} as they come", highlight=False)
+    with broker(FOLDER) as site, Display(console, len(rounds)) as display:
         return rounds.measure(site, display)
 
 
@@ -89,8 +85,8 @@ def exit_code(results: Sequence[RunResult], console: Console) -> int:
     """
     failed = [result for result in results if not result.right]
     for result in failed:
-        console.print(described(result), style="red", highlight=False, markup=False, soft_wrap=True)
-    return 1 if failed or missed(results) or not results else 0
+        console.print(report.described(result), style="red", highlight=False, markup=False, soft_wrap=True)
+    return 1 if failed or targets.missed(results) or not results else 0
 
 
 def interrupt(*_: object) -> None:
@@ -107,13 +103,14 @@ def main() -> int:
         signal.signal(number, interrupt)
     console = Console(width=None if sys.stdout.isatty() else 160)
     try:
-        results = kept(RESULTS) if arguments.report else measure(plan(arguments), chosen(arguments), console)
+        results = kept(RESULTS) if arguments.report else measure(plan(arguments), selection(arguments), console)
     except BenchError as error:
         print(f"stateloop bench: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
-    show(results, console)
+    report.show(results, console)
+    targets.show(results, console)
     return exit_code(results, console)
 
 

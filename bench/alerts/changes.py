@@ -6,22 +6,20 @@ Between two changes the rule is removed, so that each of the alerts is one that 
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from bench.alerts.application import Limit
-from bench.alerts.engines import ALERTS, ENGINES, SNAPSHOTS, TOPICS, AlertEngine
-from bench.alerts.measures import WARM_CHANGES, RuleChanges
+from bench.alerts.jobs import ALERT_JOBS, ALERTS, TOPICS, AlertJob, RunningAlertJob
 from bench.alerts.oracle import Transition, check, decode
 from bench.alerts.rules import RuleWriter
-from bench.alerts.running import RunningEngine
 from bench.harness import topics
 from bench.harness.figures import Figures, median, percentiles
-from bench.harness.jobs import Job
 from bench.harness.load import SensorReading, preload
-from bench.harness.plan import Plan, Site
-from bench.harness.progress import Show
-from bench.harness.results import RunResult
+from bench.harness.measure import Measure, Show, Site
+from bench.harness.results import OracleReport
+from bench.harness.topics import SNAPSHOTS
 from contracts.wire import Snapshot
 from contracts.wire.window_key import window_key
 
@@ -29,9 +27,30 @@ MAXIMUM, STEPS = 1_000.0, 10_000
 """The temperatures of the keys: the maximum, and the number of different ones, evenly distributed."""
 RULE = "too-hot"
 BREAKS = 0.01
+WARM_CHANGES = 2
+"""The first changes of a rule, which are not measured."""
 PATIENCE_S = 120.0
 PAUSE_S = 0.3
 COMMIT_S = 240.0
+
+
+@dataclass(frozen=True)
+class RuleChanges(Measure[AlertJob]):
+    """A rule of all keys that is put and removed again and again, while no event comes: when its alerts are there.
+
+    One state in a hundred breaks the rule.
+    """
+
+    keys: int
+    changes: int
+    jobs = ALERT_JOBS
+
+    def __str__(self) -> str:
+        return f"{self.keys:,} keys, {self.changes} changes of a rule that 1 in 100 breaks"
+
+    def meter(self, site: Site) -> "RuleChangeTimes":
+        """See Measure."""
+        return RuleChangeTimes(self, site)
 
 
 def temperature(number: int) -> float:
@@ -60,58 +79,53 @@ class Opened(NamedTuple):
 
 
 class RuleChangeTimes:
-    """Measures one engine at a time. Stateloop's worker has the snapshots from the beginning: no job runs."""
+    """Measures one job at a time. Stateloop's worker has the snapshots from the beginning: no job writes them."""
 
-    def __init__(self, size: RuleChanges, plan: Plan, site: Site) -> None:
-        self._size, self._plan, self._site = size, plan, site
+    def __init__(self, size: RuleChanges, site: Site) -> None:
+        self._size, self._site = size, site
 
-    def measure(self, job: Job, run: int, show: Show) -> RunResult:
-        """One run of one engine. Raises RunFailedError."""
-        size, boot, engine = self._size, self._site.boot, ENGINES[job.name]
-        topics.renew(boot, TOPICS)
-        preload(boot, engine.reads, self._load(engine), lambda sent: show(f"sent {sent:,} of {size.keys:,}", 0.0))
-        name = f"{size.name}-{job.name}-{run}"
-        changes, used = dict[int, RuleChange](), 0.0
+    def measure(self, job: AlertJob, name: str, show: Show) -> tuple[Figures, OracleReport]:
+        """See Meter."""
+        size, boot, writer = self._size, self._site.boot, RuleWriter(self._site.boot)
+        topics.renew(boot, *TOPICS)
+        preload(boot, job.reads, self._load(job), show)
+        changes, used, expected = dict[int, RuleChange](), 0.0, 0
         with (
-            RunningEngine(engine, engine.processes[-1:], self._plan, self._site, name) as running,
+            RunningAlertJob(job, self._site, name, with_states=False) as running,
             topics.Counter(boot, ALERTS) as counter,
+            topics.Commits(boot, name, job.reads) as commits,
         ):
-            show("reading the states", 0.2)
-            running.await_committed(size.keys, COMMIT_S)
-            writer, expected = RuleWriter(boot), 0
+            show("reading the states")
+            running.until(lambda: commits.count() >= size.keys, "commit of all states", COMMIT_S)
             for number in range(WARM_CHANGES + size.changes):
-                show(f"change {number + 1}", 0.3 + 0.6 * number / (WARM_CHANGES + size.changes))
+                show(f"change {number + 1} of {WARM_CHANGES + size.changes}")
                 before, alerts = running.cpu_s(), len(self._breaking(number))
                 at, version = writer.put(RULE, Limit(above=threshold(number)))
                 changes[version] = RuleChange(number, at)
-                expected += alerts
-                self._await(running, counter, expected)
+                self._await(running, counter, expected + alerts)
                 used += running.cpu_s() - before if number >= WARM_CHANGES else 0.0
                 writer.remove(RULE)
-                expected += alerts
+                expected += 2 * alerts
                 self._await(running, counter, expected)
-            memory = {"own_mb": running.own_mb(), "rss_mb": running.rss_mb()}
-        show("checking every alert", 1.0)
+            memory = {"own_mb": running.group.own_mb(), "rss_mb": running.group.rss_mb()}
+        show("checking every alert")
         opened = self._opened(changes)
+        must = ((one.number, key) for one in changes.values() for key in self._breaking(one.number))
         report = check(
-            (
-                Transition(f"d{key}", one.number, "open")
-                for one in changes.values()
-                for key in self._breaking(one.number)
-            ),
+            (Transition(f"d{key}", number, "open") for number, key in must),
             (Transition(one.device, one.number, "open") for one in opened),
         )
-        found = figures(one for one in opened if one.number >= WARM_CHANGES) | memory | {"cpu_s": used / size.changes}
-        return RunResult(size.name, job.name, run, found, report, size=self._plan.size(size))
+        found = figures(one for one in opened if one.number >= WARM_CHANGES)
+        return found | memory | {"cpu_s": used / size.changes}, report
 
-    def _await(self, running: RunningEngine, counter: topics.Counter, alerts: int) -> None:
+    def _await(self, running: RunningAlertJob, counter: topics.Counter, alerts: int) -> None:
         running.until(lambda: counter.count() >= alerts, "alerts", PATIENCE_S)
         running.wait(PAUSE_S)
 
     def _opened(self, changes: Mapping[int, RuleChange]) -> list[Opened]:
         """The alerts that opened, with the change of the rule that opened them."""
         records = topics.records(self._site.boot, ALERTS)
-        found = ((at_ms / 1000, one) for at_ms, value in records for one in decode(value))
+        found = ((at, one) for at, value in records for one in decode(value))
         return [
             Opened(one.transition.device, changes[one.rule_version].number, at - changes[one.rule_version].sent)
             for at, one in found
@@ -121,11 +135,11 @@ class RuleChangeTimes:
     def _breaking(self, change: int) -> list[int]:
         return [key for key in range(self._size.keys) if temperature(key) >= threshold(change)]
 
-    def _load(self, engine: AlertEngine) -> Iterator[tuple[str, bytes]]:
+    def _load(self, job: AlertJob) -> Iterator[tuple[str, bytes]]:
         now = datetime.fromtimestamp(time.time(), UTC)
         ts = now.isoformat(timespec="microseconds")
         for key in range(self._size.keys):
-            if engine.reads != SNAPSHOTS:
+            if job.reads != SNAPSHOTS:
                 yield f"d{key}", SensorReading(f"d{key}", 1, ts, ts, temperature(key)).encode()
                 continue
             state = {"events": 1, "temperature": temperature(key), "temperatures": [temperature(key)]}

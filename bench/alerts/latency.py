@@ -5,88 +5,103 @@ whole milliseconds.
 """
 
 import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 
 from bench.alerts.application import Limit
-from bench.alerts.engines import ALERTS, ENGINES, SNAPSHOTS, TOPICS
-from bench.alerts.measures import SWING, AlertStream
+from bench.alerts.jobs import ALERT_JOBS, ALERTS, TOPICS, AlertJob, RunningAlertJob
 from bench.alerts.oracle import Transition, check, decode, transitions
 from bench.alerts.rules import RuleWriter
-from bench.alerts.running import RunningEngine
 from bench.harness import topics
 from bench.harness.background import Background
+from bench.harness.errors import JobStalledError
 from bench.harness.figures import Figures, percentile, percentiles
-from bench.harness.jobs import Job
-from bench.harness.load import Sent, steady
-from bench.harness.oracle import SnapshotDecoder
-from bench.harness.plan import Plan, Site
-from bench.harness.progress import Show
-from bench.harness.results import RunResult
+from bench.harness.load import Fleet, Sent, steady
+from bench.harness.measure import Measure, Show, Site
+from bench.harness.results import OracleReport
+from bench.harness.topics import SNAPSHOTS
+from bench.yardstick.oracle import SnapshotDecoder
 
-PATIENCE_S = 240.0
-RULE = "swing"
-SNAPSHOT = SnapshotDecoder(Job("stateloop", (), count="state.events"))
+PATIENCE_S, LAST_S = 240.0, 120.0
+SWING = 14.0
+"""A change that one event in twenty makes: the temperatures differ by 7 from one another (the standard deviation)."""
+Times = Mapping[tuple[str, int], float]
+"""In seconds of the epoch, by device and number of the event."""
+
+
+@dataclass(frozen=True)
+class AlertStream(Measure[AlertJob]):
+    """Events at a steady rate, a second, and one rule: how late the alerts are that open and close."""
+
+    rate: int
+    seconds: int
+    warm_s: int
+    devices: int = 2_000
+    jobs = ALERT_JOBS
+
+    def __str__(self) -> str:
+        return f"{self.rate:,} events/s of {self.devices:,} devices for {self.seconds} s"
+
+    def meter(self, site: Site) -> "AlertLatency":
+        """See Measure."""
+        return AlertLatency(self, site)
 
 
 class AlertLatency:
-    """Measures one engine at a time; each has its own events."""
+    """Measures one job at a time; each has its own events."""
 
-    def __init__(self, stream: AlertStream, plan: Plan, site: Site) -> None:
-        self._stream, self._plan, self._site = stream, plan, site
+    def __init__(self, stream: AlertStream, site: Site) -> None:
+        self._stream, self._site = stream, site
 
-    def measure(self, job: Job, run: int, show: Show) -> RunResult:
-        """One run of one engine. Raises RunFailedError."""
-        stream, boot, engine = self._stream, self._site.boot, ENGINES[job.name]
-        topics.renew(boot, TOPICS)
-        RuleWriter(boot).put(RULE, Limit(change=SWING))
-        name = f"{stream.name}-{job.name}-{run}"
+    def measure(self, job: AlertJob, name: str, show: Show) -> tuple[Figures, OracleReport]:
+        """See Meter."""
+        stream, boot = self._stream, self._site.boot
+        topics.renew(boot, *TOPICS)
+        RuleWriter(boot).put("swing", Limit(change=SWING))
         with (
-            Background(steady, boot, stream.rate, stream.fleet()) as load,
-            RunningEngine(engine, engine.processes, self._plan, self._site, name) as running,
+            Background(steady, boot, stream.rate, Fleet(stream.devices)) as load,
+            RunningAlertJob(job, self._site, name, with_states=True) as running,
             topics.Counter(boot, ALERTS) as counter,
         ):
-            show("starting", 0.0)
             running.until(lambda: counter.count() > 0, "alert", PATIENCE_S)
-            show("warming up", 0.2)
+            show(f"warming up for {stream.warm_s} s")
             running.wait(stream.warm_s)
-            begin, before = time.time(), running.cpu_s()
-            show("measuring", 0.4)
+            show(f"measuring for {stream.seconds} s")
+            begin, used = time.time(), running.cpu_s()
             running.wait(stream.seconds)
-            end, cores = time.time(), (running.cpu_s() - before) / stream.seconds
+            end, cores = time.time(), (running.cpu_s() - used) / stream.seconds
             sent = load.finish()
             expected = list(transitions((one.reading for one in sent), SWING))
-            since = {(one.reading.device, one.reading.number): one.at for one in sent if one.at >= begin}
-            late = [one for one in expected if (one.device, one.number) in since]
-            running.until(
-                lambda: counter.count() >= len(expected), "last alerts", self._plan.settle_s * 5, is_required=False
-            )
-            running.wait(self._plan.settle_s)
-        show("checking every alert", 1.0)
-        alerts = [(at, one.transition) for at, value in topics.records(boot, ALERTS) for one in decode(value)]
-        alerts = [one for one in alerts if one[1][:2] in since]  # before, a rule may have come after events
-        report = check(late, (one for _, one in alerts))
-        measured = [one for one in alerts if since[one[1][:2]] < end]
-        figures = self._figures(measured, since, sent, engine.reads == SNAPSHOTS) | {"cores": cores}
-        return RunResult(stream.name, job.name, run, figures, report, size=self._plan.size(stream))
-
-    def _figures(
-        self,
-        alerts: list[tuple[int, Transition]],
-        since: dict[tuple[str, int], float],
-        sent: list[Sent],
-        has_snapshots: bool,  # noqa: FBT001  # an engine has them or not
-    ) -> Figures:
-        """From the event to the alert, and from the record on which the rule was evaluated to the alert."""
-        figures = percentiles([at / 1000 - since[one.device, one.number] for at, one in alerts])
-        evaluated = figures
-        if has_snapshots:
-            published = dict[tuple[str, int], float]()
-            for at, value in topics.records(self._site.boot, SNAPSHOTS):
-                if (read := SNAPSHOT.read(value)) is not None:
-                    published.setdefault((read.device, read.events), at / 1000)
-            evaluated = percentiles([at / 1000 - published[one.device, one.number] for at, one in alerts])
-        late = sorted(one.at - one.due for one in sent if (one.reading.device, one.reading.number) in since)
-        return figures | {
+            with suppress(JobStalledError):  # what is missing then, the oracle finds
+                running.until(lambda: counter.count() >= len(expected), "last alerts", LAST_S)
+            running.wait(self._site.settle_s)
+        show("checking every alert")
+        sent = [one for one in sent if one.at >= begin]  # before, a rule may have come after events
+        since = {(one.reading.device, one.reading.number): one.at for one in sent}
+        found = [(at, one.transition) for at, value in topics.records(boot, ALERTS) for one in decode(value)]
+        alerts = [(at, one) for at, one in found if one[:2] in since]
+        report = check((one for one in expected if one[:2] in since), (one for _, one in alerts))
+        measured = [(at, one) for at, one in alerts if since[one[:2]] < end]
+        evaluated = _latencies(measured, self._published() if job.states else since)
+        return _latencies(measured, since) | _lateness(sent) | {
             "evaluated_p50_ms": evaluated["p50_ms"],
             "evaluated_p99_ms": evaluated["p99_ms"],
-            "late_p99_ms": 1000 * percentile(late, 0.99),
-        }
+            "cores": cores,
+        }, report
+
+    def _published(self) -> Times:
+        """The time of each snapshot on its topic."""
+        reader, published = SnapshotDecoder("state.events"), dict[tuple[str, int], float]()
+        for at, value in topics.records(self._site.boot, SNAPSHOTS):
+            if (read := reader.read(value)) is not None:
+                published.setdefault((read.device, read.events), at)
+        return published
+
+
+def _latencies(alerts: list[tuple[float, Transition]], since: Times) -> Figures:
+    return percentiles([at - since[one[:2]] for at, one in alerts])
+
+
+def _lateness(sent: list[Sent]) -> Figures:
+    return {"late_p99_ms": 1000 * percentile(sorted(one.at - one.due for one in sent), 0.99)}

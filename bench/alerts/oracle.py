@@ -6,7 +6,7 @@ from typing import NamedTuple
 import orjson
 
 from bench.harness.load import SensorReading
-from bench.harness.oracle import OracleReport
+from bench.harness.results import OracleReport
 
 
 class Transition(NamedTuple):

@@ -1,11 +1,11 @@
-"""Rules as both engines read them."""
+"""Rules as both jobs read them."""
 
 import time
 
 from confluent_kafka import Producer
 
 from bench.alerts.application import Limit, limits
-from bench.alerts.engines import RULES
+from bench.alerts.jobs import RULES
 from bench.harness.load import IN_ORDER
 from contracts.records.tables import encode_row
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import orjson
 
-from bench.enrichment.behaviour import place
+from bench.enrichment.api import place
 from bench.enrichment.snapshots import VERSION, device
-from bench.harness.oracle import OracleReport
+from bench.harness.results import OracleReport
 
 
 def check(answers: Iterable[bytes], snapshots: int) -> OracleReport:

@@ -1,96 +1,120 @@
 """A fake API that costs so little CPU that the benchmark measures the worker.
 
-It answers `GET /places/<number>` by its behaviour, over persistent connections, and `GET /ledger`.
+It answers `GET /places/<number>` after its latency, over persistent connections, and `GET /ledger`.
 """
 
 import asyncio
+import http.client
 import time
 from collections import deque
-from http import HTTPStatus
+from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.synchronize import Event as Flag
+from typing import Any, NamedTuple, cast
 
 import orjson
 import uvloop
+from typing_extensions import override
 
-from bench.enrichment.behaviour import Behaviour, place
-from bench.enrichment.connection import ClientConnection
-from bench.enrichment.ledger import PATH, CallLedger
-from bench.enrichment.quota import Quota
+from bench.harness.errors import HelperExitedError
 
+LEDGER = "/ledger"
 TICK_S = 0.001
 LOOK_S = 0.05
+READY_S = 15.0
 BACKLOG = 4096
-REFUSED = HTTPStatus.TOO_MANY_REQUESTS
+END = b"\r\n\r\n"
+DISTRICTS = 97
+LIMITS = 50
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """An API's latency. Times are in seconds."""
+
+    latency_s: float = 0.05
+    slow_one_in: int | None = None
+    """One call in so many takes `slow_s`; the requested value decides which ones."""
+    slow_s: float = 5.0
+
+    def __str__(self) -> str:
+        slow = f", 1 in {self.slow_one_in} takes {self.slow_s:g} s" if self.slow_one_in else ""
+        return f"{1000 * self.latency_s:.0f} ms{slow}"
+
+    def delay(self, number: int) -> float:
+        """How long the answer about this place takes."""
+        return self.slow_s if self.slow_one_in and number % self.slow_one_in == 0 else self.latency_s
+
+
+class Ledger(NamedTuple):
+    """The calls that the API counted, and how many of them asked for a place that was requested before."""
+
+    calls: int
+    repeated: int
+
+
+def place(number: int) -> dict[str, Any]:
+    """Return the API's answer about the place of this number."""
+    return {
+        "number": number,
+        "name": f"Place {number}",
+        "district": f"District {number % DISTRICTS}",
+        "limit_kmh": 30.5 + number % LIMITS,
+    }
 
 
 def serve(port: int, behaviour: Behaviour, stop: Flag) -> None:
     """Answer at this port until the flag is set."""
-    uvloop.run(BenchmarkApi(port, behaviour).run(stop))
+    uvloop.run(BenchmarkApi(behaviour).run(port, stop))
 
 
-def answer(status: HTTPStatus, body: bytes) -> bytes:
-    """A whole HTTP/1.1 response."""
-    lines = [
-        f"HTTP/1.1 {status.value} {status.phrase}",
-        f"Content-Length: {len(body)}",
-        "Content-Type: application/json",
-    ]
-    again = ["Retry-After: 1"] if status is REFUSED else []
-    return "\r\n".join((*lines, *again, "", "")).encode() + body
+def fetch_ledger(port: int) -> Ledger:
+    """Return the ledger of the API at this port. Raises OSError while it does not answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READY_S)
+    try:
+        connection.request("GET", LEDGER)
+        return Ledger(*orjson.loads(connection.getresponse().read()))
+    finally:
+        connection.close()
+
+
+def await_api(port: int) -> None:
+    """Return when the API answers. Raises HelperExitedError when it does not."""
+    deadline = time.monotonic() + READY_S
+    while time.monotonic() < deadline:
+        with suppress(OSError):
+            fetch_ledger(port)
+            return
+        time.sleep(LOOK_S)
+    raise HelperExitedError(serve.__name__)
 
 
 class BenchmarkApi:
     """One API, with its ledger."""
 
-    def __init__(self, port: int, behaviour: Behaviour) -> None:
-        self._port, self._behaviour = port, behaviour
-        self._ledger = CallLedger()
-        self._locations: set[int] = set()
-        self._connections: set[asyncio.Transport] = set()
+    def __init__(self, behaviour: Behaviour) -> None:
+        self._behaviour = behaviour
+        self._calls, self._places = 0, set[int]()
         self._waiting: dict[float, deque[tuple[float, asyncio.Transport, bytes]]] = {}
-        self._quota = Quota(behaviour.quota) if behaviour.quota else None
 
-    async def run(self, stop: Flag) -> None:
+    async def run(self, port: int, stop: Flag) -> None:
         """Answer until the flag is set."""
-        ticking = asyncio.create_task(self._tick())
-        server = await self._open()
-        while not stop.is_set():
-            await asyncio.sleep(LOOK_S)
-            if self._is_to_go_down():
-                server.close()
-                await self._be_down()
-                server = await self._open()
-                self._ledger.up = time.time()
+        loop, ticking = asyncio.get_running_loop(), asyncio.create_task(self._tick())
+        server = await loop.create_server(lambda: ClientConnection(self), "127.0.0.1", port, backlog=BACKLOG)
+        await asyncio.to_thread(stop.wait)
         ticking.cancel()
         server.close()
 
-    def on_request(self, transport: asyncio.Transport, path: bytes) -> None:
+    def on_request(self, transport: asyncio.Transport, path: str) -> None:
         """Answer a call when it is due."""
-        if path == PATH.encode():
-            self._ledger.locations = len(self._locations)
-            transport.write(answer(HTTPStatus.OK, self._ledger.encode()))
+        if path == LEDGER:
+            transport.write(_response([self._calls, self._calls - len(self._places)]))
             return
-        now = time.time()
-        self._ledger.first = self._ledger.first or now
-        if self._quota and not self._quota.take(now):
-            self._ledger.refused += 1
-            transport.write(answer(REFUSED, b"{}"))
-            return
-        self._ledger.calls += 1
-        self._ledger.last = now
-        number = int(path.rpartition(b"/")[2])
-        self._locations.add(number)
+        number = int(path.rpartition("/")[2])
+        self._calls += 1
+        self._places.add(number)
         delay = self._behaviour.delay(number)
-        response = answer(HTTPStatus.OK, orjson.dumps(place(number)))
-        self._waiting.setdefault(delay, deque()).append((now + delay, transport, response))
-
-    def on_connect(self, transport: asyncio.Transport) -> None:
-        """Note a connection."""
-        self._connections.add(transport)
-
-    def on_disconnect(self, transport: asyncio.Transport) -> None:
-        """Forget one."""
-        self._connections.discard(transport)
+        self._waiting.setdefault(delay, deque()).append((time.time() + delay, transport, _response(place(number))))
 
     async def _tick(self) -> None:
         """Requests with the same delay are due in the order of arrival, so one timer serves all."""
@@ -103,17 +127,28 @@ class BenchmarkApi:
                     if not transport.is_closing():
                         transport.write(response)
 
-    async def _open(self) -> asyncio.Server:
-        loop = asyncio.get_running_loop()
-        return await loop.create_server(lambda: ClientConnection(self), "127.0.0.1", self._port, backlog=BACKLOG)
 
-    def _is_to_go_down(self) -> bool:
-        after, ledger = self._behaviour.down_after_s, self._ledger
-        return after is not None and not ledger.down and bool(ledger.first) and time.time() - ledger.first > after
+class ClientConnection(asyncio.Protocol):
+    """One connection of a client: it parses HTTP/1.1 requests without bodies, and nothing else."""
 
-    async def _be_down(self) -> None:
-        self._ledger.down = time.time()
-        for transport in list(self._connections):
-            transport.abort()
-        self._waiting.clear()
-        await asyncio.sleep(self._behaviour.down_s)
+    def __init__(self, api: BenchmarkApi) -> None:
+        self._api = api
+        self._rest = b""
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        self._rest += data
+        while (end := self._rest.find(END)) >= 0:
+            request, self._rest = self._rest[:end], self._rest[end + len(END) :]
+            self._api.on_request(self._transport, request.split(b" ", 2)[1].decode())
+
+
+def _response(body: object) -> bytes:
+    """A whole HTTP/1.1 response."""
+    value = orjson.dumps(body)
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(value)}\r\nContent-Type: application/json\r\n\r\n"
+    return head.encode() + value

@@ -5,9 +5,8 @@ from typing import Annotated
 
 from pydantic import BaseModel
 
-from bench.enrichment.measures import QUOTA
 from bench.harness.topics import PARTITIONS
-from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, Policy, RateLimit, State, enrichment
+from contracts import Api, Application, Count, Enriched, Event, Latest, Max, Mean, Policy, State, enrichment
 from contracts.model.topics import Topics
 
 PATIENT = Policy(timeout=timedelta(seconds=10), concurrency=1_000)
@@ -51,17 +50,11 @@ async def place(api: Api, cell: int) -> CellPlace:
     return await api.get("/places/{cell}", CellPlace, cell=cell)
 
 
-def _application(policy: Policy) -> Application:
-    return Application(
-        name="vehicles",
-        event=CellPing,
-        state=Vehicle,
-        enrichments=(place,),
-        apis={"places": policy},
-        topics=Topics(partitions=PARTITIONS),
-    )
-
-
-app = _application(PATIENT)
-limited = _application(PATIENT.model_copy(update={"rate": RateLimit(calls=QUOTA)}))
-"""Knows what the API allows."""
+app = Application(
+    name="vehicles",
+    event=CellPing,
+    state=Vehicle,
+    enrichments=(place,),
+    apis={"places": PATIENT},
+    topics=Topics(partitions=PARTITIONS),
+)

@@ -6,59 +6,103 @@ Kafka in, planned, called, validated, written to Kafka and acknowledged, committ
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
 
 from bench.enrichment import answers
-from bench.enrichment.api import serve
-from bench.enrichment.ledger import await_api, fetch
-from bench.enrichment.measures import Calls
-from bench.enrichment.run import WorkerRun
-from bench.enrichment.samples import Sampler
+from bench.enrichment.api import Behaviour, await_api, fetch_ledger, serve
+from bench.enrichment.jobs import WORKERS
 from bench.enrichment.snapshots import snapshots
-from bench.harness import cores, topics
+from bench.harness import machine, topics
 from bench.harness.background import Background
-from bench.harness.errors import NotCommittedError
+from bench.harness.errors import JobStalledError, RunFailedError
+from bench.harness.figures import Figures
 from bench.harness.jobs import Job
 from bench.harness.load import preload
-from bench.harness.plan import Plan, Site
+from bench.harness.measure import Measure, Show, Site
 from bench.harness.process import RunningJob
-from bench.harness.progress import Show
-from bench.harness.results import RunResult
+from bench.harness.results import OracleReport
+from bench.harness.topics import FEEDBACK, SNAPSHOTS
 
+BEGIN, END = 0.1, 0.95
+"""The part of the snapshots that counts: a worker warms up at first, and has fewer requests in flight at the end."""
 LOOK_S = 0.1
-KILL_AT = 0.5
+PATIENCE_S = 45.0
+"""How long a worker may finish nothing,"""
 COMMIT_S = 20.0
-"""How long a worker may take to commit what it has answered."""
-TOPICS = ("snapshots", "feedback", "dead_letters")
+"""and how long it may take to commit what it has answered."""
+
+
+class NotCommittedError(RunFailedError):
+    """A worker answered everything, and did not commit it: after a restart it would call again."""
+
+    def __init__(self, job: str, committed: int, events: int, log: Path) -> None:
+        super().__init__(f"{job} committed {committed:,} of {events:,} snapshots: see {log}")
+        self.job = job
+        self.committed = committed
+        self.log = log
+
+
+@dataclass(frozen=True)
+class Calls(Measure[Job]):
+    """Snapshots that are all there before a worker starts, and an API that behaves so."""
+
+    events: int
+    """How many snapshots, each of another vehicle."""
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    answered: bool = False
+    """Whether the snapshots hold the answers already, so that they need no call. The peers do not measure that."""
+
+    def __str__(self) -> str:
+        what = "that need no call" if self.answered else f"one call each, {self.behaviour}"
+        return f"{self.events:,} snapshots, {what}"
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """See Measure."""
+        return WORKERS[:1] if self.answered else WORKERS
+
+    def meter(self, site: Site) -> "WorkerDrain":
+        """See Measure."""
+        return WorkerDrain(self, site)
+
+
+class Sample(NamedTuple):
+    """One measurement of a worker. `done` is how many snapshots it has answered or, without calls, committed."""
+
+    at: float
+    """In seconds of the epoch."""
+    cpu_s: float
+    rss_mb: float
+    done: int
 
 
 class WorkerDrain:
     """Measures one worker at a time, each on snapshots of its own."""
 
-    def __init__(self, calls: Calls, plan: Plan, site: Site) -> None:
-        self._calls, self._plan, self._site = calls, plan, site
-        self._core = cores.measured()
+    def __init__(self, calls: Calls, site: Site) -> None:
+        self._calls, self._site = calls, site
+        self._core = machine.measured_core()
 
-    def measure(self, job: Job, run: int, show: Show) -> RunResult:
-        """One run of one worker. Raises RunFailedError."""
-        calls, boot = self._calls, self._site.boot
-        name = f"{calls.name}-{job.name}-{run}"
-        self._fill(show)
-        with cores.left_to(self._core, os.getpid(), *self._site.pids), self._api() as port, Sampler(boot, name) as seen:
-            worker_run = self._run(job, name, port, seen, show)
-        show("checking every answer", 1.0)
-        expected = 0 if calls.answered else calls.events
-        report = answers.check((value for _, value in topics.records(boot, "feedback")), expected)
-        found = worker_run.figures(calls)
-        if calls.fault:  # what was in flight is done again
-            found["repeated_answers"], report.duplicates = report.duplicates, 0
-        return RunResult(calls.name, job.name, run, found, report, size=self._plan.size(calls))
-
-    def _fill(self, show: Show) -> None:
-        topics.renew(self._site.boot, TOPICS)
-        events, load = self._calls.events, snapshots(self._calls.events, answered=self._calls.answered)
-        preload(self._site.boot, TOPICS[0], load, lambda sent: show(f"sent {sent:,} of {events:,} snapshots", 0.0))
+    def measure(self, job: Job, name: str, show: Show) -> tuple[Figures, OracleReport]:
+        """See Meter."""
+        calls, boot, pids = self._calls, self._site.boot, (os.getpid(), *self._site.pids)
+        topics.renew(boot, SNAPSHOTS, FEEDBACK, "dead_letters")
+        preload(boot, SNAPSHOTS, snapshots(calls.events, answered=calls.answered), show)
+        with machine.kept_from(self._core, *pids), self._api() as port:
+            facts = {"group": name, "core": str(self._core), "api": f"http://127.0.0.1:{port}"}
+            with RunningJob(job, self._site, name, facts) as running:
+                samples = self._follow(running, name, show)
+                running.wait(self._site.settle_s)
+            found = figures(samples, calls.events, calls.answered)
+            if not calls.answered:
+                found["repeated"] = fetch_ledger(port).repeated
+        show("checking every answer")
+        values = (value for _, value in topics.records(boot, FEEDBACK))
+        return found, answers.check(values, 0 if calls.answered else calls.events)
 
     @contextmanager
     def _api(self) -> Iterator[int]:
@@ -68,52 +112,35 @@ class WorkerDrain:
             await_api(port)
             yield port
 
-    def _run(self, job: Job, name: str, port: int, sampler: Sampler, show: Show) -> WorkerRun:
-        """Start it, kill it halfway if the measure has that fault, and follow it to its end."""
-        run = WorkerRun(self._calls.answered)
-        if self._calls.fault:
-            with self._start(job, name, 0, port) as running:
-                self._follow(running, sampler, run, KILL_AT * self._calls.events, show)
-                running.group.kill()
-                run.killed, run.ledger_killed = sampler.sample(running.group), fetch(port)
-        with self._start(job, name, 1, port) as running:
-            self._follow(running, sampler, run, self._calls.events, show)
-            self._await_commit(running, sampler)
-            time.sleep(self._plan.settle_s)
-            running.require_running()
-            run.ledger = fetch(port)
-        return run
+    def _follow(self, running: RunningJob, group: str, show: Show) -> list[Sample]:
+        """Sample it until all snapshots are done and committed. Raises RunFailedError."""
+        boot, events, samples = self._site.boot, self._calls.events, list[Sample]()
+        with topics.Counter(boot, FEEDBACK) as feedback, topics.Commits(boot, group, SNAPSHOTS) as commits:
 
-    def _start(self, job: Job, name: str, number: int, port: int) -> RunningJob:
-        facts = {
-            "group": name,
-            "core": str(self._core),
-            "api": f"http://127.0.0.1:{port}",
-            "application": self._calls.application,
-        }
-        return RunningJob(job, self._plan, self._site, f"{name}-{number}", facts)
+            def done() -> int:
+                count = commits.count() if self._calls.answered else feedback.count()
+                samples.append(Sample(time.time(), running.cpu_s(), running.group.rss_mb(), count))
+                return count
 
-    def _follow(self, running: RunningJob, sampler: Sampler, run: WorkerRun, until: float, show: Show) -> None:
-        """Look at it until so many snapshots are done. Raises JobExitedError, JobStalledError."""
-        calls, last, since = self._calls, -1, time.monotonic()
-        while last < until:
-            running.require_running()
-            if time.monotonic() - since > calls.patience_s:
-                raise running.stalled(f"more answers than {last:,}", calls.patience_s)
-            time.sleep(LOOK_S)
-            sample = sampler.sample(running.group)
-            run.samples.append(sample)
-            if calls.behaviour.down_after_s is not None:
-                run.memberships.append(sampler.members())
-            done = run.done(sample)
-            show(f"{done:,} of {calls.events:,} snapshots", done / calls.events)
-            if done > last:
-                last, since = done, time.monotonic()
+            for count in running.counts(done, "answers", PATIENCE_S, LOOK_S):
+                show(f"{count:,} of {events:,} snapshots")
+                if count >= events:
+                    break
+            try:
+                running.until(lambda: commits.count() >= events, "commit", COMMIT_S)
+            except JobStalledError as error:
+                raise NotCommittedError(running.job.name, commits.count(), events, running.log) from error
+        return samples
 
-    def _await_commit(self, running: RunningJob, sampler: Sampler) -> None:
-        deadline = time.monotonic() + COMMIT_S
-        while (committed := sampler.committed()) < self._calls.events:
-            running.require_running()
-            if time.monotonic() > deadline:
-                raise NotCommittedError(running.job.name, committed, self._calls.events, running.log)
-            time.sleep(LOOK_S)
+
+def figures(samples: Sequence[Sample], events: int, answered: bool) -> Figures:  # noqa: FBT001  # a fact of the load
+    """Return the rates of the steady part of a run with so many snapshots, and the memory."""
+    first = next(index for index, one in enumerate(samples) if one.done >= BEGIN * events)
+    last = next((one for one in samples[first + 1 :] if one.done >= END * events), samples[-1])
+    begin, what = samples[first], "records" if answered else "calls"
+    count = last.done - begin.done
+    return {
+        f"{what}_per_s": count / (last.at - begin.at),
+        f"{what}_per_cpu_s": count / (last.cpu_s - begin.cpu_s),
+        "rss_mb": max(one.rss_mb for one in samples),
+    }

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import orjson
 
 from bench.enrichment import application
-from bench.enrichment.behaviour import place
+from bench.enrichment.api import place
 from contracts.planning.fingerprint import fingerprint
 
 VERSION = 3

@@ -3,6 +3,7 @@
 import random
 import shutil
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +14,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from bench.harness.errors import BrokerExitedError, last_line
-from bench.harness.plan import CHECKOUT, Site
+from bench.harness.jobs import CHECKOUT
+from bench.harness.measure import Site
 from bench.harness.process import Group
 
 PORTS = range(20_000, 29_000, 2)
@@ -26,7 +28,7 @@ while it has none, nothing flows, which would count as the job's."""
 
 
 @contextmanager
-def broker(folder: Path, python: str) -> Iterator[Site]:
+def broker(folder: Path) -> Iterator[Site]:
     """Run a broker on new data; gives where it is. Raises BrokerExitedError."""
     port, jars = _free_ports(), CHECKOUT / ".stateloop" / "jars"
     site = Site(f"127.0.0.1:{port}", folder, jars / "spark")
@@ -37,7 +39,7 @@ def broker(folder: Path, python: str) -> Iterator[Site]:
         "STATELOOP_BROKER_SESSION": str(SESSION_S),
         "STATELOOP_JARS": str(jars),
     }
-    group = Group([python, "-m", "services.broker"], environment, site.log("broker"))
+    group = Group([sys.executable, "-m", "services.broker"], environment, site.log("broker"))
     try:
         _await(group, site)
         yield replace(site, pids=tuple(group.pids()))

@@ -1,6 +1,11 @@
 """Errors that end a run or the whole benchmark. Each message has the remedy."""
 
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
+
+PACKAGES = {"wrk": "wrk", "redis-server": "redis-server", "redis-benchmark": "redis-tools"}
+"""The Debian package of each program that a measure needs."""
 
 
 class BenchError(Exception):
@@ -13,6 +18,26 @@ class BrokerExitedError(BenchError):
     def __init__(self, log: Path, last: str) -> None:
         super().__init__(f"the broker ended: {last} (all of it is in {log})")
         self.log = log
+
+
+class NoResultsError(BenchError):
+    """There are no results to report."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"no results are in {path} yet: measure first, with make bench")
+        self.path = path
+
+
+class ProgramMissingError(BenchError):
+    """Programs that a measure needs are not installed."""
+
+    def __init__(self, programs: list[str]) -> None:
+        packages = " ".join(sorted({PACKAGES[one] for one in programs}))
+        super().__init__(
+            f"{', '.join(programs)} missing: install with apt-get install {packages}, or measure something else: "
+            "make bench ARGS='--measures …'"
+        )
+        self.programs = programs
 
 
 class RunFailedError(BenchError):
@@ -38,16 +63,6 @@ class JobStalledError(RunFailedError):
         self.waited_s = waited_s
 
 
-class NotCommittedError(RunFailedError):
-    """A worker answered everything, and did not commit it: after a restart it would call again."""
-
-    def __init__(self, job: str, committed: int, events: int, log: Path) -> None:
-        super().__init__(f"{job} committed {committed:,} of {events:,} snapshots: see {log}")
-        self.job = job
-        self.committed = committed
-        self.log = log
-
-
 class HelperExitedError(RunFailedError):
     """The process that sends events, or the one that receives snapshots, died."""
 
@@ -56,14 +71,20 @@ class HelperExitedError(RunFailedError):
         self.task = task
 
 
-class NoResultsError(BenchError):
-    """There are no results to report."""
+class LoadFailedError(RunFailedError):
+    """A load generator did not run, or its requests were not answered."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"no results are in {path} yet: measure first, with make bench")
-        self.path = path
+    def __init__(self, program: str, output: str) -> None:
+        super().__init__(f"{program}: {output}")
+        self.program = program
 
 
 def last_line(output: str, otherwise: str = "it said nothing") -> str:
     """The end of a program's output, where most programs report why they end."""
     return next(iter(output.strip().splitlines()[-1:]), otherwise)
+
+
+def require(programs: Iterable[str]) -> None:
+    """Raise ProgramMissingError if one of these is not installed."""
+    if missing := [one for one in programs if shutil.which(one) is None]:
+        raise ProgramMissingError(missing)

@@ -1,9 +1,7 @@
 """The load: readings of devices, sent all at once or at a steady rate."""
 
 import gc
-import itertools
 import time
-from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from multiprocessing.synchronize import Event as Flag
@@ -13,14 +11,12 @@ from typing import NamedTuple
 import orjson
 from confluent_kafka import Producer
 
+from bench.harness.topics import EVENTS
 from contracts.model.topics import PARTITIONER
 
-EVENTS = "events"
 SEED = 7
 STEP_S = 1e-4
 """Between the times of two readings that are sent all at once."""
-ZIPF = 1.1
-"""In addition to a busy device, the k-th of the others takes a turn 1/k**ZIPF times as often as their first."""
 IN_ORDER: dict[str, str | int | bool] = {
     "partitioner": PARTITIONER,
     # Without it a record that is sent again comes behind those sent after it, and a right snapshot looks wrong.
@@ -32,6 +28,8 @@ SAY_EVERY = 10_000
 NOW = 0
 """A record's time, if it is the producer's clock's."""
 PAUSE_S = 0.0005
+Record = tuple[str, bytes] | tuple[str, bytes, int]
+"""A key, a value and, if it is not the producer's clock's, the time in milliseconds of the epoch."""
 
 
 class SensorReading(NamedTuple):
@@ -67,56 +65,34 @@ class Sent(NamedTuple):
 class Fleet:
     """Devices that take turns at random. The same seed gives the same turns and temperatures."""
 
-    def __init__(self, prefix: str, devices: int, hot: float = 0.0, seed: int = SEED) -> None:
-        """With `hot`, the first device has this share of all turns, and the others share the rest by Zipf's law."""
-        self._random = Random(seed)  # noqa: S311  # a load keeps no secret
-        self._turns = skewed(devices, hot) if hot else None
-        self._prefix = prefix
+    def __init__(self, devices: int) -> None:
+        self._random = Random(SEED)  # noqa: S311  # a load keeps no secret
         self._numbers = [0] * devices
         self._first_seen = [""] * devices
 
     def reading(self, at: float) -> SensorReading:
         """The next reading, taken at this time."""
-        index = self._turn()
+        index = self._random.randrange(len(self._numbers))
         ts = datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")
         self._numbers[index] += 1
         self._first_seen[index] = self._first_seen[index] or ts
         temperature = self._random.gauss(20, 5)
-        return SensorReading(f"{self._prefix}{index}", self._numbers[index], self._first_seen[index], ts, temperature)
-
-    def _turn(self) -> int:
-        if self._turns is None:
-            return self._random.randrange(len(self._numbers))
-        return bisect(self._turns, self._random.random())
-
-
-def skewed(devices: int, hot: float) -> list[float]:
-    """Up to which number in [0, 1) it is each device's turn: but the last's, whose share ends at 1."""
-    weights = [place**-ZIPF for place in range(1, devices)]
-    one = (1 - hot) / sum(weights)
-    return list(itertools.accumulate((one * weight for weight in weights[:-1]), initial=hot))
+        return SensorReading(f"d{index}", self._numbers[index], self._first_seen[index], ts, temperature)
 
 
 def readings(count: int, devices: int, end: float, step_s: float = STEP_S) -> Iterator[SensorReading]:
     """Return so many readings, one each step, the last of them taken at `end`."""
-    fleet, begin = Fleet("d", devices), end - count * step_s
+    fleet, begin = Fleet(devices), end - count * step_s
     return (fleet.reading(begin + index * step_s) for index in range(count))
 
 
-def preload(boot: str, topic: str, load: Iterable[tuple[str, bytes]], report: Callable[[int], None]) -> None:
-    """Send everything, keys and values, as fast as possible."""
-    preload_stamped(boot, topic, ((key, value, NOW) for key, value in load), report)
-
-
-def preload_stamped(
-    boot: str, topic: str, load: Iterable[tuple[str, bytes, int]], report: Callable[[int], None]
-) -> None:
-    """Send everything, keys, values and the records' times in milliseconds of the epoch, as fast as possible."""
+def preload(boot: str, topic: str, load: Iterable[Record], report: Callable[[str], None]) -> None:
+    """Send everything as fast as possible."""
     producer = keyed(boot, linger_ms=20)
-    for index, (key, value, stamp) in enumerate(load):
-        _send(producer, topic, key, value, stamp)
+    for index, record in enumerate(load):
+        _send(producer, topic, *record)
         if index % SAY_EVERY == 0:
-            report(index)
+            report(f"sent {index:,} records to {topic}")
     producer.flush()
 
 

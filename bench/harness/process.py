@@ -1,41 +1,40 @@
-"""Processes in a group of their own: what they use, and how they are ended."""
+"""Processes in a group of their own: what they use, how they are waited for, and how they are ended."""
 
 import os
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 from bench.harness.errors import JobExitedError, JobStalledError
-from bench.harness.jobs import Job
-from bench.harness.plan import CHECKOUT, Plan, Site
+from bench.harness.jobs import CHECKOUT, Job
+from bench.harness.measure import Site
 from bench.peers.build import FOLDER as PEERS
-from bench.peers.jdk import tool
+from bench.peers.build import tool
 
 STOP_S = 15
 PAUSE_S = 0.1
 UTIME, STIME, STATE, SESSION, RSS = 11, 12, 0, 3, 21
 """The positions of the fields in /proc/PID/stat, counted after the process's name."""
 NOTHING: Mapping[str, str] = {}
-FROM_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
-"""The variables of `make bench` that a make in a job's command must not inherit."""
+LOOK_S = 0.1
 
 
 class Group:
     """A process that leads a group of its own, with its output in a log."""
 
-    def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
+    def __init__(self, command: list[str], environment: dict[str, str], log: Path, folder: Path = CHECKOUT) -> None:
+        """The code is that of the checkout in `folder`, whatever is installed."""
         log.parent.mkdir(parents=True, exist_ok=True)
-        inherited = {name: value for name, value in os.environ.items() if name not in FROM_MAKE}
         with log.open("wb") as output:
             self._leader = subprocess.Popen(
                 command,
-                cwd=CHECKOUT,
-                env=inherited | environment,
+                cwd=folder,
+                env=os.environ | {"PYTHONPATH": str(folder)} | environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -45,10 +44,6 @@ class Group:
     def ended(self) -> bool:
         """Return whether the leader is gone."""
         return self._leader.poll() is not None
-
-    def returncode(self) -> int | None:
-        """The exit code of the leader; None while it runs."""
-        return self._leader.poll()
 
     def cpu_s(self) -> float:
         """The CPU seconds that all its living processes have used."""
@@ -63,8 +58,12 @@ class Group:
         """The memory that all its living processes hold, in MB of 1,000,000 bytes."""
         return sum(int(stat[RSS]) for _, stat in self._members()) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
+    def own_mb(self) -> float:
+        """The part of it that is no file's, so that the system cannot take it back."""
+        return sum(_anonymous_kb(pid) for pid in self.pids()) * 1024 / 1e6
+
     def kill(self) -> None:
-        """Return none of them time to end: kill -9."""
+        """Give none of them time to end: kill -9."""
         self._signal(signal.SIGKILL)
         self._leader.wait()
 
@@ -94,7 +93,7 @@ class Group:
 class RunningJob:
     """A job that runs on an empty checkpoint. A context manager; leaving it ends the job and removes what it kept."""
 
-    def __init__(self, job: Job, plan: Plan, site: Site, name: str, more: Mapping[str, str] = NOTHING) -> None:
+    def __init__(self, job: Job, site: Site, name: str, more: Mapping[str, str] = NOTHING) -> None:
         """`more` has further values for its command and its environment."""
         self.job = job
         self.log = site.log(name)
@@ -111,17 +110,17 @@ class RunningJob:
             "java": tool("java"),
             "jars": str(site.jars),
             "peers": str(PEERS),
-            "batch_s": str(plan.batch_s),
+            "batch_s": str(site.batch_s),
             **more,
         }
-        templates = job.environment | (job.batch if plan.batch_s else {})
+        templates = job.environment | (job.batch if site.batch_s else {})
         environment = {name: value.format(**facts) for name, value in templates.items()} | {
             "BOOT": site.boot,
             "CKPT": str(self._checkpoint),
             "SPARK_LOCAL_DIRS": str(scratch),
         }
         self.began = time.time()
-        self.group = Group([part.format(**facts) for part in job.command], environment, self.log)
+        self.group = Group([part.format(**facts) for part in job.command], environment, self.log, job.folder)
 
     def __enter__(self) -> Self:
         return self
@@ -130,9 +129,16 @@ class RunningJob:
         self.group.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def commits(self) -> list[float]:
-        """Return the ends of its batches, in seconds of the epoch; those of the previous call included."""
-        for path in self._checkpoint.glob(self.job.commits or "nothing"):
+    def cpu_s(self) -> float:
+        """The CPU seconds that it has used."""
+        return self.group.cpu_s()
+
+    def commits(self, pattern: str | None) -> list[float]:
+        """Return the ends of its batches, in seconds of the epoch; those of the previous call included.
+
+        The pattern is a glob of the files that appear in its checkpoint whenever a batch ends. None: it has no batches.
+        """
+        for path in self._checkpoint.glob(pattern or "nothing"):
             with suppress(FileNotFoundError):  # a job keeps the last few
                 self._commits.setdefault(path.name, path.stat().st_mtime)
         return sorted(self._commits.values())
@@ -142,6 +148,42 @@ class RunningJob:
         if self.group.ended():
             raise JobExitedError(self.job.name, self.log)
 
+    def wait(self, seconds: float) -> None:
+        """Wait while it runs. Raises JobExitedError."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            self.require_running()
+            time.sleep(min(left, 10 * LOOK_S))
+        self.require_running()
+
+    def until(self, condition: Callable[[], bool], waited_for: str, patience_s: float) -> None:
+        """Wait for a condition. Raises JobExitedError, JobStalledError."""
+        deadline = time.monotonic() + patience_s
+        while not condition():
+            self.require_running()
+            if time.monotonic() > deadline:
+                raise self.stalled(waited_for, patience_s)
+            time.sleep(LOOK_S)
+
+    def counts(self, count: Callable[[], int], counted: str, patience_s: float, look_s: float = 0.5) -> Iterator[int]:
+        """Yield a count again and again. Raises JobExitedError, and JobStalledError if it does not grow for so long."""
+        last, since = 0, time.monotonic()
+        while True:
+            self.require_running()
+            time.sleep(look_s)
+            if (now := count()) > last:
+                last, since = now, time.monotonic()
+            elif time.monotonic() - since > patience_s:
+                raise self.stalled(f"more {counted} than {last:,}", patience_s)
+            yield now
+
     def stalled(self, waited_for: str, waited_s: float) -> JobStalledError:
         """The error to raise when it gives nothing any more."""
         return JobStalledError(self.job.name, waited_for, waited_s, self.log)
+
+
+def _anonymous_kb(pid: int) -> int:
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+        return next((int(line.split()[1]) for line in lines if line.startswith("RssAnon:")), 0)
+    return 0

@@ -1,4 +1,4 @@
-"""Results as lines and tables, compared with the targets."""
+"""Results as lines and tables."""
 
 import math
 from collections.abc import Sequence
@@ -8,9 +8,8 @@ from rich.table import Table
 
 from bench.harness.figures import median
 from bench.harness.headings import CONDITIONS, HEADINGS, cell, line
-from bench.harness.jobs import MEASURED
+from bench.harness.jobs import OURS
 from bench.harness.results import RunResult, middle, values
-from bench.harness.targets import TARGETS
 
 LATE_MS = 5.0
 """A load that is later than this for one event in a hundred is no longer the declared load."""
@@ -30,22 +29,16 @@ def late(result: RunResult) -> str:
 
 
 def show(results: Sequence[RunResult], console: Console) -> None:
-    """Print a table for each measure, the runs with a late load, then the targets."""
+    """Print a table for each measure, and the runs with a late load."""
     for measure in dict.fromkeys(result.measure for result in results):
         console.print(table(measure, [result for result in results if result.measure == measure]))
     for result in results:
         if what := late(result):
             console.print(f"{result.measure}, {result.job} {result.run}: {what}", highlight=False, soft_wrap=True)
-    binding = [target for target in TARGETS if target.binds(results)]
-    for target in binding:
-        console.print(target.outcome(results)[1], highlight=False, soft_wrap=True)
-    if len(binding) < len(TARGETS):
-        left = len(TARGETS) - len(binding)
-        console.print(f"{left} of {len(TARGETS)} targets are for other sizes or jobs than these", highlight=False)
 
 
 def table(measure: str, results: Sequence[RunResult]) -> Table:
-    """A row for each job: medians, and below them all values; then what the reference is compared with."""
+    """A row for each job: medians, and below them all values; then the ratio of ours to each other job."""
     names = [name for name in HEADINGS if any(name in result.figures for result in results)]
     title = f"{measure}: {results[0].size}; median, and each run"
     drawn = Table(title=title, title_justify="left", show_lines=True)
@@ -54,14 +47,14 @@ def table(measure: str, results: Sequence[RunResult]) -> Table:
     jobs = dict.fromkeys(result.job for result in results)
     for job in jobs:
         drawn.add_row(job, *(_cells(name, values(results, measure, job, name)) for name in names))
-    for job in jobs if MEASURED.name in jobs else ():
-        if job != MEASURED.name:
-            drawn.add_row(f"{MEASURED.name} / {job}", *(_ratio(results, measure, job, name) for name in names))
+    for job in jobs if OURS in jobs else ():
+        if job != OURS:
+            drawn.add_row(f"{OURS} / {job}", *(_ratio(results, measure, job, name) for name in names))
     return drawn
 
 
 def _ratio(results: Sequence[RunResult], measure: str, job: str, name: str) -> str:
-    ratio = middle(results, measure, MEASURED.name, name) / (middle(results, measure, job, name) or math.nan)
+    ratio = middle(results, measure, OURS, name) / (middle(results, measure, job, name) or math.nan)
     return "" if name in CONDITIONS or math.isnan(ratio) else f"{ratio:.2f}"
 
 

@@ -11,7 +11,35 @@ import orjson
 
 from bench.harness.errors import NoResultsError
 from bench.harness.figures import Figures, median
-from bench.harness.oracle import OracleReport
+
+
+@dataclass
+class OracleReport:
+    """The result of a check: how many events gave a correct snapshot."""
+
+    events: int
+    snapshots: int = 0
+    missing: int = 0
+    """Events that gave no snapshot."""
+    duplicates: int = 0
+    wrong: int = 0
+    """Snapshots with a wrong field; the device's count identifies each, so a wrong count is missing."""
+    unknown: int = 0
+    """Snapshots of no event, or that cannot be read."""
+    example: str | None = None
+    given: str = "events"
+    gives: str = "snapshot"
+
+    @property
+    def right(self) -> bool:
+        """Whether each event gave exactly one correct snapshot."""
+        return not (self.missing or self.duplicates or self.wrong or self.unknown)
+
+    def __str__(self) -> str:
+        if self.right:
+            return f"each of {self.events:,} {self.given} gave one correct {self.gives}"
+        counts = ", ".join(f"{getattr(self, what):,} {what}" for what in ("missing", "duplicates", "wrong", "unknown"))
+        return f"of {self.events:,} {self.given}: {counts}" + (f"; {self.example}" if self.example else "")
 
 
 @dataclass(frozen=True)
@@ -41,24 +69,24 @@ class Session:
     wake_us: float | None = None
     """The cost of waking another core; see bench/harness/machine.py."""
     cpus: int | None = field(default_factory=os.cpu_count)
+    against: str | None = None
+    """The folder of the checkout from which `before` runs."""
 
     def __str__(self) -> str:
         woken = f"; one wakes another in {self.wake_us:.0f} µs" if self.wake_us else ""
-        return f"{self.cpus} CPU{woken}"
+        return f"{self.cpus} CPU{woken}" + (f"; before is {self.against}" if self.against else "")
 
 
-def keep(results: Iterable[RunResult], path: Path, session: Session) -> None:
-    """Append results to a file of JSON lines."""
+def keep(result: RunResult, path: Path, session: Session) -> None:
+    """Append a result to a file of JSON lines."""
+    facts = {"at": datetime.now(UTC), "right": result.right} | vars(session)
     with path.open("ab") as file:
-        for result in results:
-            facts = {"at": datetime.now(UTC), "right": result.right} | vars(session)
-            file.write(orjson.dumps(facts | vars(result)) + b"\n")
+        file.write(orjson.dumps(facts | vars(result)) + b"\n")
 
 
 def kept(path: Path) -> list[RunResult]:
     """Return the results of the last session of each measure. Raises NoResultsError."""
     lines = [orjson.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
-    lines = [line for line in lines if "session" in line]  # older ones are of other measures
     if not lines:
         raise NoResultsError(path)
     last = {line["measure"]: line["session"] for line in lines}
@@ -78,6 +106,5 @@ def values(results: Iterable[RunResult], measure: str, job: str, figure: str) ->
 
 def _result(line: dict[str, Any]) -> RunResult:
     figures = {name: value for name, value in line["figures"].items() if value is not None}  # null was not a number
-    stored = line.get("report", line.get("verdict"))  # the name in files of earlier versions
-    report = OracleReport(**stored) if stored else None
+    report = OracleReport(**line["report"]) if line.get("report") else None
     return RunResult(line["measure"], line["job"], line["run"], figures, report, line["problem"], line["size"])

@@ -1,15 +1,16 @@
-"""The topics of a run: made anew, counted, and read back whole."""
+"""The topics of a run: made anew, counted, followed, and read back whole."""
 
+import gc
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from multiprocessing.synchronize import Event as Flag
 from typing import Self
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 PARTITIONS = 2
-INPUTS = ("events", "feedback")
-OUTPUTS = ("snapshots",)
+EVENTS, FEEDBACK, SNAPSHOTS = "events", "feedback", "snapshots"
 CONFIGS = {
     "snapshots": {"message.timestamp.type": "LogAppendTime"},
     "changes": {"message.timestamp.type": "LogAppendTime"},
@@ -17,16 +18,18 @@ CONFIGS = {
 }
 """By a name without its prefix. The broker stamps snapshots and alerts with its own clock, whatever a job puts in the
 record."""
-NO_CONFIGS: Mapping[str, dict[str, str]] = {}
 CHANGELOG = "-changelog"
 """How the topics are called in which Kafka Streams keeps its states."""
 ANSWER_S = 30
 PAUSE_S = 0.1
+WAIT_S = 0.1
 MANY = 20_000
+Received = tuple[float, bytes]
+"""The time of a record, in seconds of the epoch, and its value."""
 
 
-def renew(boot: str, names: tuple[str, ...], configs: Mapping[str, dict[str, str]] = NO_CONFIGS) -> None:
-    """Make these topics, empty, with these settings or those of CONFIGS.
+def renew(boot: str, *names: str) -> None:
+    """Make these topics, empty.
 
     Those of this name that were there are gone, and those that a job made for itself.
     """
@@ -38,8 +41,7 @@ def renew(boot: str, names: tuple[str, ...], configs: Mapping[str, dict[str, str
             deleted.result(ANSWER_S)
         while any(name in admin.list_topics(timeout=ANSWER_S).topics for name in old):
             time.sleep(PAUSE_S)
-    settings = {name: configs.get(name) or CONFIGS.get(name.rpartition(".")[2], {}) for name in names}
-    new = [NewTopic(name, PARTITIONS, 1, config=config) for name, config in settings.items()]
+    new = [NewTopic(name, PARTITIONS, 1, config=CONFIGS.get(name.rpartition(".")[2], {})) for name in names]
     for created in admin.create_topics(new).values():
         created.result(ANSWER_S)
     for name in names:
@@ -70,8 +72,26 @@ class Counter:
         return int(found[1])
 
 
-def records(boot: str, topic: str) -> Iterator[tuple[int, bytes]]:
-    """Each record's time, in milliseconds of the epoch, and value."""
+class Commits:
+    """Counts the records of a topic that a consumer group has committed. A context manager."""
+
+    def __init__(self, boot: str, group: str, topic: str) -> None:
+        self._consumer = Consumer(consumer_settings(boot) | {"group.id": group})
+        self._partitions = _partitions(topic)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    def count(self) -> int:
+        """Return how many there are now."""
+        return sum(max(0, one.offset) for one in self._consumer.committed(self._partitions, ANSWER_S))
+
+
+def records(boot: str, topic: str) -> Iterator[Received]:
+    """All records that the topic has now."""
     consumer = _consumer(boot)
     try:
         end_offsets = {
@@ -83,11 +103,31 @@ def records(boot: str, topic: str) -> Iterator[tuple[int, bytes]]:
             for message in consumer.consume(MANY, 1.0):
                 if message.error():
                     continue
-                yield message.timestamp()[1], message.value() or b""
+                yield message.timestamp()[1] / 1000, message.value() or b""
                 if (message.offset() or 0) + 1 >= end_offsets[message.partition() or 0]:
                     left.discard(message.partition() or 0)
     finally:
         consumer.close()
+
+
+def receive(boot: str, topic: str, stop: Flag) -> list[Received]:
+    """Receive all records from the first on, until the flag is set; gives when each of them came."""
+    gc.disable()  # a collection would be a pause of the receiver, and count as the job's
+    consumer, received = _consumer(boot), list[Received]()
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+    while not stop.is_set():
+        # poll returns at the first message; consume(MANY, WAIT_S) would wait for that many, or for all of the time.
+        first = consumer.poll(WAIT_S)
+        _note(received, [first] if first else [])
+        while more := consumer.consume(1_000, 0):
+            _note(received, more)
+    consumer.close()
+    return received
+
+
+def _note(received: list[Received], messages: list[Message]) -> None:
+    now = time.time()
+    received.extend((now, message.value() or b"") for message in messages if not message.error())
 
 
 def consumer_settings(boot: str) -> dict[str, str | bool | int]:

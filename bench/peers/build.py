@@ -17,8 +17,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bench.harness.errors import BenchError, last_line
-from bench.peers.errors import BuildFailedError
-from bench.peers.jdk import tool
 
 HERE = Path(__file__).parent
 FOLDER = HERE.parents[1] / ".stateloop" / "peers"
@@ -27,6 +25,36 @@ PEERS = ("flink", "kstreams")
 MARKER = ".made-from.sha256"
 RELEASE = "17"
 """The version of Java that the peers are written in."""
+WITHOUT = "or measure without the peers: make bench ARGS='--jobs stateloop'"
+
+
+class ToolMissingError(BenchError):
+    """A program of the JDK is not there; with a JRE, that is the compiler."""
+
+    def __init__(self, tool: str, looked_in: str) -> None:
+        super().__init__(
+            f"{tool} is not in {looked_in}, and the peers need a JDK of Java 17 or later: install one (on Debian or "
+            f"Ubuntu, apt-get install -y openjdk-17-jdk-headless; set JAVA_HOME if it is in another folder), {WITHOUT}"
+        )
+        self.tool = tool
+
+
+class BuildFailedError(BenchError):
+    """The jars could not be resolved, or the sources not compiled."""
+
+    def __init__(self, peer: str, step: str, last: str, log: Path) -> None:
+        super().__init__(f"{step} {peer} failed: {last} (all of it is in {log}); try again, {WITHOUT}")
+        self.peer = peer
+        self.log = log
+
+
+def tool(name: str) -> str:
+    """The path of `java` or `javac`, in JAVA_HOME or else on the PATH, as Spark looks. Raises ToolMissingError."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(name, path=str(Path(home) / "bin") if home else None)
+    if found is None:
+        raise ToolMissingError(name, f"{home}/bin (of JAVA_HOME)" if home else "the PATH")
+    return found
 
 
 def build(peer: str, report: Callable[[str], None], folder: Path = FOLDER) -> bool:
@@ -64,12 +92,12 @@ def digest(peer: str) -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in (IVY_XML, *sources(peer)))).hexdigest()
 
 
-def ivy_command(conf: str, into: Path, ivy_xml: Path = IVY_XML) -> list[str]:
-    """Resolves the jars of a configuration, which a peer's name is, and copies them to `into`."""
+def ivy_command(peer: str, into: Path) -> list[str]:
+    """Resolves the jars of a peer, and copies them to `into`."""
     settings = os.environ.get("STATELOOP_IVY_SETTINGS")
     mirror = ["-settings", settings] if settings else []
     pattern = f"{into}/[artifact]-[revision].[ext]"
-    return [tool("java"), "-jar", ivy_jar(), *mirror, "-ivy", str(ivy_xml), "-confs", conf, "-retrieve", pattern]
+    return [tool("java"), "-jar", ivy_jar(), *mirror, "-ivy", str(IVY_XML), "-confs", peer, "-retrieve", pattern]
 
 
 def ivy_jar() -> str:

@@ -1,19 +1,13 @@
 """Whether a service answers what is on the topic: each key that was updated, many that were not, nothing earlier."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable, Mapping
+from multiprocessing.synchronize import Event as Flag
 from random import Random
-from typing import TYPE_CHECKING
 
-from bench.harness.oracle import OracleReport
+from bench.harness.results import OracleReport
 from bench.query.records import FIRST, checked, key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from multiprocessing.synchronize import Event as Flag
-
-    from bench.query.store_clients import StoreClient
+from bench.query.store_clients import StoreClient
 
 BATCH = 100
 OTHERS = 20_000

@@ -1,26 +1,17 @@
 """Load generators in C, wrk for HTTP and redis-benchmark for Redis, and the parsers of their reports."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.harness.errors import RunFailedError, last_line
+from bench.harness.errors import LoadFailedError, last_line
 
 SCRIPT = Path(__file__).with_name("reads.lua")
 CONNECTIONS = 64
 BATCH = 100
 MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 CLOSE_S = 60.0
-
-
-class LoadFailedError(RunFailedError):
-    """A load generator did not run, or its requests were not answered."""
-
-    def __init__(self, program: str, output: str) -> None:
-        super().__init__(f"{program}: {output}")
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,23 @@
-"""From a record's sending to the moment when a reader sees it, and when a thousand subscribers have it."""
+"""Writes keys while they are read: at a steady rate, and one by one until a reader has them."""
 
-from __future__ import annotations
-
+import gc
 import time
+from array import array
+from multiprocessing.synchronize import Event as Flag
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bench.harness.errors import RunFailedError
 from bench.harness.load import keyed
-from bench.query.records import FIRST, STATE, TOPIC, checked, key, value
-from bench.query.updates import RESERVED
-from bench.query.watchers import Watchers
+from bench.query.records import FIRST, TOPIC, checked, key, value
+from bench.query.store_clients import StoreClient
 
-if TYPE_CHECKING:
-    from bench.query.store_clients import StoreClient
-
+SEED = 7
+PAUSE_S = 0.001
+RESERVED = 100
+"""Keys, the first ones, that the probes update, and no other program does."""
 BETWEEN_S = 0.02
-PUSHES_BETWEEN_S = 0.2
 PATIENCE_S = 10.0
-WATCHED = 0
-"""The key that all subscribers watch; the others of RESERVED are probed by reading."""
 
 
 class NotReceivedError(RunFailedError):
@@ -36,14 +34,34 @@ class Seen(NamedTuple):
     versions: dict[int, int]
 
 
+def updating(boot: str, keys: int, rate: int, began: str, stop: Flag) -> dict[int, int]:
+    """Update keys at random until the flag is set; return the versions of the updated keys."""
+    gc.disable()
+    random, versions, sent = Random(SEED), array("i", [FIRST]) * keys, 0  # noqa: S311  # a load keeps no secret
+    made, start = keyed(boot, linger_ms=2), time.monotonic()
+    touched: set[int] = set()
+    while not stop.is_set():
+        due = int((time.monotonic() - start) * rate)
+        for _ in range(due - sent):
+            number = random.randrange(RESERVED, keys)
+            versions[number] += 1
+            touched.add(number)
+            made.produce(TOPIC, value(number, versions[number], began), key(number))
+        sent = max(due, sent)
+        made.poll(0)
+        time.sleep(PAUSE_S)
+    made.flush()
+    return {number: versions[number] for number in touched}
+
+
 def visible(boot: str, began: str, store_client: StoreClient, seconds: float) -> Seen:
     """Write a key and read it until the new version is there, again and again. Raises NotReceivedError."""
     made, random = keyed(boot, linger_ms=0), Random(1)  # noqa: S311  # a load keeps no secret
-    versions, latencies = dict.fromkeys(range(1, RESERVED), FIRST), list[float]()
+    versions, latencies = dict.fromkeys(range(RESERVED), FIRST), list[float]()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(random.uniform(0, 2 * BETWEEN_S))
-        number = random.randrange(1, RESERVED)
+        number = random.randrange(RESERVED)
         versions[number] += 1
         sent = time.monotonic()
         made.produce(TOPIC, value(number, versions[number], began), key(number))
@@ -54,26 +72,3 @@ def visible(boot: str, began: str, store_client: StoreClient, seconds: float) ->
         latencies.append(time.monotonic() - sent)
     made.flush()
     return Seen(latencies, versions)
-
-
-def pushed(boot: str, began: str, port: int, subscribers: int, seconds: float) -> Seen:
-    """Write one key that all subscribers watch, again and again. Raises NotReceivedError, LoadFailedError."""
-    made, version, sent = keyed(boot, linger_ms=0), FIRST, dict[int, float]()
-    with Watchers(port, f"/v1/states/{STATE}/{key(WATCHED)}/watch", subscribers) as watchers:
-        _await(watchers, FIRST)
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            version += 1
-            sent[version] = time.monotonic()
-            made.produce(TOPIC, value(WATCHED, version, began), key(WATCHED))
-            made.poll(0)
-            time.sleep(PUSHES_BETWEEN_S)
-        _await(watchers, version)
-        came = watchers.arrivals()
-    made.flush()
-    return Seen([at - sent[one] for one, times in came.items() if one in sent for at in times], {WATCHED: version})
-
-
-def _await(watchers: Watchers, version: int) -> None:
-    if not watchers.have(version, PATIENCE_S):
-        raise NotReceivedError(WATCHED, version)

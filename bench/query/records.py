@@ -1,12 +1,7 @@
 """The records: 500 bytes each, determined by key and version alone, so that any answer can be checked."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 STATE = "keys"
 TOPIC = "snapshots"

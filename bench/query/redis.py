@@ -4,23 +4,18 @@ The feeder reads the topic from where it was and sets each record's key; where i
 transaction. Redis appends what it does to a file, synced once a second, so that it survives a restart.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from bench.harness.topics import PARTITIONS, consumer_settings
 from bench.query.records import TOPIC
 from bench.query.store_clients import RedisStoreClient, encoded
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MANY = 1_000
 WAIT_S = 0.05

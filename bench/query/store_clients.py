@@ -1,18 +1,14 @@
 """The clients that read keys of a service: over HTTP, or in Redis's protocol."""
 
-from __future__ import annotations
-
 import http.client
 import socket
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import orjson
 
 from bench.query.records import STATE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 WITHIN_S = 10.0
 

@@ -7,30 +7,63 @@ nothing until a window, or the whole backlog, is over.
 
 import time
 from array import array
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
 from bench.harness import topics
-from bench.harness.drain import stamped_values
 from bench.harness.figures import Figures
-from bench.harness.jobs import Job
-from bench.harness.load import EVENTS, SensorReading, preload_stamped
-from bench.harness.oracle import OracleReport
-from bench.harness.plan import Plan, Site
+from bench.harness.load import SensorReading, preload, readings
+from bench.harness.measure import Measure, Show, Site
 from bench.harness.process import RunningJob
-from bench.harness.progress import Show
-from bench.harness.results import RunResult
-from bench.windows.engines import WindowEngine
-from bench.windows.measures import HOUR_S, OPEN_HOURS, WindowCounts
+from bench.harness.results import OracleReport
+from bench.windows.jobs import WINDOW_JOBS, WindowJob
 from bench.windows.oracle import WindowOracle
+from bench.yardstick.drain import stamped_values
 
 LONG, SHORT = "long", "short"
-MADE = (EVENTS, "feedback", "snapshots", "dead_letters")
-LOOK_S = 0.5
+TOPICS = ("events", "feedback", "snapshots", "dead_letters")
 PATIENCE_S = 240.0
 """How long a job may publish nothing."""
+HOUR_S = 3600
+OPEN_HOURS = 0.5
+"""The events after the last whole hour. They show that it is over to engines that publish a window then."""
+
+
+@dataclass(frozen=True)
+class WindowCounts(Measure[WindowJob]):
+    """A backlog of whole hours and half an hour more, and a short one, which is its beginning.
+
+    The figures are differences between the two, so that the start of a job is not in them.
+    """
+
+    events: int
+    devices: int
+    hours: int = 12
+    short_hours: int = 1
+    jobs = WINDOW_JOBS
+
+    def __str__(self) -> str:
+        return f"{self.events:,} events of {self.devices:,} keys in {self.hours} hours"
+
+    def meter(self, site: Site) -> "WindowDrain":
+        """See Measure."""
+        return WindowDrain(self, site)
+
+    @property
+    def step_s(self) -> float:
+        """The time between two events, as they are stamped."""
+        return (self.hours + OPEN_HOURS) * HOUR_S / self.events
+
+    @property
+    def short_events(self) -> int:
+        """How many of the events the shorter backlog has."""
+        return round((self.short_hours + OPEN_HOURS) * HOUR_S / self.step_s)
+
+    def readings(self, end: float) -> Iterator[SensorReading]:
+        """All events in order, those of the short backlog first. They end half an hour after a whole one."""
+        return readings(self.events, self.devices, end, self.step_s)
 
 
 @dataclass(frozen=True)
@@ -45,52 +78,40 @@ class Drained:
 class WindowDrain:
     """Fills the topics once; every job then counts the same events."""
 
-    def __init__(self, engines: Mapping[str, WindowEngine], counts: WindowCounts, plan: Plan, site: Site) -> None:
-        """`engines` has those that are measured, by the names of their jobs."""
-        self._counts, self._engines, self._plan, self._site = counts, engines, plan, site
-        self._end = 0.0
+    def __init__(self, counts: WindowCounts, site: Site) -> None:
+        self._counts, self._site = counts, site
+        self._end = time.time() // HOUR_S * HOUR_S - OPEN_HOURS * HOUR_S
         self._oracles: dict[str, WindowOracle] = {}
 
-    def measure(self, job: Job, run: int, show: Show) -> RunResult:
-        """One run of one job. Raises RunFailedError."""
+    def measure(self, job: WindowJob, name: str, show: Show) -> tuple[Figures, OracleReport]:
+        """See Meter."""
         if not self._oracles:
-            self._end = time.time() // HOUR_S * HOUR_S - OPEN_HOURS * HOUR_S
             self._oracles = {backlog: self._filled(backlog, show) for backlog in (SHORT, LONG)}
-        engine, name = replace(self._engines[job.name], job=job), f"{self._counts.name}-{job.name}-{run}"
-        short = self._drain(engine, SHORT, f"{name}-{SHORT}", show)
-        long = self._drain(engine, LONG, f"{name}-{LONG}", show)
-        report = long.report if short.report.right else short.report
-        found = figures(self._counts, short, long)
-        return RunResult(self._counts.name, job.name, run, found, report, size=self._plan.size(self._counts))
+        short, long = (self._drain(job, backlog, f"{name}-{backlog}", show) for backlog in (SHORT, LONG))
+        return figures(self._counts, short, long), long.report if short.report.right else short.report
 
     def _filled(self, backlog: str, show: Show) -> WindowOracle:
         """Return the oracle of a backlog; send its events, stamped with their times."""
-        prefixed = [f"{backlog}.{name}" for name in MADE]
-        topics.renew(self._site.boot, tuple(prefixed))
+        topics.renew(self._site.boot, *(f"{backlog}.{name}" for name in TOPICS))
         load = ((one.device, one.encode(), _milliseconds(one)) for one in self._readings(backlog))
-        events = self._events(backlog)
-        preload_stamped(
-            self._site.boot, prefixed[0], load, lambda sent: show(f"sent {sent:,} of {events:,} events", 0.0)
-        )
-        show("computing what each count must be", 0.0)
+        preload(self._site.boot, f"{backlog}.{TOPICS[0]}", load, show)
+        show("computing what each count must be")
         return WindowOracle(self._readings(backlog))
 
     def _readings(self, backlog: str) -> Iterator[SensorReading]:
         """Both begin with the same whole hour."""
-        return islice(self._counts.readings(self._end), self._events(backlog))
+        events = self._counts.short_events if backlog == SHORT else self._counts.events
+        return islice(self._counts.readings(self._end), events)
 
-    def _events(self, backlog: str) -> int:
-        return self._counts.short_events if backlog == SHORT else self._counts.events
-
-    def _drain(self, engine: WindowEngine, backlog: str, name: str, show: Show) -> Drained:
+    def _drain(self, job: WindowJob, backlog: str, name: str, show: Show) -> Drained:
         """Let a job count a backlog. Raises JobExitedError, JobStalledError."""
         oracle, output = self._oracles[backlog], f"{backlog}.snapshots"
-        topics.renew(self._site.boot, (output,))
-        with RunningJob(engine.job, self._plan, self._site, name, {"backlog": backlog}) as running:
-            samples = self._follow(running, output, oracle.least(engine.emit), show)
-        show("checking every count", 1.0)
+        topics.renew(self._site.boot, output)
+        with RunningJob(job, self._site, name, {"backlog": backlog}) as running:
+            samples = self._follow(running, output, oracle.least(job.emit), show)
+        show("checking every count")
         times = array("d")
-        report = oracle.check(stamped_values(self._site.boot, output, times), engine)
+        report = oracle.check(stamped_values(self._site.boot, output, times), job)
         ended = max(times)
         used = next((cpu_s for at, cpu_s in samples if at >= ended), samples[-1][1])
         return Drained(ended - running.began, used, report)
@@ -102,16 +123,13 @@ class WindowDrain:
         """
         samples, published, since = list[tuple[float, float]](), 0, time.monotonic()
         with topics.Counter(self._site.boot, output) as counter:
-            while published < least or time.monotonic() - since < self._plan.settle_s:
-                running.require_running()
-                if time.monotonic() - since > PATIENCE_S:
-                    raise running.stalled(f"more counts than {published:,}", PATIENCE_S)
-                time.sleep(LOOK_S)
-                samples.append((time.time(), running.group.cpu_s()))
-                now = counter.count()
-                show(f"{now:,} of {least:,} counts" if now else "starting", min(1.0, now / least))
-                if now > published:
-                    published, since = now, time.monotonic()
+            for count in running.counts(counter.count, "counts", PATIENCE_S):
+                samples.append((time.time(), running.cpu_s()))
+                show(f"{count:,} of {least:,} counts" if count else "starting")
+                if count > published:
+                    published, since = count, time.monotonic()
+                elif count >= least and time.monotonic() - since > self._site.settle_s:
+                    break
         return samples
 
 

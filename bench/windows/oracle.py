@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from bench.harness.load import SensorReading
-from bench.harness.oracle import OracleReport
-from bench.windows.engines import WindowEngine
+from bench.harness.results import OracleReport
+from bench.windows.jobs import WindowJob
 from contracts import Emit
 
 HOUR = timedelta(hours=1)
@@ -50,19 +50,19 @@ class WindowOracle:
         """The fewest counts with which all have been published that must be."""
         return {Emit.EVENT: self.events, Emit.BATCH: len(self._windows), Emit.CLOSE: len(self._closed)}[emit]
 
-    def check(self, values: Iterable[bytes], engine: WindowEngine) -> OracleReport:
+    def check(self, values: Iterable[bytes], job: WindowJob) -> OracleReport:
         """Compare all that a job published: no count twice, none that is too large, and each window's last one.
 
         A job that publishes each event must publish all counts; one that publishes at the end, only the last ones.
         """
-        windows = self._closed if engine.emit is Emit.CLOSE else range(len(self._counts))
+        windows = self._closed if job.emit is Emit.CLOSE else range(len(self._counts))
         report = OracleReport(events=len(windows), given="windows", gives="last count")
-        seen, decoder = bytearray(self.events), CountDecoder(engine)
+        seen, decoder = bytearray(self.events), CountDecoder(job)
         for value in values:
             report.snapshots += 1
             read = decoder.read(value)
             index = self._windows.get((read.key, read.hour)) if read else None
-            if read is not None and index is not None and self._can_be(read.events, index, engine.emit):
+            if read is not None and index is not None and self._can_be(read.events, index, job.emit):
                 place = self._begins[index] + read.events - 1
                 report.duplicates += seen[place]
                 seen[place] = 1
@@ -71,7 +71,7 @@ class WindowOracle:
             report.wrong += index is not None
             report.example = report.example or repr(value[:300])
         lasts = sum(not seen[self._begins[index + 1] - 1] for index in windows)
-        report.missing = seen.count(0) if engine.emit is Emit.EVENT else lasts
+        report.missing = seen.count(0) if job.emit is Emit.EVENT else lasts
         return report
 
     def _can_be(self, count: int, index: int, emit: Emit) -> bool:
@@ -86,30 +86,24 @@ class WindowOracle:
 
 
 class CountDecoder:
-    """Reads an engine's counts."""
+    """Reads a job's counts."""
 
-    def __init__(self, engine: WindowEngine) -> None:
-        paths = (engine.job.device, engine.start, engine.job.count)
-        self._key, self._start, self._count = (path.split(".") for path in paths)
+    def __init__(self, job: WindowJob) -> None:
+        self._key, self._start, self._count = (path.split(".") for path in (job.key, job.start, job.count))
         self._hours: dict[str, datetime] = {}
 
     def read(self, value: bytes) -> PublishedCount | None:
         """A count, or None if it is none."""
         try:
             found = orjson.loads(value)
-            count = _at(found, self._count)
-            return PublishedCount(_at(found, self._key), self._hour(_at(found, self._start)), _number(count))
+            hour = self._hour(_at(found, self._start))
+            return PublishedCount(_at(found, self._key), hour, int(_at(found, self._count)))
         except (ValueError, LookupError, TypeError):
             return None
 
     def _hour(self, start: str) -> datetime:
         """A time, once parsed: there are few. Raises ValueError, TypeError."""
         return self._hours.get(start) or self._hours.setdefault(start, datetime.fromisoformat(start))
-
-
-def _number(count: Any) -> int:
-    """A count, or what the spans of a coverage count. Raises ValueError, TypeError."""
-    return sum(end - start for start, end in count) if isinstance(count, list) else int(count)
 
 
 def _at(found: object, path: list[str]) -> Any:

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import pytest
 from rich.console import Console
 
-from bench.__main__ import VITAL_JOBS, chosen, exit_code, parser, plan
-from bench.alerts.engines import ALERT_JOBS
-from bench.enrichment.workers import WORKERS
-from bench.harness.jobs import BARE, STATELOOP, USUAL
-from bench.harness.oracle import OracleReport
-from bench.harness.plan import FULL, QUICK, Plan
-from bench.harness.results import RunResult
-from bench.harness.targets import SIZES
-from bench.query.servers import QUERIES
-from bench.windows.engines import WINDOW_JOBS
+from bench.__main__ import exit_code, parser, plan, selection
+from bench.catalogue import FULL, QUICK
+from bench.harness.jobs import CHECKOUT
+from bench.harness.results import OracleReport, RunResult
+from bench.harness.rounds import Selection
+from bench.targets import SIZES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bench.harness.measure import Plan
 
 RIGHT = OracleReport(events=10, snapshots=10)
 WRONG = OracleReport(events=10, snapshots=10, wrong=1)
@@ -19,6 +23,10 @@ WRONG = OracleReport(events=10, snapshots=10, wrong=1)
 
 def parsed(*arguments: str) -> Plan:
     return plan(parser().parse_args(arguments))
+
+
+def selected(*arguments: str) -> Selection:
+    return selection(parser().parse_args(arguments))
 
 
 def drain(job: str, rate: float, report: OracleReport = RIGHT, size: str = SIZES["drain-2m"]) -> RunResult:
@@ -33,16 +41,24 @@ def test_the_options_of_the_command_line() -> None:
     assert parsed() == FULL
     assert parsed("--quick") == QUICK
     assert parsed("--runs", "5").runs == 5
-    assert parsed("--batch-s", "10").batch_s == 10
     assert [one.name for one in parsed("--measures", "latency-1k", "drain-2m").measures] == ["drain-2m", "latency-1k"]
     assert {parsed().size(one) for one in parsed("--runs", "1").measures} == set(SIZES.values())
+    (stream,) = parsed("--seconds", "5", "--measures", "latency-1k").measures
+    assert str(stream) == "1,000 events/s of 2,000 devices for 5 s"
 
 
 def test_which_jobs() -> None:
-    assert chosen(parser().parse_args([])) == (*USUAL, *WINDOW_JOBS, *ALERT_JOBS, *VITAL_JOBS, *WORKERS, *QUERIES)
-    named = chosen(parser().parse_args(["--jobs", "bare", "stateloop"]))
-    vitals = [job for job in VITAL_JOBS if job.name == STATELOOP.name]
-    assert named == (STATELOOP, BARE, WINDOW_JOBS[0], ALERT_JOBS[0], *vitals, WORKERS[0], QUERIES[0])
+    assert selected() == Selection()
+    assert selected("--jobs", "flink", "redis").names == {"flink", "redis"}
+    assert selected("--against", str(CHECKOUT)).against == CHECKOUT
+
+
+def test_another_folder_is_no_checkout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        selected("--against", str(tmp_path))
+    assert (
+        f"{tmp_path} is no checkout of Stateloop: it has no bench/yardstick/application.py" in capsys.readouterr().err
+    )
 
 
 def test_all_right_is_0() -> None:
@@ -50,11 +66,11 @@ def test_all_right_is_0() -> None:
 
 
 def test_a_fast_wrong_answer_fails_the_benchmark() -> None:
-    assert code(drain("stateloop", 1e9, WRONG), drain("bare", 1.0)) == 1
+    assert code(drain("stateloop", 1e9, WRONG), drain("kstreams", 1.0)) == 1
 
 
 def test_so_does_a_run_that_broke_off() -> None:
-    assert code(drain("stateloop", 2.0), RunResult("drain-2m", "bare", 1, problem="bare ended by itself")) == 1
+    assert code(drain("stateloop", 2.0), RunResult("drain-2m", "flink", 1, problem="flink ended by itself")) == 1
 
 
 def test_and_one_in_which_nothing_ran() -> None:

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from bench.enrichment.answers import check
-from bench.enrichment.behaviour import place
+from bench.enrichment.api import place
 from bench.enrichment.snapshots import VERSION, device
 
 

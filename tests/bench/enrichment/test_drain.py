@@ -10,26 +10,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench.enrichment import drain
-from bench.enrichment.behaviour import Behaviour
-from bench.enrichment.drain import WorkerDrain
-from bench.enrichment.measures import Calls
-from bench.harness.errors import NotCommittedError
+from bench.enrichment.api import Behaviour
+from bench.enrichment.drain import Calls, NotCommittedError, Sample, figures
 from bench.harness.jobs import Job
-from bench.harness.plan import Plan, Site
+from bench.harness.measure import Site
 
 if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
 
-pytestmark = pytest.mark.kafka
-
 CALLS = Calls("calls", 200, Behaviour(latency_s=0.01))
-PLAN = Plan((CALLS,), runs=1, settle_s=0.5)
 SCRIPT = Path(__file__).with_name("a_worker.py")
 
 
-def ignore(what: str, done: float) -> None:
+def ignore(what: str) -> None:
     assert what
-    assert done >= 0
 
 
 def worker(spoil: str) -> Job:
@@ -39,42 +33,49 @@ def worker(spoil: str) -> Job:
 
 @pytest.fixture
 def site(broker: EmbeddedBroker, tmp_path: Path) -> Site:
-    return Site(broker.bootstrap, tmp_path, tmp_path, (broker.pid,))
+    return Site(broker.bootstrap, tmp_path, tmp_path, (broker.pid,), settle_s=0.5)
 
 
+@pytest.mark.kafka
 def test_an_honest_worker_is_measured(site: Site) -> None:
-    result = WorkerDrain(CALLS, PLAN, site).measure(worker("nothing"), 1, ignore)
-    assert result.right, result
-    assert result.figures["repeated"] == 0
-    assert 0 < result.figures["calls_per_s"] < 100
-    assert result.figures["calls_per_cpu_s"] > result.figures["calls_per_s"]
-    assert result.figures["rss_mb"] > 1
+    found, report = CALLS.meter(site).measure(worker("nothing"), "honest", ignore)
+    assert report.right, report
+    assert found["repeated"] == 0
+    assert 0 < found["calls_per_s"] < 100
+    assert found["calls_per_cpu_s"] > found["calls_per_s"]
+    assert found["rss_mb"] > 1
 
 
+@pytest.mark.kafka
 def test_snapshots_without_calls_are_counted_by_commits(site: Site) -> None:
-    result = WorkerDrain(replace(CALLS, events=1_000, answered=True), PLAN, site).measure(worker("nothing"), 2, ignore)
-    assert result.right, result
-    assert result.figures["records_per_s"] > 0
+    idle = replace(CALLS, events=1_000, answered=True)
+    found, report = idle.meter(site).measure(worker("nothing"), "idle", ignore)
+    assert report.right, report
+    assert found["records_per_s"] > 0
 
 
+@pytest.mark.kafka
 @pytest.mark.parametrize(("spoil", "what"), [("repeats", "duplicates"), ("lies", "wrong")])
 def test_a_worker_that_is_wrong_once_fails_its_run(site: Site, spoil: str, what: str) -> None:
-    result = WorkerDrain(CALLS, PLAN, site).measure(worker(spoil), 3, ignore)
-    assert not result.right
-    assert result.report is not None
-    assert getattr(result.report, what) == 1
-    assert result.figures["repeated"] == (1 if spoil == "repeats" else 0)
+    found, report = CALLS.meter(site).measure(worker(spoil), spoil, ignore)
+    assert not report.right
+    assert getattr(report, what) == 1
+    assert found["repeated"] == (1 if spoil == "repeats" else 0)
 
 
+@pytest.mark.kafka
 def test_so_does_one_that_does_not_commit(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drain, "COMMIT_S", 0.5)
     with pytest.raises(NotCommittedError, match="small committed 0 of 200 snapshots"):
-        WorkerDrain(CALLS, PLAN, site).measure(worker("keeps"), 4, ignore)
+        CALLS.meter(site).measure(worker("keeps"), "keeps", ignore)
 
 
-def test_a_killed_worker_may_repeat_calls_in_flight_or_uncommitted(site: Site) -> None:
-    killed = replace(CALLS, fault="kill")
-    result = WorkerDrain(killed, PLAN, site).measure(worker("nothing"), 5, ignore)
-    assert result.right, result
-    assert result.figures["beyond"] == 0
-    assert result.figures["repeated"] <= 10
+def test_rates_are_those_of_the_steady_part() -> None:
+    samples = [Sample(at, at / 2, 100 + at, done) for at, done in ((0, 0), (5, 100), (6, 500), (7, 960), (99, 1_000))]
+    found = figures(samples, 1_000, answered=False)
+    assert found == {"calls_per_s": 430, "calls_per_cpu_s": 860, "rss_mb": 199}
+
+
+def test_so_are_those_of_snapshots_without_calls() -> None:
+    samples = [Sample(at, at, 1.0, done) for at, done in ((1, 0), (2, 200), (4, 1_000))]
+    assert figures(samples, 1_000, answered=True)["records_per_s"] == 400

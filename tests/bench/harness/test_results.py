@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench.harness.errors import NoResultsError
-from bench.harness.oracle import OracleReport
-from bench.harness.results import RunResult, Session, keep, kept, middle
+from bench.harness.results import OracleReport, RunResult, Session, keep, kept, middle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,38 +31,32 @@ def test_stored_results_are_read_back(file: Path) -> None:
         RunResult("drain-2m", "kstreams", 1, problem="ended"),
     ]
     for result in results:
-        keep([result], file, Session("today"))
+        keep(result, file, Session("today"))
     assert kept(file) == results
 
 
 def test_each_result_has_the_figures_of_the_machine(file: Path) -> None:
-    keep([drain("flink", 1.0)], file, Session("today", wake_us=75.2, cpus=2))
+    keep(drain("flink", 1.0), file, Session("today", wake_us=75.2, cpus=2))
     assert b'"session":"today","wake_us":75.2,"cpus":2' in file.read_bytes()
     assert str(Session("today", wake_us=75.2, cpus=2)) == "2 CPU; one wakes another in 75 µs"
     assert str(Session("today", cpus=1)) == "1 CPU"
+    assert str(Session("today", cpus=1, against="/other")) == "1 CPU; before is /other"
 
 
 def test_of_each_measure_the_last_session_counts(file: Path) -> None:
-    keep([drain("flink", 1.0), drain("flink", 5.0, measure="drain-100k")], file, Session("monday"))
-    keep([drain("flink", 2.0)], file, Session("tuesday"))
+    for result in (drain("flink", 1.0), drain("flink", 5.0, measure="drain-100k")):
+        keep(result, file, Session("monday"))
+    keep(drain("flink", 2.0), file, Session("tuesday"))
     assert kept(file) == [drain("flink", 5.0, measure="drain-100k"), drain("flink", 2.0)]
 
 
 def test_a_null_is_no_figure(file: Path) -> None:
-    keep([RunResult("drain-2m", "flink", 1, {"gap_ms": math.nan, "cpu_s": 1.0}, RIGHT)], file, Session("today"))
+    keep(RunResult("drain-2m", "flink", 1, {"gap_ms": math.nan, "cpu_s": 1.0}, RIGHT), file, Session("today"))
     assert kept(file)[0].figures == {"cpu_s": 1.0}
 
 
-def test_results_of_an_older_harness_are_passed_over(file: Path) -> None:
-    file.write_bytes(b'{"measure":"drain","job":"bare","run":1}\n')
-    with pytest.raises(NoResultsError, match="measure first, with make bench"):
-        kept(file)
-    keep([drain("flink", 1.0)], file, Session("today"))
-    assert kept(file) == [drain("flink", 1.0)]
-
-
 def test_without_a_file_nothing_is_kept(file: Path) -> None:
-    with pytest.raises(NoResultsError):
+    with pytest.raises(NoResultsError, match="measure first, with make bench"):
         kept(file)
 
 

@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench.peers.build import IVY_XML, MARKER, PEERS, build, ivy_command, sources
-from bench.peers.errors import BuildFailedError, ToolMissingError
+from bench.peers.build import (
+    IVY_XML,
+    MARKER,
+    PEERS,
+    BuildFailedError,
+    ToolMissingError,
+    build,
+    ivy_command,
+    sources,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

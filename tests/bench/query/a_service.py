@@ -19,7 +19,6 @@ VERSION = re.compile(rb'"version":(\d+)')
 PROBED = "k000000000100"
 """Versions below this one are awaited, so that a wrong answer would look like no answer."""
 KEYS: dict[str, bytes] = {}
-CHANGED = asyncio.Condition()
 
 
 async def follow(_: web.Application) -> None:
@@ -32,8 +31,6 @@ async def _follow(consumer: Consumer) -> None:
     while True:
         for message in await asyncio.to_thread(consumer.consume, 1000, 0.01):
             KEYS[(message.key() or b"").decode()] = message.value() or b""
-        async with CHANGED:
-            CHANGED.notify_all()
 
 
 def answer(key: str) -> bytes:
@@ -58,25 +55,12 @@ async def batch(request: web.Request) -> web.Response:
     return web.Response(body=b'{"answers":[%b]}' % b",".join(answer(key) for key in body["keys"]))
 
 
-async def watch(request: web.Request) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-    await response.prepare(request)
-    sent = b""
-    while True:
-        if sent != (now := answer(request.match_info["key"])):
-            sent = now
-            await response.write(b"event: state\ndata: %b\n\n" % now)
-        async with CHANGED:
-            await CHANGED.wait()
-
-
 following: list[asyncio.Task[None]] = []
 app = web.Application()
 app.add_routes(
     [
         web.get("/v1/states/keys/{key}", get),
         web.post("/v1/states/keys:batchGet", batch),
-        web.get("/v1/states/keys/{key}/watch", watch),
     ]
 )
 app.on_startup.append(follow)

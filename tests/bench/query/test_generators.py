@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.query.generators import Load, LoadFailedError, parse_redis, parse_wrk
+from bench.harness.errors import LoadFailedError
+from bench.query.generators import Load, parse_redis, parse_wrk
 
 WRK = """\
 Running 20s test @ http://127.0.0.1:8080/

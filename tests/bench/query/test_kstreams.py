@@ -14,13 +14,11 @@ import pytest
 
 from bench.harness import topics
 from bench.harness.load import keyed
-from bench.harness.plan import Plan, Site
+from bench.harness.measure import Site
 from bench.harness.process import RunningJob
 from bench.peers.build import FOLDER, up_to_date
-from bench.query.facts import service_facts
-from bench.query.measures import Keys
-from bench.query.servers import KSTREAMS
-from bench.query.service import KeyQueries
+from bench.query.service import Keys, service_facts
+from bench.query.services import KSTREAMS_QUERIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,15 +33,13 @@ pytestmark = [
     ),
 ]
 
-KEYS = Keys("keys", 2_000, rate=200, seconds=1, subscribers=5)
-PLAN = Plan((KEYS,), runs=1)
+KEYS = Keys("keys", 2_000, rate=200, seconds=1)
 WITHIN_S = 60.0
 ODD = 'a/b+"ü" %'
 
 
-def ignore(what: str, done: float) -> None:
+def ignore(what: str) -> None:
     assert what
-    assert done >= 0
 
 
 @pytest.fixture
@@ -58,7 +54,7 @@ def record(version: int) -> bytes:
 @pytest.fixture
 def port(site: Site) -> Iterator[int]:
     """Yield its port, for a topic of four records of which one is a tombstone."""
-    topics.renew(site.boot, ("snapshots",))
+    topics.renew(site.boot, "snapshots")
     made = keyed(site.boot, linger_ms=0)
     for key, value in {"k1": record(1), ODD: record(3), "gone": None}.items():
         made.produce("snapshots", value, key)
@@ -66,7 +62,7 @@ def port(site: Site) -> Iterator[int]:
     made.flush()
     with (
         service_facts(site, "kstreams-test") as facts,
-        RunningJob(KSTREAMS, PLAN, site, "kstreams-test", facts | {"core": "0"}) as running,
+        RunningJob(KSTREAMS_QUERIES, site, "kstreams-test", facts | {"core": "0"}) as running,
     ):
         number = int(facts["port"])
         deadline = time.monotonic() + WITHIN_S
@@ -107,9 +103,8 @@ def test_it_answers_as_the_query_service_does(port: int) -> None:
 
 @pytest.mark.skipif(shutil.which("wrk") is None, reason="without wrk")
 def test_it_is_measured(site: Site) -> None:
-    result = KeyQueries(KEYS, PLAN, site).measure(KSTREAMS, 5, ignore)
-    assert result.right, result
-    figures = result.figures
+    figures, report = KEYS.meter(site).measure(KSTREAMS_QUERIES, "kstreams", ignore)
+    assert report.right, report
     assert figures["checked"] > 1_000
     assert figures["gets_per_s"] > 0
     assert figures["half_p99_ms"] > 0
@@ -117,4 +112,3 @@ def test_it_is_measured(site: Site) -> None:
     assert 0 < figures["visible_p50_ms"] < 1000
     assert figures["restart_s"] > 0
     assert figures["disk_mb"] > 0.5
-    assert "push_p50_ms" not in figures

@@ -8,67 +8,68 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench.harness.jobs import Job
 from bench.harness.load import readings
-from bench.harness.oracle import OracleReport
-from bench.harness.plan import Plan, Site
-from bench.windows.drain import Drained, WindowDrain, figures
-from bench.windows.engines import ENGINES, WindowEngine
-from bench.windows.measures import WindowCounts
+from bench.harness.measure import Site
+from bench.harness.results import OracleReport
+from bench.windows.drain import Drained, WindowCounts, figures
+from bench.windows.jobs import WINDOW_JOBS, WindowJob
 from contracts import Emit
+from contracts.model.suite import load_suite
 
 if TYPE_CHECKING:
     from tests.services.broker.embedded import EmbeddedBroker
 
-COUNTS = WindowCounts("windows", events=3_500, keys=50, hours=3)
-PLAN = Plan((COUNTS,), runs=1, settle_s=0.5)
+COUNTS = WindowCounts("windows", events=3_500, devices=50, hours=3)
 SCRIPT = Path(__file__).with_name("a_count.py")
 
 
-def ignore(what: str, done: float) -> None:
+def ignore(what: str) -> None:
     assert what
-    assert 0 <= done <= 1
 
 
 @pytest.fixture
 def site(broker: EmbeddedBroker, tmp_path: Path) -> Site:
-    return Site(broker.bootstrap, tmp_path, tmp_path)
+    return Site(broker.bootstrap, tmp_path, tmp_path, settle_s=0.5)
 
 
-def engine(emit: Emit, spoil: str, monkeypatch: pytest.MonkeyPatch) -> Job:
+def job(emit: Emit, spoil: str) -> WindowJob:
     command = (sys.executable, str(SCRIPT), "{boot}", "{backlog}.", emit.value, spoil)
-    made = WindowEngine(Job(f"small-{emit.value}", command, device="key", count="count"), emit, "window_start")
-    monkeypatch.setitem(ENGINES, made.job.name, made)
-    return made.job
+    return WindowJob(f"small-{emit}", command, emit=emit, key="key", start="window_start", count="count")
+
+
+def test_each_of_our_jobs_counts_both_backlogs() -> None:
+    for ours in WINDOW_JOBS[:2]:
+        for backlog in ("long", "short"):
+            (application,) = load_suite(ours.environment["STATELOOP_APPLICATION"].format(backlog=backlog)).applications
+            assert application.topics.prefix == f"{backlog}."
+            assert application.emit is ours.emit
 
 
 def test_the_short_backlog_is_the_begin_of_the_long_one() -> None:
     short, whole = COUNTS.short_events, COUNTS.events
     assert short / whole == pytest.approx(1.5 / 3.5, rel=1e-3)
     end = 1_800_001_800.0
-    times = [one.ts for one in readings(whole, COUNTS.keys, end, COUNTS.step_s)]
+    times = [one.ts for one in readings(whole, COUNTS.devices, end, COUNTS.step_s)]
     assert times[0].endswith(":00:00.000000+00:00")
     assert times[short - 1][14:16] == "29"
     assert times[-1][14:16] == "29"
 
 
 @pytest.mark.kafka
-def test_jobs_that_count_are_measured(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    meter = WindowDrain(ENGINES, COUNTS, PLAN, site)
+def test_jobs_that_count_are_measured(site: Site) -> None:
+    meter = COUNTS.meter(site)
     for emit, published in ((Emit.EVENT, 1.0), (Emit.CLOSE, 150 / COUNTS.events)):
-        result = meter.measure(engine(emit, "nothing", monkeypatch), 1, ignore)
-        assert result.right, result
-        assert result.size == "3,500 events of 50 keys in 3 hours"
-        assert result.figures["cpu_s"] > 0
-        assert result.figures["counts_per_record"] == published
+        found, report = meter.measure(job(emit, "nothing"), emit.value, ignore)
+        assert report.right, report
+        assert found["cpu_s"] > 0
+        assert found["counts_per_record"] == published
 
 
 @pytest.mark.kafka
-def test_a_count_that_is_wrong_in_the_short_backlog_fails_the_run(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = WindowDrain(ENGINES, COUNTS, PLAN, site).measure(engine(Emit.EVENT, "short", monkeypatch), 1, ignore)
-    assert not result.right
-    assert result.report is not None
-    assert result.report.wrong == 1
+def test_a_count_that_is_wrong_in_the_short_backlog_fails_the_run(site: Site) -> None:
+    _, report = COUNTS.meter(site).measure(job(Emit.EVENT, "short"), "wrong", ignore)
+    assert not report.right
+    assert report.wrong == 1
 
 
 def drained(seconds: float, cpu_s: float) -> Drained:
@@ -76,7 +77,7 @@ def drained(seconds: float, cpu_s: float) -> Drained:
 
 
 def test_figures_are_of_the_difference_of_the_backlogs() -> None:
-    counts = WindowCounts("windows", events=35_000, keys=50, hours=3)
+    counts = WindowCounts("windows", events=35_000, devices=50, hours=3)
     found = figures(counts, drained(seconds=12.0, cpu_s=16.5), drained(seconds=14.0, cpu_s=17.5))
     assert found == pytest.approx(
         {

@@ -8,12 +8,12 @@ import orjson
 import pytest
 
 from bench.harness.load import readings
-from bench.windows.engines import ENGINES, FLINK_CLOSE, FLINK_EVENT, STATELOOP_EVENT
+from bench.windows.jobs import FLINK_CLOSE, FLINK_EVENT, STATELOOP_EVENT
 from bench.windows.oracle import WindowOracle
 from contracts import Emit
 
 if TYPE_CHECKING:
-    from bench.windows.engines import WindowEngine
+    from bench.windows.jobs import WindowJob
 
 ENDS = 1_800_001_800.0
 """Half an hour after a whole one."""
@@ -56,16 +56,16 @@ def test_there_are_several_windows_of_several_events() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "published"), [(FLINK_EVENT, counted()), (BATCH, last_counts()), (FLINK_CLOSE, closed())]
+    ("job", "published"), [(FLINK_EVENT, counted()), (BATCH, last_counts()), (FLINK_CLOSE, closed())]
 )
 def test_the_required_counts_of_each_kind_of_engine(
-    oracle: WindowOracle, engine: WindowEngine, published: list[dict[str, Any]]
+    oracle: WindowOracle, job: WindowJob, published: list[dict[str, Any]]
 ) -> None:
-    assert oracle.check(encoded(published), engine).right
-    assert oracle.least(engine.emit) == len(published)
-    without = oracle.check(encoded(published[:-1]), engine)
+    assert oracle.check(encoded(published), job).right
+    assert oracle.least(job.emit) == len(published)
+    without = oracle.check(encoded(published[:-1]), job)
     assert without.missing == 1
-    twice = oracle.check(encoded([*published, published[0]]), engine)
+    twice = oracle.check(encoded([*published, published[0]]), job)
     assert (twice.duplicates, twice.missing) == (1, 0)
 
 
@@ -109,8 +109,3 @@ def test_a_snapshot_of_ours_is_read_too(oracle: WindowOracle) -> None:
         for one in counted()
     ]
     assert oracle.check(encoded(snapshots), STATELOOP_EVENT).right
-
-
-def test_engines_are_found_by_the_names_of_their_jobs() -> None:
-    assert all(engine.job.name == name for name, engine in ENGINES.items())
-    assert {Emit.EVENT, Emit.BATCH, Emit.CLOSE} == {engine.emit for engine in ENGINES.values()}

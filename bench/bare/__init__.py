@@ -1,1 +1,0 @@
-"""The shortest Spark job that does what the yardstick asks."""
