@@ -6,7 +6,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from aiohttp import ClientConnectorError, ClientError
+from aiohttp import ClientError
 
 from contracts import PermanentCallError, RetryableCallError
 from services.enrichment.calls.addresses import AddressRefusedError
@@ -69,9 +69,8 @@ def check_size(size: int, largest: int) -> None:
 
 def error_of(error: ClientError | OSError, within: float) -> RetryableCallError:
     """Return the error of a call without a complete response."""
-    cause = error.os_error if isinstance(error, ClientConnectorError) else error
-    if isinstance(cause, TimeoutError):
+    if isinstance(error, TimeoutError):
         return RetryableCallError(f"no answer within {within:g} s")
-    if isinstance(cause, AddressRefusedError):
-        return ForbiddenAddressError(str(cause))
-    return RetryableCallError(f"the connection failed ({type(cause).__name__})")
+    if isinstance(error, AddressRefusedError):
+        return ForbiddenAddressError(str(error))
+    return RetryableCallError(f"the connection failed ({type(error).__name__})")

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, cast
 from urllib.parse import quote
 
-from aiohttp import ClientError, DefaultResolver
+from aiohttp import ClientConnectorError, ClientError, DefaultResolver
 from yarl import URL
 
 from contracts import PermanentCallError
@@ -167,6 +167,8 @@ class HttpTransport:
         try:
             async with asyncio.timeout(within), request as received:
                 response = await cast("CheckedResponse", received).receive(self._bounds.largest)
+        except ClientConnectorError as error:
+            raise error_of(error.os_error, within) from error.os_error
         except (ClientError, OSError) as error:
             raise error_of(error, within) from error
         if self._secrets and any(secret in response.body for secret in self._secrets):
