@@ -143,14 +143,15 @@ class CheckedResponse(ClientResponse):
     async def _received(self, largest: int) -> bytes:
         """The decoded body."""
         chunks, size = [], 0
-        while chunk := await self.content.readany():
+        while not self.content.at_eof():
+            chunk = await self.content.readany()
             size += len(chunk)
             check_size(size, largest)
             chunks.append(chunk)
         if self._is_followed():
             raise BadResponseError("more than one response came to one request")
-        encoding = self.headers.get("Content-Encoding", "identity").lower()
-        return decoded(b"".join(chunks), encoding, largest) if chunks and encoding != "identity" else b"".join(chunks)
+        body, encoding = b"".join(chunks), self.headers.get("Content-Encoding", "identity").lower()
+        return decoded(body, encoding, largest) if body and encoding != "identity" else body
 
     def _is_followed(self) -> bool:
         """Return whether bytes came with the response that do not belong to it."""
