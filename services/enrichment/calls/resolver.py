@@ -25,10 +25,12 @@ class CheckedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """Return the allowed addresses of a host. Raises AddressRefusedError if it has only forbidden ones."""
+        """Return the allowed addresses of a host. Raises AddressRefusedError, or OSError if it has no address."""
         found = await self._resolver.resolve(host, port, family)
+        if not found:
+            raise OSError(f"{host} has no address")
         passed = [one for one in found if may_be_called(parsed(one["host"]), self._allowed)]
-        if found and not passed:
+        if not passed:
             raise AddressRefusedError(found[0]["host"], host)
         return passed
 

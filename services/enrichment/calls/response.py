@@ -6,26 +6,24 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from aiohttp import ClientError
+
 from contracts import PermanentCallError, RetryableCallError
 from services.enrichment.calls.addresses import AddressRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ENCODINGS = frozenset({b"gzip", b"x-gzip", b"deflate"})
+ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
 """zlib detects the format by its header."""
 
 
-class DisconnectedError(OSError):
-    """The connection closed before the response was complete. `stale`: it was idle, and no byte arrived."""
-
-    def __init__(self, *, stale: bool) -> None:
-        super().__init__("the connection ended before the response did")
-        self.stale = stale
+class DisconnectedError(ClientError):
+    """The connection closed before the response was complete."""
 
 
-class BadResponseError(OSError):
+class BadResponseError(ClientError):
     """The received bytes are not one response."""
 
 
@@ -48,12 +46,10 @@ class Response:
     drop: Callable[[], None] = field(default=_nothing, repr=False, compare=False)
 
 
-def decoded(body: bytes, encoding: bytes, largest: int) -> bytes:
+def decoded(body: bytes, encoding: str, largest: int) -> bytes:
     """Decode a body. Raises PermanentCallError for one that is too large or of another encoding."""
     if encoding not in ENCODINGS:
-        raise PermanentCallError(
-            f"the response is encoded as {encoding.decode('latin-1')!r}, which the request does not accept"
-        )
+        raise PermanentCallError(f"the response is encoded as {encoding!r}, which the request does not accept")
     inflater = zlib.decompressobj(GZIP_OR_ZLIB)
     try:
         plain = inflater.decompress(body, largest + 1)
@@ -71,7 +67,7 @@ def check_size(size: int, largest: int) -> None:
         raise PermanentCallError(f"the response is larger than {largest} bytes")
 
 
-def error_of(error: OSError, within: float) -> RetryableCallError:
+def error_of(error: ClientError | OSError, within: float) -> RetryableCallError:
     """Return the error of a call without a complete response."""
     if isinstance(error, TimeoutError):
         return RetryableCallError(f"no answer within {within:g} s")

@@ -1,24 +1,24 @@
-"""Sends a call to an API over HTTP/1.1, behind a small interface."""
+"""Sends a call to an API with aiohttp, behind a small interface."""
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, cast
 from urllib.parse import quote
 
-from aiohttp import DefaultResolver
+from aiohttp import ClientConnectorError, ClientError, DefaultResolver
 from yarl import URL
 
 from contracts import PermanentCallError
 from services.enrichment.calls.headers import secrets
-from services.enrichment.calls.pool import ConnectionPool
 from services.enrichment.calls.resolver import CheckedResolver
 from services.enrichment.calls.response import ForbiddenAddressError, error_of
+from services.enrichment.calls.session import open_session
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Collection, Mapping
     from contextlib import AbstractContextManager
     from types import TracebackType
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from services.enrichment.calls.addresses import Network
     from services.enrichment.calls.response import Response
+    from services.enrichment.calls.session import CheckedResponse
 
     OpenSpan = Callable[[str, str], AbstractContextManager["CallSpan"]]
     """Opens the trace of a call, by its method and host."""
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 HEADERS = {"Accept": "application/json", "User-Agent": "stateloop"}
 MOVED = frozenset({301, 302, 303, 307, 308})
 MOST_ORIGINS = 16
-"""The maximum number of redirect targets with open connections."""
+"""The maximum number of redirect targets whose connections are reused."""
 ASCII = "".join(map(chr, range(128)))
 
 
@@ -105,87 +106,80 @@ class HttpTransport:
         base = URL(base_url)
         self._origin = base.origin()
         self._base_path = base.raw_path.rstrip("/")
-        self._build = partial(URL.build, scheme=base.scheme, authority=base.raw_authority, encoded=True)
+        self._build = partial(URL.build, scheme=base.scheme, authority=self._origin.raw_authority, encoded=True)
         self._bounds = bounds
         self._clock = clock
         self._span = span
         own = dict(bounds.headers or {})
+        self._headers = _merged(own)
         self._secrets = secrets(own)
         self._resolver = CheckedResolver(resolver or DefaultResolver(), bounds.allowed)
-        self._new_pool = partial(
-            ConnectionPool,
-            connections=bounds.connections,
-            largest=bounds.largest,
-            resolver=self._resolver,
-            allowed=bounds.allowed,
-            trusted=trusted or _verifying(),
-        )
-        self._pool = self._new_pool(self._origin)
-        self._redirect_pools: dict[URL, ConnectionPool] = {}
-        self._head = _head(self._origin, _merged(own))
+        self._session = open_session(bounds.connections, self._resolver, bounds.allowed, trusted)
+        self._targets: set[URL] = set()
+        """The targets of redirects whose connections are reused."""
 
     async def get(self, target: str, within: float) -> Response:
         """See `Transport.get`."""
-        path = self._base_path + (target if target.isascii() else quote(target, safe=ASCII))
+        url = self._url(target if target.isascii() else quote(target, safe=ASCII))
         if not self._bounds.redirects:
-            return await self._hop(self._origin, path, within)
-        return await self._followed(path, within)
+            return await self._hop(url, self._headers, within)
+        return await self._followed(url, within)
 
     async def post(self, post: Post, within: float) -> Response:
         """See `Transport.post`. A connection that was closed while it was idle may have carried it: it is repeated."""
-        return await self._hop(self._origin, (self._base_path + post.target) or "/", within, post)
+        return await self._hop(self._url(post.target), {**self._headers, **post.headers}, within, post.content)
 
-    async def _followed(self, path: str, within: float) -> Response:
-        """The response at the end of the declared number of redirects."""
+    def _url(self, target: str) -> URL:
+        path, _, query = target.partition("?")
+        return self._build(path=self._base_path + path, query_string=query)
+
+    async def _followed(self, url: URL, within: float) -> Response:
+        """The response at the end of the declared number of redirects. Only the API itself receives secret headers."""
         until, hops = self._clock() + within, 0
-        bare, _, query = path.partition("?")
-        url = self._build(path=bare, query_string=query)
-        response = await self._hop(self._origin, path, within)
+        response = await self._hop(url, self._headers, within)
         while response.status in MOVED and response.location is not None:
             if hops == self._bounds.redirects:
                 raise PermanentCallError(f"more than {hops} redirects")
             url, hops = _moved(url, response.location), hops + 1
+            headers = self._headers if url.origin() == self._origin else HEADERS
             try:
-                response = await self._hop(url.origin(), url.raw_path_qs, until - self._clock())
+                response = await self._hop(url, headers, until - self._clock())
             except ForbiddenAddressError as refused:
                 raise PermanentCallError(f"redirected to where no call may go: {refused.reason}") from refused
+            if not self._is_reused(url.origin()):
+                response.drop()
         return response
 
-    async def _hop(self, origin: URL, path: str, within: float, post: Post | None = None) -> Response:
+    async def _hop(self, url: URL, headers: Mapping[str, str], within: float, content: bytes | None = None) -> Response:
+        """The response to a GET, or to a POST of the content, without redirects."""
+        method = "GET" if content is None else "POST"
         if self._span is None:
-            return await self._sent(origin, path, within, None, post)
-        with self._span("POST" if post else "GET", origin.host or "") as span:
-            response = await self._sent(origin, path, within, span.headers, post)
+            return await self._sent(method, url, headers, within, content)
+        with self._span(method, url.host or "") as span:
+            response = await self._sent(method, url, {**headers, **span.headers}, within, content)
             span.end(response.status)
             return response
 
     async def _sent(
-        self, origin: URL, path: str, within: float, traced: Mapping[str, str] | None, post: Post | None
+        self, method: str, url: URL, headers: Mapping[str, str], within: float, content: bytes | None
     ) -> Response:
-        """The response to one request, without redirects. Only the API's own origin receives the secret headers."""
-        if origin == self._origin:
-            pool, head = self._pool, self._head
-        else:
-            pool, head = self._pool_of(origin), _head(origin, HEADERS)
-        context = _lines(traced) if traced else b""
-        method, tail = (b"GET ", b"\r\n") if post is None else (b"POST ", _with_content(post))
-        request = b"".join((method, path.encode("ascii"), head, context, tail))
-        until = asyncio.get_running_loop().time() + max(within, 0)
+        request = self._session.request(method, url, headers=headers, data=content, allow_redirects=False)
         try:
-            response = await pool.request(request, until)
-        except OSError as error:
+            async with asyncio.timeout(within), request as received:
+                response = await cast("CheckedResponse", received).receive(self._bounds.largest)
+        except ClientConnectorError as error:
+            raise error_of(error.os_error, within) from error.os_error
+        except (ClientError, OSError) as error:
             raise error_of(error, within) from error
         if self._secrets and any(secret in response.body for secret in self._secrets):
             raise PermanentCallError("the response repeats a secret header of ours, and must not be written anywhere")
         return response
 
-    def _pool_of(self, origin: URL) -> ConnectionPool:
-        """The pool of an origin that a redirect leads to."""
-        if origin not in self._redirect_pools:
-            if len(self._redirect_pools) == MOST_ORIGINS:
-                self._redirect_pools.pop(next(iter(self._redirect_pools))).close()
-            self._redirect_pools[origin] = self._new_pool(origin)
-        return self._redirect_pools[origin]
+    def _is_reused(self, origin: URL) -> bool:
+        """Return whether connections to an origin are reused: the API itself, and the first targets of redirects."""
+        if origin != self._origin and len(self._targets) < MOST_ORIGINS:
+            self._targets.add(origin)
+        return origin == self._origin or origin in self._targets
 
     async def __aenter__(self) -> Self:
         return self
@@ -200,37 +194,14 @@ class HttpTransport:
 
     async def close(self) -> None:
         """Close its connections."""
-        for pool in (self._pool, *self._redirect_pools.values()):
-            pool.close()
+        await self._session.close()
         await self._resolver.close()
-
-
-def _head(origin: URL, headers: Mapping[str, str]) -> bytes:
-    """The bytes of a request after its path, without the empty line."""
-    return b" HTTP/1.1\r\n" + _lines({"Host": origin.host_port_subcomponent or "", **headers})
-
-
-def _with_content(post: Post) -> bytes:
-    """The end of a POST: its own headers, and its content."""
-    return _lines({**post.headers, "Content-Length": str(len(post.content))}) + b"\r\n" + post.content
-
-
-def _lines(headers: Mapping[str, str]) -> bytes:
-    return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode("ascii")
 
 
 def _merged(own: Mapping[str, str]) -> dict[str, str]:
     """The given headers, and the default ones that they do not replace."""
     named = {name.lower() for name in own}
     return {name: value for name, value in HEADERS.items() if name.lower() not in named} | dict(own)
-
-
-@cache
-def _verifying() -> ssl.SSLContext:
-    """Trusts the system's certificate authorities."""
-    context = ssl.create_default_context()
-    context.set_alpn_protocols(["http/1.1"])
-    return context
 
 
 def _moved(url: URL, location: str) -> URL:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import ssl
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
 END = b"\r\n\r\n"
+LENGTH = re.compile(rb"Content-Length: (\d+)")
+TURNS = 20
+"""The turns of the event loop after which it has read what is in its sockets."""
+
+
+async def read_everything() -> None:
+    """Let the event loop read what its sockets have received: bytes between processes of one machine need no time."""
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
 
 
 def named(target: str) -> bytes:
@@ -24,10 +34,19 @@ def named(target: str) -> bytes:
 
 
 class Straying:
-    """ResponseCache a request by the segments that `segments` makes of its target, and of the one before it."""
+    """Answers a request by the segments that `segments` makes of its target, and of the one before it.
 
-    def __init__(self, segments: Callable[[str, str | None], list[bytes]] = lambda target, _: [named(target)]) -> None:
+    `closes`: after a response it closes the connection, without an announcement.
+    """
+
+    def __init__(
+        self,
+        segments: Callable[[str, str | None], list[bytes]] = lambda target, _: [named(target)],
+        *,
+        closes: bool = False,
+    ) -> None:
         self.segments = segments
+        self.closes = closes
         self.url = ""
         self.trusted: ssl.SSLContext | None = None
         self.requests: list[tuple[int, str]] = []
@@ -41,13 +60,18 @@ class Straying:
         self.open[number] = writer
         try:
             while True:
-                target = (await reader.readuntil(END)).split()[1].decode()
+                head = await reader.readuntil(END)
+                target = head.split()[1].decode()
+                await reader.readexactly(sum(int(length) for length in LENGTH.findall(head)))
                 self.requests.append((number, target))
                 for segment in self.segments(target, before):
                     writer.write(segment)
                     await writer.drain()
-                    await asyncio.sleep(0.02)  # so that it is a segment of its own
+                    if not self.closes:
+                        await asyncio.sleep(0.02)  # so that it is a segment of its own
                 before = target
+                if self.closes:
+                    return
         except (asyncio.IncompleteReadError, ConnectionError):
             return
         finally:

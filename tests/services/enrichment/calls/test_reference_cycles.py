@@ -1,16 +1,23 @@
-"""A failed call leaves no reference cycles."""
+"""A call leaves no reference cycles, whether it fails or not."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 import pytest
+from aiohttp import ClientRequest, ClientResponse
 
+from contracts import RetryableCallError
+from contracts.errors import CallError
 from services.enrichment.calls.response import Response
+from tests.services.enrichment.calls.calling import transport
 from tests.services.enrichment.calls.scripted import Desk, Scripted, good
 from tests.services.enrichment.calls.virtual import virtually
 from tests.services.enrichment.fleet import QUICK
+from tests.services.enrichment.in_memory import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +35,8 @@ def uncollected() -> Iterator[None]:
     gc.enable()
 
 
-def left() -> int:
-    return sum(type(one) is Seen for one in gc.get_objects())
+def left(kind: type = Seen) -> int:
+    return sum(isinstance(one, kind) for one in gc.get_objects())
 
 
 @pytest.mark.usefixtures("uncollected")
@@ -60,3 +67,41 @@ def test_no_response_is_referenced_after_a_retried_call() -> None:
 
     virtually(scenario())
     assert left() == 0
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.usefixtures("uncollected")
+@pytest.mark.parametrize(
+    "segments",
+    [
+        [HEAD + b"{}"],
+        [HEAD, b"{}"],
+        [b""],
+        [HEAD],
+        [HEAD[:20]],
+        [CHUNKED, b"x\r\n"],
+        [b"SSH-2.0\r\n\r\n"],
+        [HEAD + b"{}" + HEAD],
+    ],
+    ids=["result", "segments", "ended", "no body", "part of a head", "chunk", "rubbish", "two"],
+)
+async def test_no_object_of_a_call_is_part_of_a_reference_cycle(segments: list[bytes]) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with closing(writer):
+            await reader.readuntil(b"\r\n\r\n")
+            for one in segments:
+                writer.write(one)
+                await asyncio.sleep(0.02)  # so that it is a segment of its own
+
+    async with (
+        await asyncio.start_server(answer, "127.0.0.1", 0) as listening,
+        transport(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}") as client,
+    ):
+        for _ in range(3):
+            with suppress(RetryableCallError):
+                await client.get("/x", 0.5)
+        kinds = (ClientResponse, ClientRequest, Response, CallError)
+        await until(lambda: not any(left(kind) for kind in kinds))

@@ -23,5 +23,6 @@ async def test_when_none_is_left_the_error_names_the_host() -> None:
         await CheckedResolver(Names(["10.2.0.1"]), ALLOWED).resolve("api.test")
 
 
-async def test_a_name_without_an_address_has_none() -> None:
-    assert await CheckedResolver(Names([]), ALLOWED).resolve("api.test") == []
+async def test_a_name_without_an_address_is_an_error() -> None:
+    with pytest.raises(OSError, match=r"api\.test has no address"):
+        await CheckedResolver(Names([]), ALLOWED).resolve("api.test")

@@ -1,4 +1,4 @@
-"""Bytes that belong to no request: a connection that received some carries no further request."""
+"""Bytes that belong to no request: no response of theirs answers another request."""
 
 from __future__ import annotations
 
@@ -16,20 +16,26 @@ from contracts import Api, Application, Echo, Enriched, Latest, RetryableCallErr
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
 from services.enrichment.calls.assembly import assemble
-from services.enrichment.calls.transport import HttpTransport
+from services.enrichment.calls.session import CheckedRequest
+from services.enrichment.calls.transport import HttpTransport, Post
 from tests.services.enrichment.calls.calling import BOUNDS
-from tests.services.enrichment.calls.straying import Straying, named
+from tests.services.enrichment.calls.straying import Straying, named, read_everything
 from tests.services.enrichment.fleet import QUICK, Seen, app, snapshot
 from tests.services.enrichment.in_memory import Log, at_work, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from aiohttp import ClientResponse
+    from aiohttp.connector import Connection
+
 STRAY = named("/stray")
 ANOTHER = "the response answers another request"
 HEAD_END = b"\r\n\r\n"
-PARTS = [STRAY, STRAY[:-1], b"HTTP/1.1 20", b"\r\n", b"\n", b"\x00", b"{}"]
-IDS = ["response", "most of a response", "part of a head", "line end", "newline", "zero", "body"]
+PARTS = [STRAY, STRAY[:-1], b"\x00", b"{}"]
+IDS = ["response", "most of a response", "zero", "body"]
+HARMLESS = [b"HTTP/1.1 20", b"\r\n", b"\n"]
+HARMLESS_IDS = ["part of a head", "line end", "newline"]
 
 
 @asynccontextmanager
@@ -57,18 +63,18 @@ async def test_a_quiet_connection_is_used_again(tls: bool) -> None:  # noqa: FBT
 
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 @pytest.mark.parametrize("stray", PARTS, ids=IDS)
-async def test_bytes_on_an_idle_connection_close_it(stray: bytes, tls: bool) -> None:  # noqa: FBT001
+async def test_a_connection_that_received_bytes_while_it_was_idle_is_not_used_again(stray: bytes, tls: bool) -> None:  # noqa: FBT001
     server = Straying()
     async with calling(server, tls=tls) as transport:
         for n in range(3):
             assert await name(transport, f"/{n}") == f"/{n}"
             server.send(stray)
-            await until(lambda: not server.open)
+            await read_everything()
     assert [connection for connection, _ in server.requests] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
-@pytest.mark.parametrize("stray", PARTS, ids=IDS)
+@pytest.mark.parametrize("stray", PARTS + HARMLESS, ids=IDS + HARMLESS_IDS)
 async def test_unread_bytes_in_the_socket_close_the_connection(stray: bytes, tls: bool) -> None:  # noqa: FBT001
     server = Straying()
     async with calling(server, tls=tls) as transport:
@@ -78,8 +84,68 @@ async def test_unread_bytes_in_the_socket_close_the_connection(stray: bytes, tls
     assert [connection for connection, _ in server.requests] == [1, 2, 3]
 
 
+@pytest.mark.parametrize("stray", HARMLESS, ids=HARMLESS_IDS)
+async def test_bytes_that_begin_no_response_change_no_answer(stray: bytes) -> None:
+    server = Straying(lambda target, _: [named(target) + stray])
+    async with calling(server) as transport:
+        for n in range(3):
+            assert await name(transport, f"/{n}") == f"/{n}"
+            server.send(stray)
+            await read_everything()
+
+
+async def test_a_response_that_is_divided_by_the_next_request_answers_no_request() -> None:
+    async def divided(at: int) -> set[str]:
+        server = Straying(lambda target, before: [STRAY[at:] * bool(before) + named(target)])
+        async with calling(server) as transport:
+            assert await name(transport, "/0") == "/0"
+            server.send(STRAY[:at])
+            await read_everything()
+            try:
+                return {await name(transport, "/1")}
+            except RetryableCallError as error:
+                return {error.reason}
+
+    found = await asyncio.gather(*(divided(at) for at in range(1, len(STRAY))))
+    assert set().union(*found) <= {"/1", "the connection failed (BadResponseError)"}
+
+
+async def test_every_connection_with_stray_bytes_is_left_and_no_request_is_sent_twice() -> None:
+    server = Straying()
+    async with calling(server) as transport:
+        first = await asyncio.gather(*(name(transport, f"/{n}") for n in range(5)))
+        server.send(STRAY)
+        await read_everything()
+        response = await transport.post(Post("/5", b'{"a": 1}', {"Content-Type": "application/json"}), 30.0)
+    assert (first, json.loads(response.body)["name"]) == ([f"/{n}" for n in range(5)], "/5")
+    assert sorted(server.requests) == [(n + 1, f"/{n}") for n in range(6)]
+
+
+async def test_a_response_before_the_first_request_is_a_failed_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    send = CheckedRequest.send
+
+    async def send_late(request: CheckedRequest, conn: Connection) -> ClientResponse:
+        await read_everything()
+        return await send(request, conn)
+
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(STRAY)
+        greeted.append(writer)
+
+    monkeypatch.setattr(CheckedRequest, "send", send_late)
+    greeted: list[asyncio.StreamWriter] = []
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as listening:
+        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        async with HttpTransport(url, BOUNDS, clock=time.monotonic) as transport:
+            with pytest.raises(RetryableCallError, match="BadResponseError"):
+                await transport.get("/0", 30.0)
+        for writer in greeted:
+            writer.close()
+    assert len(greeted) == 1
+
+
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
-@pytest.mark.parametrize("stray", [STRAY, STRAY[:-1], b"HTTP/1.1 20", b"\x00", b"{}"])
+@pytest.mark.parametrize("stray", PARTS, ids=IDS)
 @pytest.mark.parametrize("split", ["whole", "head", "body"])
 async def test_of_two_responses_to_one_request_none_is_taken(stray: bytes, tls: bool, split: str) -> None:  # noqa: FBT001
     def answered(target: str, _: str | None) -> list[bytes]:
@@ -99,7 +165,7 @@ async def test_of_two_responses_to_one_request_none_is_taken(stray: bytes, tls: 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-@pytest.mark.parametrize("newlines", [b"\r\n", b"\n", b"\r\n\r\n"])
+@pytest.mark.parametrize("newlines", [b"", b"\r\n", b"\n", b"\r\n\r\n"])
 @pytest.mark.parametrize(
     "segments",
     [
@@ -111,13 +177,11 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     ],
     ids=["length", "split", "newline", "chunks", "trailers"],
 )
-async def test_newlines_after_a_response_close_its_connection(segments: list[bytes], newlines: bytes) -> None:
-    for behind, connections in ((b"", [1, 1]), (newlines, [1, 2])):
-        answer = [*segments[:-1], segments[-1] + behind]
-        server = Straying(lambda _, __, answer=answer: answer)  # type: ignore[misc]
-        async with calling(server) as transport:
-            assert [await name(transport, "/0") for _ in range(2)] == ["/0", "/0"]
-        assert [connection for connection, _ in server.requests] == connections, behind
+async def test_newlines_after_a_response_are_ignored(segments: list[bytes], newlines: bytes) -> None:
+    answer = [*segments[:-1], segments[-1] + newlines]
+    server = Straying(lambda *_: answer)
+    async with calling(server) as transport:
+        assert [await name(transport, "/0") for _ in range(2)] == ["/0", "/0"]
 
 
 async def test_a_dropped_connection_fails_no_other_request() -> None:

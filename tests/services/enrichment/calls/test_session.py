@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import socket
 import time
+import traceback
 import zlib
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contracts import PermanentCallError, RetryableCallError
-from services.enrichment.calls.transport import HttpTransport
+from services.enrichment.calls.transport import HttpTransport, Post
 from tests.services.enrichment.calls.calling import BOUNDS, Names
+from tests.services.enrichment.calls.straying import LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -23,6 +25,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 END = b"\r\n\r\n"
 ZIPPED = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
 SMALL, BOMB = gzip.compress(b"{}", mtime=0), gzip.compress(b" " * 101, mtime=0)
+UPGRADED = b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\nContent-Length: 0\r\n\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -38,7 +41,9 @@ class Server:
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             for answer in self.connections.pop(0):
-                self.requests.append(await reader.readuntil(END))
+                head = await reader.readuntil(END)
+                length = sum(int(one) for one in LENGTH.findall(head))
+                self.requests.append(head + await reader.readexactly(length))
                 if answer is None:
                     return
                 writer.write(answer)
@@ -136,7 +141,7 @@ async def test_an_address_that_is_silent_does_not_hold_up_the_next() -> None:
         port = here.getsockname()[1]
         with silent("127.0.0.2", port):
             here.close()
-            names = Names(["127.0.0.1", "127.0.0.2"])  # a pool begins with the second
+            names = Names(["127.0.0.2", "127.0.0.1"])
             async with await asyncio.start_server(Server([OK]), "127.0.0.1", port), at(names, port) as client:
                 assert (await client.get("/x", 60.0)).body == b"{}"
 
@@ -174,10 +179,6 @@ async def test_the_addresses_of_a_name_take_turns() -> None:
     assert (len(first.requests), len(second.requests)) == (2, 2)
 
 
-async def test_a_kept_connection_that_ended_meanwhile_costs_no_try() -> None:
-    assert await bodies(Server([OK, None], [OK]), 2) == [b"{}", b"{}"]
-
-
 async def test_one_that_is_to_end_is_not_used_again() -> None:
     last = OK.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n")
     server = Server([last, None], [OK])
@@ -193,9 +194,53 @@ async def test_an_answer_that_repeats_a_secret_is_not_given(repeated: bytes) -> 
             await client.get("/x", 5.0)
 
 
-async def test_a_new_connection_that_closes_is_a_failure() -> None:
-    with pytest.raises(RetryableCallError, match="DisconnectedError"):
-        await bodies(Server([None], [OK]), 1)
+async def test_cookies_of_a_response_are_not_sent_back() -> None:
+    server = Server([OK.replace(END, b"\r\nSet-Cookie: a=b; Path=/" + END), OK])
+    async with (
+        await asyncio.start_server(server, "127.0.0.1", 0) as listening,
+        at(Names(["127.0.0.1"]), listening.sockets[0].getsockname()[1]) as client,
+    ):
+        for _ in range(2):
+            await client.get("/x", 5.0)
+    assert b"cookie" not in server.requests[1].lower()
+
+
+async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    assert await bodies(Server([OK]), 1) == [b"{}"]
+
+
+@pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH Content-Length\r\n\r\n", CHUNKED + b"x\r\n", None])
+async def test_a_failure_contains_no_secret(answer: bytes | None) -> None:
+    async with transport(Server([answer]), {"Authorization": "Bearer canary"}) as client:
+        with pytest.raises(RetryableCallError) as failed:
+            await client.get("/x", 1.0)
+    assert "canary" not in "".join(traceback.format_exception(failed.value))
+
+
+async def test_a_kept_connection_that_ended_meanwhile_costs_no_try() -> None:
+    assert await bodies(Server([OK, None], [OK]), 2) == [b"{}", b"{}"]
+
+
+@pytest.mark.parametrize("path", ["get", "post"])
+async def test_a_new_connection_that_closes_is_a_failure_and_the_request_is_not_repeated(path: str) -> None:
+    server = Server([None], [OK])
+    async with transport(server) as client:
+        with pytest.raises(RetryableCallError, match="DisconnectedError"):
+            await (client.get("/x", 5.0) if path == "get" else client.post(Post("/x", b"{}", {}), 5.0))
+    assert len(server.requests) == 1
+
+
+async def test_a_post_to_a_kept_connection_that_ended_meanwhile_is_repeated() -> None:
+    server = Server([OK, None], [OK])
+    async with transport(server) as client:
+        for _ in range(2):
+            assert (await client.post(Post("/x", b'{"a": 1}', {"Idempotency-Key": "one"}), 5.0)).body == b"{}"
+    assert len(server.requests) == 3
+    assert len(set(server.requests)) == 1
+    assert server.requests[0].endswith(b'\r\n\r\n{"a": 1}')
 
 
 async def test_chunks_are_put_together() -> None:
@@ -253,6 +298,7 @@ async def test_trailers_are_no_headers() -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: " + b"x" * 70_000, RetryableCallError, "BadResponse"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + b"X: x\r\n" * 13_000, RetryableCallError, "BadResponse"),
         (CHUNKED + b"2\r\n{}\r\n0\r\nX: " + b"x" * 700_000, RetryableCallError, "BadResponse"),
+        (UPGRADED, RetryableCallError, "BadResponse"),
         (b"SSH-2.0-OpenSSH Content-Length\r\n\r\n", RetryableCallError, "BadResponse"),
     ],
 )
