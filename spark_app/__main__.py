@@ -2,6 +2,7 @@
 
 import sys
 
+from services.runtime.command_line import run
 from spark_app.main import main
 
-sys.exit(main())
+sys.exit(run("job", main))

@@ -27,7 +27,7 @@ _FORKING.set_forkserver_preload(
         "services.derive.worker",
         "services.enrichment.service",
         "services.query.service",
-        "services.runtime.foreground",
+        "services.runtime.command_line",
         "services.sink.service",
         "services.topics.watermarks",
     ]

@@ -11,15 +11,14 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from contracts.errors import StateloopError
 from contracts.settings import read
 from services.broker import jars, storage
 from services.broker.errors import DATA
 from services.broker.java import find_java
 from services.broker.preflight import require_disk, require_free_port, require_idle
 from services.broker.settings import BrokerSettings
+from services.runtime.command_line import report, run
 
-INTERRUPTED = 130  # the exit code of a shell after Ctrl-C
 LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 
 
@@ -50,18 +49,13 @@ def starting(settings: BrokerSettings) -> str:
 
 
 def main() -> NoReturn:
-    """Become the broker; or exit with 1 after one line with the remedy."""
-    try:
-        settings = read(BrokerSettings)
-        jvm = command(settings)
-    except StateloopError as error:
-        sys.exit(f"stateloop broker: {error}")
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    print(f"stateloop broker: {settings.model_dump_json()}", file=sys.stderr)
-    print(f"stateloop broker: {starting(settings)}", file=sys.stderr, flush=True)
+    """Become the broker. Raises StateloopError."""
+    settings = read(BrokerSettings)
+    jvm = command(settings)
+    report("broker", settings.model_dump_json())
+    report("broker", starting(settings))
     os.execv(jvm[0], jvm)  # noqa: S606 - there is no shell on purpose
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run("broker", main))

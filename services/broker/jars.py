@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from contracts.errors import StateloopError
 from contracts.settings import read
 from services.broker.errors import (
     JARS,
@@ -33,6 +32,7 @@ from services.broker.errors import (
 from services.broker.java import find_java
 from services.broker.preflight import require_disk
 from services.broker.settings import JarsSettings
+from services.runtime.command_line import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -42,7 +42,6 @@ CONFS = ("spark", "broker", "console")
 MARKER = ".resolved.sha256"
 NEEDED_MB = 250
 ATTEMPTS = 2
-INTERRUPTED = 130  # the exit code of a shell after Ctrl-C
 
 
 def resolve(settings: JarsSettings, report: Callable[[str], None]) -> bool:
@@ -157,25 +156,18 @@ def _alone(jars: Path) -> Iterator[None]:
         yield
 
 
-def main() -> int:
-    """Bring the jars up to date, with progress; 0, or 1 after one line with the remedy."""
+def main() -> None:
+    """Bring the jars up to date, with progress. Raises StateloopError."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    try:
-        settings = read(JarsSettings)
-        if up_to_date(settings.jars):
-            return 0
-        console.print(f"Resolving the jars of ivy.xml into {settings.jars} (53 MB, up to a minute the first time)")
-        with console.status("connecting to the registry") as status:
-            resolve(settings, status.update)
-    except StateloopError as error:
-        console.print(f"stateloop jars: {error}", style="red", markup=False)
-        return 1
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    settings = read(JarsSettings)
+    if up_to_date(settings.jars):
+        return
+    console.print(f"Resolving the jars of ivy.xml into {settings.jars} (53 MB, up to a minute the first time)")
+    with console.status("connecting to the registry") as status:
+        resolve(settings, status.update)
     counts = ", ".join(f"{conf} {len(list((settings.jars / conf).glob('*.jar')))}" for conf in CONFS)
     console.print(f"The jars are ready: {counts}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("jars", main))

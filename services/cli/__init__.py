@@ -1,4 +1,4 @@
 """The command `stateloop`: one command for all parts, and a doctor that checks a set-up.
 
-Each subcommand runs the module of its part, so `stateloop worker` and `python -m services.enrichment` are the same.
+`command_table` lists the commands, `commands` has their arguments, and `services.runtime.command_line` is their frame.
 """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -68,7 +67,3 @@ def main() -> int:
         console.print(f"[{STYLES[one.result]}]{one.result:8}[/]", end="")
         console.print(f"{one.subject}: {one.text}", markup=False)
     return int(CheckResult.FAILED in results)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -11,49 +9,44 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from contracts.errors import StateloopError
 from contracts.settings import read
-from services.cli.spark import add_application, selected, spark_session
+from services.cli.spark import selected, spark_session
 from services.runtime.broker_check import require_broker
+from services.runtime.command_line import ExitCode
 from services.topics.growth import PartitionGrowth
 from spark_app.lifecycle.rebuild import Rebuild
 from spark_app.settings import JobSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
     from contracts import Application
+    from services.cli.commands.rebuild import RebuildOptions
     from spark_app.lifecycle.rebuild import RebuildPlan
 
 SLOW, FAST = 1_000, 20_000
 """The rates of builders, in records a second: the estimate before one was measured."""
 
 
-def main(given: Sequence[str]) -> int:
-    """Run the command: 0. Return 1 after an error, which is printed in one line, or a refusal."""
-    options, console = _options(given), Console(highlight=False, soft_wrap=True)
-    try:
-        settings = read(JobSettings)
-        require_broker(settings)
-        with spark_session(settings) as spark:
-            each = [
-                ApplicationRebuild(console, spark, application, own, options)
-                for application, own in selected(settings, options.application)
-            ]
-            built = [one for one in each if options.rollback or one.build()]
-            if not options.dry_run:
-                for one in built:  # those that share events switch together
-                    one.switch()
-                if options.watch:
-                    for one in built:
-                        one.watch()
-    except StateloopError as error:
-        print(f"stateloop rebuild: {error}", file=sys.stderr)
-        return 1
-    return int(len(built) < len(each))
+def rebuild(options: RebuildOptions) -> ExitCode:
+    """Build and activate the states. Return ERROR after a refusal. Raises StateloopError, CommandError."""
+    console = Console(highlight=False, soft_wrap=True)
+    settings = read(JobSettings)
+    require_broker(settings)
+    with spark_session(settings) as spark:
+        each = [
+            ApplicationRebuild(console, spark, application, own, options)
+            for application, own in selected(settings, options.application)
+        ]
+        built = [one for one in each if options.rollback or one.build()]
+        if not options.dry_run:
+            for one in built:  # those that share events switch together
+                one.switch()
+            if options.watch:
+                for one in built:
+                    one.watch()
+    return ExitCode.ERROR if len(built) < len(each) else ExitCode.OK
 
 
 class ApplicationRebuild:
@@ -65,7 +58,7 @@ class ApplicationRebuild:
         spark: SparkSession,
         application: Application,
         settings: JobSettings,
-        options: argparse.Namespace,
+        options: RebuildOptions,
     ) -> None:
         self._console = console
         self._application = application
@@ -115,7 +108,7 @@ class ApplicationRebuild:
             *([own.enrichment_group] if own.enrichments else []),
             *([f"{own.name}-derive"] if own.derived_names else []),
         ]
-        self._growth.run([*groups, *self._options.group], self._print)
+        self._growth.run([*groups, *(self._options.group or ())], self._print)
 
     def _print(self, line: str) -> None:
         self._console.print(line, markup=False)
@@ -157,35 +150,3 @@ def _left(records: int, done: int, began: float) -> str:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _options(given: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="stateloop rebuild",
-        description="Build the state of STATELOOP_CHECKPOINT anew from the topics, for a changed application, another "
-        "STATELOOP_STATE_PARTITIONS, or a lost checkpoint. The running job goes on until the new state is complete.",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="only report what would be done")
-    parser.add_argument(
-        "--accept-missing",
-        action="store_true",
-        help="build also from topics that lack records, and leave out the windows that lack them",
-    )
-    parser.add_argument("--rollback", action="store_true", help="go back to the generation that was active before")
-    parser.add_argument("--partitions", type=int, metavar="N", help="add partitions to the topics, up to N")
-    parser.add_argument(
-        "--group",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="with --partitions: a group of enrichment or derive workers to which STATELOOP_GROUP gives a name",
-    )
-    parser.add_argument(
-        "--watch", action="store_true", help="wait for the next job, and print how long readers had no fresh state"
-    )
-    add_application(parser)
-    return parser.parse_args(given)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

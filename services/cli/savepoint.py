@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from contracts.errors import StateloopError
 from contracts.settings import read
-from services.cli.spark import add_application, selected, spark_session
+from services.cli.spark import selected, spark_session
 from services.runtime.broker_check import require_broker
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.identity import identity
@@ -21,7 +18,7 @@ from spark_app.topics.identity import identify
 from spark_app.topics.offsets import offset_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
@@ -29,23 +26,24 @@ if TYPE_CHECKING:
     from spark_app.lifecycle.savepoint import Savepoint
 
 
-def main(given: Sequence[str]) -> int:
-    """Run the command: 0. Return 1 after an error, which is printed in one line."""
-    options = _options(given)
-    try:
-        settings = read(JobSettings)
-        if options.run is restore:
-            require_broker(settings)
-        with spark_session(settings) as spark:
-            each = selected(settings, options.application)
-            if options.run is restore and len(each) > 1:  # a savepoint is of one application
-                each = selected(settings, savepoint.read(CheckpointFolder(spark, options.path)).application)
-            for application, own in each:
-                options.run(spark, application, own, options.path)
-    except StateloopError as error:
-        print(f"stateloop savepoint: {error}", file=sys.stderr)
-        return 1
-    return 0
+def on_each(run: Callable[[SparkSession, Application, JobSettings, str], None], path: str, name: str | None) -> None:
+    """Run a function for all applications, or for the named one. Raises StateloopError, CommandError."""
+    settings = read(JobSettings)
+    with spark_session(settings) as spark:
+        for application, own in selected(settings, name):
+            run(spark, application, own, path)
+
+
+def restore_one(path: str, name: str | None) -> None:
+    """Restore a savepoint, which is of one application of the suite. Raises StateloopError, CommandError."""
+    settings = read(JobSettings)
+    require_broker(settings)
+    with spark_session(settings) as spark:
+        each = selected(settings, name)
+        if len(each) > 1:
+            each = selected(settings, savepoint.read(CheckpointFolder(spark, path)).application)
+        ((application, own),) = each
+        restore(spark, application, own, path)
 
 
 def create(spark: SparkSession, application: Application, settings: JobSettings, folder: str) -> None:
@@ -78,25 +76,3 @@ def restore(spark: SparkSession, application: Application, settings: JobSettings
 def _line(path: str, one: Savepoint) -> str:
     size = f"{one.bytes / 1_000_000:.1f} MB in {one.files} files"
     return f"{path}  {one.created:%Y-%m-%d %H:%M:%S}Z  {one.application}  epoch {one.epoch}  batch {one.batch}  {size}"
-
-
-def _options(given: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="stateloop savepoint",
-        description="Savepoints of the checkpoint of STATELOOP_CHECKPOINT, in a folder of any file system of Spark.",
-    )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, run, argument, text in (
-        ("create", create, "FOLDER", "copy the last commit of the job, which may run, into a new folder below FOLDER"),
-        ("list", listing, "FOLDER", "list the savepoints in FOLDER"),
-        ("restore", restore, "SAVEPOINT", "make the checkpoint, which must not exist, of SAVEPOINT"),
-    ):
-        command = commands.add_parser(name, help=text, description=text)
-        command.add_argument("path", metavar=argument)
-        add_application(command)
-        command.set_defaults(run=run)
-    return parser.parse_args(given)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

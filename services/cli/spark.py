@@ -5,12 +5,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
+
 from contracts.errors import DeclarationError
 from contracts.model.suite import load_suite
+from services.runtime.command_line import CommandError
 from spark_app.run.session import open_session
+from spark_app.run.supervise import first_line
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
@@ -23,15 +26,13 @@ TASKS = 2
 
 @contextmanager
 def spark_session(settings: JobSettings) -> Iterator[SparkSession]:
-    """Yield a session in this process, with the job's settings."""
-    with open_session(settings, TASKS) as spark:
-        spark.sparkContext.setLogLevel("ERROR")
-        yield spark
-
-
-def add_application(parser: ArgumentParser) -> None:
-    """Add the option that selects one application of a suite."""
-    parser.add_argument("--application", metavar="NAME", help="one application of the suite (default: all of them)")
+    """Yield a session in this process, with the job's settings. An error of Spark is a CommandError of one line."""
+    try:
+        with open_session(settings, TASKS) as spark:
+            spark.sparkContext.setLogLevel("ERROR")
+            yield spark
+    except PySparkException as error:
+        raise CommandError(first_line(str(error))) from error
 
 
 def selected(settings: JobSettings, name: str | None) -> list[tuple[Application, JobSettings]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import getpass
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,12 @@ import orjson
 from confluent_kafka import KafkaException
 from pydantic import Field
 
-from contracts.errors import PermanentError, RetryableError, StateloopError
+from contracts.errors import PermanentError, RetryableError
 from contracts.model.suite import load_suite
 from contracts.records.tables import TableRows, encode_row
 from contracts.settings import KafkaSettings, read
 from services.runtime.broker_check import require_broker
+from services.runtime.command_line import ExitCode, report
 from services.runtime.table_writer import TableWriter
 from services.runtime.topic_owners import TopicOwners
 from services.runtime.topic_reader import TopicReader
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
     from contracts import Application, Table
     from contracts.records.tables import TableRow
-
-ABSENT = 3
-"""The exit code where the table has no such row, as that of `stateloop get`."""
 
 
 class TableSettings(KafkaSettings):
@@ -64,30 +62,49 @@ class TableUnreadableError(RetryableError):
         )
 
 
-def main(given: Sequence[str]) -> int:
-    """Run the command: 0. Return 1 after an error, which is printed in one line, and 3 for an absent row."""
-    options = _options(given)
-    try:
-        settings = read(TableSettings)
-        application, table = _table(settings, options.table)
-        topic = application.topics.table(table)
-        require_broker(settings)
-        if options.command in ("get", "list"):
-            lines = [
-                _line(key, row)
-                for key, row in sorted(_rows(settings, table, topic).items())
-                if options.command == "list" or key == options.key
-            ]
-            print("\n".join(lines), end="\n" if lines else "")
-            return 0 if lines or options.command == "list" else ABSENT
-        TopicOwners(application, settings.client(), _warn).check()
-        value = _value(table, options, settings.author) if options.command == "put" else None
-        version = TableWriter(settings.client()).write(topic, options.key, value, settings.author)
-        print(f"{table.name} {options.key}: version {version}")
-    except StateloopError as error:
-        _warn(str(error))
-        return 1
-    return 0
+def put_row(name: str, key: str, given: str) -> None:
+    """Write a row: JSON, `@` and a file, or `-` for stdin. Raises StateloopError."""
+    settings = read(TableSettings)
+    application, table = _table(settings, name)
+    require_broker(settings)
+    _write(settings, application, table, key, _value(table, key, given, settings.author))
+
+
+def remove_row(name: str, key: str) -> None:
+    """Remove a row. Raises StateloopError."""
+    settings = read(TableSettings)
+    application, table = _table(settings, name)
+    require_broker(settings)
+    _write(settings, application, table, key, None)
+
+
+def print_row(name: str, key: str) -> ExitCode:
+    """Print a row as JSON; return ABSENT if there is none. Raises StateloopError."""
+    found = _stored(name)
+    if key not in found:
+        return ExitCode.ABSENT
+    print(_line(key, found[key]))
+    return ExitCode.OK
+
+
+def print_rows(name: str) -> None:
+    """Print all rows as JSON, in the order of their keys. Raises StateloopError."""
+    for key, row in sorted(_stored(name).items()):
+        print(_line(key, row))
+
+
+def _stored(name: str) -> Mapping[str, TableRow]:
+    settings = read(TableSettings)
+    application, table = _table(settings, name)
+    require_broker(settings)
+    return _rows(settings, table, application.topics.table(table))
+
+
+def _write(settings: TableSettings, application: Application, table: Table, key: str, value: bytes | None) -> None:
+    TopicOwners(application, settings.client(), partial(report, "table")).check()
+    writer = TableWriter(settings.client())
+    version = writer.write(application.topics.table(table), key, value, settings.author)
+    print(f"{table.name} {key}: version {version}")
 
 
 def _table(settings: TableSettings, name: str) -> tuple[Application, Table]:
@@ -110,7 +127,8 @@ def _rows(settings: TableSettings, table: Table, topic: str) -> Mapping[str, Tab
                 try:
                     found.apply(record)
                 except ValueError as error:
-                    _warn(f"the record at offset {record.offset} of partition {record.partition} is bad: {error}")
+                    place = f"offset {record.offset} of partition {record.partition}"
+                    report("table", f"the record at {place} is bad: {error}")
     except KafkaException as error:
         raise TableUnreadableError(topic, settings.kafka, error.args[0].str()) from error
     finally:
@@ -118,42 +136,16 @@ def _rows(settings: TableSettings, table: Table, topic: str) -> Mapping[str, Tab
     return found.rows
 
 
-def _value(table: Table, options: argparse.Namespace, author: str) -> bytes:
+def _value(table: Table, key: str, given: str, author: str) -> bytes:
     """Return the record to write. Raises InvalidRowError."""
-    given: str = options.value
     try:
         text = sys.stdin.read() if given == "-" else Path(given[1:]).read_text("utf-8") if given[:1] == "@" else given
-        return encode_row(table, options.key, text, author)
+        return encode_row(table, key, text, author)
     except (ValueError, OSError) as error:
-        raise InvalidRowError(table.name, options.key, str(error)) from error
+        raise InvalidRowError(table.name, key, str(error)) from error
 
 
 def _line(key: str, row: TableRow) -> str:
     """A row as a line of JSON."""
     line = {"key": key, "version": row.version, "author": row.author, "changed_at": row.changed_at}
     return orjson.dumps(line | {"value": row.value.model_dump(mode="json", exclude_none=True)}).decode()
-
-
-def _warn(line: str) -> None:
-    print(f"stateloop table: {line}", file=sys.stderr)
-
-
-def _options(given: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="stateloop table", description="Rows of the reference tables that STATELOOP_APPLICATION declares."
-    )
-    commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
-    put = commands.add_parser("put", help="write a row, in place of the former one of its key")
-    get = commands.add_parser("get", help="print a row as a line of JSON")
-    listing = commands.add_parser("list", help="print all rows as JSON lines")
-    remove = commands.add_parser("remove", help="remove a row")
-    for command in (put, get, listing, remove):
-        command.add_argument("table", metavar="TABLE")
-    for command in (put, get, remove):
-        command.add_argument("key", metavar="KEY")
-    put.add_argument("value", metavar="JSON", help="the row; @FILE reads a file, and - the standard input")
-    return parser.parse_args(given)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import secrets
-import sys
 import tempfile
 import time
 from datetime import UTC, datetime, timedelta
@@ -13,18 +11,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 from rich.console import Console
 
 from contracts import Emit
-from contracts.errors import StateloopError
 from contracts.settings import read
 from contracts.wire import Snapshot
-from services.cli.spark import add_application, selected, spark_session
+from services.cli.spark import selected, spark_session
 from services.client import Client, Expired, Found
 from services.client.settings import ClientSettings
 from services.runtime.broker_check import require_broker
+from services.runtime.command_line import ExitCode
 from services.verify.comparison import compare, snapshots_of
 from services.verify.errors import UnpublishedStateError
 from services.verify.report import LISTED, counts, differences
@@ -34,7 +31,6 @@ from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import active_folder
 from spark_app.checkpoint.republish import is_republication_due
 from spark_app.lifecycle.published_state import KEY, PublishedState, published_state
-from spark_app.run.supervise import first_line
 from spark_app.settings import JobSettings
 
 if TYPE_CHECKING:
@@ -44,13 +40,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from contracts import Application
+    from services.cli.commands.verify import VerifyOptions
     from services.verify.comparison import ComparisonResult, IsLive, StoredSnapshots
     from services.verify.snapshots import KeyChoice, TopicContent
 
     OpenSession = Callable[[JobSettings], AbstractContextManager[SparkSession]]
 
-DIFFERENT = 3
-"""The exit code after differences."""
 CLOCKS = timedelta(minutes=1)
 """The maximum difference of the clocks of the broker, the checkpoint's file system and this machine."""
 PAUSE_S = 1.0
@@ -58,27 +53,20 @@ ANSWER_S = 5.0
 """The timeout of the first request to the query service."""
 
 
-def main(given: Sequence[str], open_session: OpenSession = spark_session) -> int:
-    """Run the command: 0 without a difference, 3 with one. Return 1 after an error, which is printed in one line.
+def verify(options: VerifyOptions, open_session: OpenSession = spark_session) -> ExitCode:
+    """Compare, and return DIFFERENT for any difference. Raises StateloopError, CommandError.
 
     The query service is asked first: without it, the state would be read for nothing.
     """
-    options, console = _options(given), Console(highlight=False, soft_wrap=True)
-    try:
-        settings, client = read(JobSettings), read(ClientSettings)
-        if not options.no_query:
-            asyncio.run(_require_query_service(client))
-        require_broker(settings)
-        with open_session(settings) as spark:
-            each = selected(settings, options.application)
-            found = [Verification(spark, one, own, client, options).run(console) for one, own in each]
-    except StateloopError as error:
-        print(f"stateloop verify: {error}", file=sys.stderr)
-        return 1
-    except PySparkException as error:
-        print(f"stateloop verify: {first_line(str(error))}", file=sys.stderr)
-        return 1
-    return DIFFERENT if any(found) else 0
+    console = Console(highlight=False, soft_wrap=True)
+    settings, client = read(JobSettings), read(ClientSettings)
+    if not options.no_query:
+        asyncio.run(_require_query_service(client))
+    require_broker(settings)
+    with open_session(settings) as spark:
+        each = selected(settings, options.application)
+        found = [Verification(spark, one, own, client, options).run(console) for one, own in each]
+    return ExitCode.DIFFERENT if any(found) else ExitCode.OK
 
 
 async def _require_query_service(settings: ClientSettings) -> None:
@@ -96,7 +84,7 @@ class Verification:
         application: Application,
         settings: JobSettings,
         client: ClientSettings,
-        options: argparse.Namespace,
+        options: VerifyOptions,
     ) -> None:
         self._spark = spark
         self._application = application
@@ -210,28 +198,3 @@ def _report(
         console.print(differences(listed))
     if len(listed) > LISTED:
         console.print(f"and {len(listed) - LISTED:,} more")
-
-
-def _options(given: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="stateloop verify",
-        description="Compare the state after the last commit in STATELOOP_CHECKPOINT with the newest snapshots on the "
-        "topic and with the query service at STATELOOP_URL. The job may run.",
-        epilog="It returns 0 without a difference, 3 with one, and 1 after an error.",
-    )
-    parser.add_argument("keys", nargs="*", metavar="KEY", help="compare these keys, in place of a sample")
-    parser.add_argument("--sample", type=int, default=1000, metavar="N", help="number of keys (default: 1000)")
-    parser.add_argument("--no-query", action="store_true", help="leave the query service out")
-    parser.add_argument(
-        "--patience",
-        type=float,
-        default=30.0,
-        metavar="SECONDS",
-        help="how long the query service may take to read what the topic has (default: 30)",
-    )
-    add_application(parser)
-    return parser.parse_args(given)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, ProcessCollector, generate_latest
 
-from contracts import StateloopError, logs
+from contracts import logs
 from contracts.metrics import Metric
 from contracts.metrics import derive as metrics
 from contracts.model.suite import load_suite
@@ -22,6 +22,7 @@ from services.derive.kafka import RealKafka
 from services.derive.settings import DeriveSettings
 from services.derive.tables import Tables
 from services.derive.worker import DeriveWorker, check_partitions, names
+from services.runtime.command_line import report, run
 from services.runtime.job_progress import JobProgress
 from services.runtime.monitoring import serving
 from services.runtime.shutdown import stop_event
@@ -37,23 +38,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def main() -> int:
-    """Work until a signal stops it, and return 0; return 1 after an error, which is printed in one line."""
+def main() -> None:
+    """Work until a signal stops it. Raises StateloopError."""
     stopping = stop_event()
-    try:
-        settings = read(DeriveSettings)
-        groups = settings.groups(load_suite(settings.application))
-        if not groups:
-            raise NothingDerivedError(settings.application)
-        print(f"stateloop derive: {settings.model_dump_json()}", file=sys.stderr, flush=True)
-        logs.to(sys.stderr)
-        counters = _Counters([one.name for one in groups.values()])
-        with serving(counters, settings.http_host, settings.http_port):
-            _work_all(settings, groups, counters, stopping)
-    except StateloopError as error:
-        print(f"stateloop derive: {error}", file=sys.stderr, flush=True)
-        return 1
-    return 0
+    settings = read(DeriveSettings)
+    groups = settings.groups(load_suite(settings.application))
+    if not groups:
+        raise NothingDerivedError(settings.application)
+    report("derive", settings.model_dump_json())
+    logs.to(sys.stderr)
+    counters = _Counters([one.name for one in groups.values()])
+    with serving(counters, settings.http_host, settings.http_port):
+        _work_all(settings, groups, counters, stopping)
 
 
 def _work_all(
@@ -132,4 +128,4 @@ class _Counters:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("derive", main))

@@ -100,7 +100,7 @@ def workers(settings: LauncherSettings) -> Iterator[ProcessSpec]:
         does = f"enrichment worker {number} of {settings.workers} runs"
         environment = env | watched(settings, WORKERS + number - 1)
         yield ProcessSpec(
-            f"worker-{number}", does, module("services.enrichment"), OutputHas("stateloop enrichment: {"), environment
+            f"worker-{number}", does, module("services.enrichment"), OutputHas("stateloop worker: {"), environment
         )
 
 
@@ -164,7 +164,7 @@ def live(settings: LauncherSettings, folders: Folders) -> ProcessSpec:
     """The live view, which has the terminal."""
     env = {"STATELOOP_URL": address(settings, QUERY), "STATELOOP_STATUS": str(folders.status)}
     return ProcessSpec(
-        "live", "the live view shows", module("services.live"), Runs(), env, finishes=True, foreground=True
+        "live", "the live view shows", module("services.cli", "live"), Runs(), env, finishes=True, foreground=True
     )
 
 

@@ -8,11 +8,11 @@ from concurrent.futures import Future
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic
 
-from contracts.errors import StateloopError
 from contracts.model.suite import load_suite
 from contracts.model.topics import Topic
 from contracts.settings import read
 from services.runtime.broker_check import require_broker
+from services.runtime.command_line import report, run
 from services.runtime.errors import NoBrokerError
 from services.runtime.topic_owners import TopicOwners
 from services.topics.errors import TopicRefusedError, WrongPartitionsError, refused
@@ -63,30 +63,28 @@ def require(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSetting
             raise WrongPartitionsError(topic.name, there[topic.name], wanted)
 
 
-def main() -> int:
-    """Wait for the broker, create the topics, claim the outputs, and print which topics were created."""
-    try:
-        settings = read(TopicsSettings)
-        suite = load_suite(settings.application)
-        admin = require_broker(settings, settings.patience.total_seconds(), _report)
-        owners = [TopicOwners(one, settings.client(), _warn) for one in suite.applications]
-        if not settings.take_over:
-            for one in owners:
-                one.check()
-        made = make(admin, suite.catalogue(), settings)
+def main() -> None:
+    """Wait for the broker, create the topics, claim the outputs, and print which topics were created.
+
+    Raises StateloopError.
+    """
+    settings = read(TopicsSettings)
+    suite = load_suite(settings.application)
+    admin = require_broker(settings, settings.patience.total_seconds(), _report)
+    owners = [TopicOwners(one, settings.client(), _warn) for one in suite.applications]
+    if not settings.take_over:
         for one in owners:
-            one.claim(take_over=settings.take_over)
-    except StateloopError as error:
-        _report(str(error))
-        return 1
+            one.check()
+    made = make(admin, suite.catalogue(), settings)
+    for one in owners:
+        one.claim(take_over=settings.take_over)
     if made and "replication" not in settings.model_fields_set:
         _report(ONE_COPY)
     print(f"made {', '.join(made)}" if made else "all topics are there")
-    return 0
 
 
 def _report(line: str) -> None:
-    print(f"stateloop topics: {line}", file=sys.stderr, flush=True)
+    report("topics", line)
 
 
 def _warn(problem: str) -> None:
@@ -129,4 +127,4 @@ def _config(name: str, future: Future[dict[str, ConfigEntry]], settings: TopicsS
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("topics", main))

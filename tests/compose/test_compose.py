@@ -5,7 +5,6 @@ import json
 import re
 import tomllib
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from contracts.model.suite import load_suite
 from examples.flights.reference.settings import ReferenceSettings
 from examples.flights.replay.settings import ReplaySettings
-from services.cli.__main__ import COMMANDS
+from services.cli.command_table import COMMANDS
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
 from services.query.console.monitoring import unmonitored
@@ -25,6 +24,7 @@ from tests.compose.configured import ROOT, Service, configured, variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pydantic_settings import BaseSettings
 
@@ -172,9 +172,13 @@ def test_the_application_exists_and_has_all_its_apis(
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_the_commands_exist(services: dict[str, Service], name: str) -> None:
-    python, flag, module, *_ = services[name]["command"]
-    assert (python, flag) == ("python3", "-m")
-    assert find_spec(f"{module}.__main__")
+    match services[name]["command"]:
+        case ["stateloop", command]:
+            assert not COMMANDS[command].takes_arguments
+        case ["python3", "-m", module, *_]:
+            assert find_spec(f"{module}.__main__")
+        case other:
+            pytest.fail(f"{name} runs {other}")
 
 
 def test_no_variable_is_missing_or_unused() -> None:
@@ -203,37 +207,6 @@ def test_both_images_have_the_command_and_spark_has_the_code_of_each_of_its_part
     assert copied(spark) >= copied(services) | {"spark_app"}
     assert "ENV STATELOOP_JARS=/opt/jars" in services
     assert "ENV STATELOOP_JARS=/opt/jars" in spark
-
-
-def test_each_command_that_the_image_of_the_services_cannot_run_names_the_other_image() -> None:
-    """It has no Spark, and no code of the job."""
-    for name, command in COMMANDS.items():
-        found = find_spec(command.module)
-        assert found is not None
-        assert found.origin is not None
-        source = Path(found.origin)
-        main = source.with_name("__main__.py") if source.name == "__init__.py" else source
-        assert command.needs_spark == (name == "up" or needs_spark(main)), name
-
-
-def needs_spark(source: Path) -> bool:
-    """Whether a module imports the job, or a module of the commands that does."""
-    parts = {module for module in imported(source) if module.startswith("services.cli.")}
-    parts |= {f"services.cli.{name}" for name in names_of(source, "services.cli")}
-    paths = [ROOT / f"{one.replace('.', '/')}.py" for one in parts]
-    is_job = source.parts[-2] == "spark_app"
-    return (
-        is_job
-        or any(module.split(".")[0] in {"spark_app", "pyspark"} for module in imported(source))
-        or any(needs_spark(path) for path in paths if path.exists())
-    )
-
-
-def names_of(source: Path, package: str) -> Iterator[str]:
-    """Yield the names that a module imports from a package."""
-    for node in ast.walk(ast.parse(source.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module == package:
-            yield from (name.name for name in node.names)
 
 
 def dockerfile() -> str:

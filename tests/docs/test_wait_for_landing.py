@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from services.client.arguments import arguments
+from services.cli.__main__ import command_first
+from services.cli.app import create_app
 from tests.docs.wait_for_landing import wait_for_landing
 from tests.services.client.fake_service import entry, problem
 from tests.services.client.streaming import Streaming, event
@@ -41,7 +42,9 @@ async def test_the_example_waits_until_the_flight_has_landed(capsys: pytest.Capt
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_commands_of_the_page_are_understood(command: str) -> None:
     piped, *_ = command.split(" | ")
-    assert arguments(shlex.split(piped)).command in COMMANDS_OF_PAGE
+    arguments = command_first(shlex.split(piped))
+    create_app().parse_args(arguments)
+    assert arguments[0] in COMMANDS_OF_PAGE
 
 
 def test_the_page_shows_commands() -> None:

@@ -50,7 +50,7 @@ class Launched:
     def __enter__(self) -> Self:
         """Start it, without waiting for anything."""
         with (self.folder / "launcher.log").open("ab") as log:
-            command = [sys.executable, "-m", "services.launcher", "--headless"]
+            command = [sys.executable, "-m", "services.cli", "up", "--headless"]
             environment = os.environ | self._environment
             self._process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
         return self

@@ -14,13 +14,15 @@ COMMANDS = [
     ["spark_app"],
     ["services.broker"],
     ["services.broker.jars"],
-    ["services.client", "states"],
+    ["services.cli", "job"],
+    ["services.cli", "live"],
+    ["services.cli", "redrive", "list"],
+    ["services.cli", "states"],
+    ["services.cli", "up", "--headless"],
+    ["services.cli", "worker"],
     ["services.derive"],
     ["services.enrichment"],
-    ["services.launcher", "--headless"],
-    ["services.live"],
     ["services.query"],
-    ["services.redrive", "list"],
     ["services.sink"],
     ["services.topics"],
     ["examples.flights.reference"],
@@ -28,7 +30,7 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+@pytest.mark.parametrize("command", COMMANDS, ids="-".join)
 def test_a_misspelt_variable_is_refused_with_the_right_name(command: list[str]) -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("STATELOOP_")}
     environment = clean | {

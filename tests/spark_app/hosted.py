@@ -10,7 +10,6 @@ import os
 import sys
 import threading
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
-from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from itertools import count
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from contracts import Application, Suite
 from contracts.errors import StateloopError
 from contracts.model.suite import load_suite
 from contracts.settings import read
+from services.cli.__main__ import main
 from spark_app.main import run
 from spark_app.run.report import JobReport
 from spark_app.settings import JobSettings
@@ -145,7 +145,6 @@ class HostedCommand:
         return self._exit_code
 
     def _run(self, spark: SparkSession, environment: Mapping[str, str], name: str, *arguments: str) -> None:
-        main = import_module(f"services.cli.{name}").main
         with (
             redirect_stdout(self._printed),
             redirect_stderr(self._printed),
@@ -153,7 +152,7 @@ class HostedCommand:
             anew(environment),
         ):
             try:
-                self._exit_code = main(arguments)
+                self._exit_code = main([name, *arguments])
             except Crash:
                 self._exit_code = CRASHED
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 import yaml
 
 from contracts.model.suite import load_suite
+from services.cli.command_table import COMMANDS
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
 from services.query.console.monitoring import unmonitored
@@ -176,7 +176,9 @@ def test_sparks_pods_may_write_their_volume() -> None:
 )
 def test_the_commands_and_settings_exist(name: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (container,) = pods()[name]["containers"]
-    assert find_spec(f"{container['command'][2]}.__main__")
+    program, command = container["command"]
+    assert program == "stateloop"
+    assert not COMMANDS[command].takes_arguments
     own = {variable["name"]: variable.get("value", "of-the-pod-or-a-secret") for variable in container.get("env", ())}
     known = {f"STATELOOP_{field}".upper() for field in settings.model_fields}
     assert set(own) <= known

@@ -9,6 +9,7 @@ from unittest.mock import MagicMock, Mock
 from examples.departures.application import carriers
 from examples.flights.application import app
 from services.cli import savepoint
+from services.cli.__main__ import main
 from spark_app.settings import JobSettings
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def test_of_a_suite_the_application_is_restored_that_the_savepoint_is_of(monkeyp
         monkeypatch.setattr(savepoint, name, MagicMock())
     restore = Mock()
     monkeypatch.setattr(savepoint, "restore", restore)
-    assert savepoint.main(["restore", "copies/one"]) == 0
+    assert main(["savepoint", "restore", "copies/one"]) == 0
     ((_, application, settings, path), _) = restore.call_args
     assert restore.call_count == 1
     assert (application, path) == (carriers, "copies/one")

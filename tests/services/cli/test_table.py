@@ -11,12 +11,12 @@ import pytest
 
 from contracts.records.named_states import named
 from contracts.wire.partition import partition
-from services.cli.table import ABSENT, main
+from services.cli.__main__ import main
 from services.query.ingest import KafkaTables
+from services.runtime.command_line import ExitCode
 from services.runtime.kafka_clients import create_producer
 from services.runtime.topic_owners import outputs
 from services.runtime.topic_reader import TopicReader
-from services.topics.__main__ import main as make_topics
 from tests.services.cli.limited import app
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ class Commands:
 
     def table(self, *arguments: str, given: str = "") -> Done:
         self.environment.setattr("sys.stdin", StringIO(given))
-        return self._done(main(arguments))
+        return self._done(main(["table", *arguments]))
 
     def topics(self) -> Done:
-        return self._done(make_topics())
+        return self._done(main(["topics"]))
 
     def _done(self, code: int) -> Done:
         return Done(code, *self.output.readouterr())
@@ -93,7 +93,7 @@ def test_rows_are_put_listed_and_removed(
     assert orjson.loads(kept.stdout) == rows["s2"], "a bad record leaves the former row"
     assert "is bad" in kept.stderr
     assert commands.table("remove", "limits", "s1").code == 0
-    assert commands.table("get", "limits", "s1").code == ABSENT
+    assert commands.table("get", "limits", "s1").code == ExitCode.ABSENT
     unknown = commands.table("list", "speeds")
     assert (unknown.code, "tables: limits" in unknown.stderr) == (1, True)
 

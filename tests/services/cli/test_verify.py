@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import re
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from rich.console import Console
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
+from services.cli.commands.verify import VerifyOptions
 from services.cli.verify import Verification
 from services.client.settings import ClientSettings
 from spark_app.settings import JobSettings
@@ -59,7 +59,7 @@ class World:
 
     def verify(self, port: str, patience_s: float) -> tuple[int, str]:
         """Compare with a query service: the number of differences, and the report. It starts no Spark."""
-        options = argparse.Namespace(sample=1000, keys=[], no_query=False, patience=patience_s)
+        options = VerifyOptions(patience=patience_s)
         settings = JobSettings(application=APPLICATION, kafka=self.loop.bootstrap)
         client, printed = ClientSettings(url=f"http://127.0.0.1:{port}"), io.StringIO()
         verification = Verification(cast("Any", None), closing(self._prefix), settings, client, options)

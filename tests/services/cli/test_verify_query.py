@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
-from services.cli.verify import ANSWER_S, main
+from services.cli.commands.verify import VerifyOptions
+from services.cli.verify import ANSWER_S, verify
+from services.runtime.command_line import run
 
 if TYPE_CHECKING:
     import pytest
@@ -25,6 +28,7 @@ def test_a_query_service_that_is_away_is_reported_before_spark_starts(
     monkeypatch.setenv("STATELOOP_APPLICATION", "examples.flights.application:app")
     monkeypatch.setenv("STATELOOP_URL", "http://127.0.0.1:1")
     began = time.monotonic()
-    assert main([], opened) == 1  # type: ignore[arg-type]
+    command = partial(verify, VerifyOptions(), opened)  # type: ignore[arg-type]
+    assert run("verify", command) == 1
     assert time.monotonic() - began < 2 * ANSWER_S
     assert "http://127.0.0.1:1" in capsys.readouterr().err

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from services.cli.__main__ import main
 from services.client import Client, Found, InvalidResponseError, Left, RejectedError, WatchFilter
-from services.client.__main__ import main
 from tests.services.client.fake_service import SCHEMA, Fake, body_response, entry, problem_response
 from tests.services.client.streaming import message
 from tests.services.client.test_key_watch import following
@@ -88,8 +88,7 @@ async def test_silent_keys(fake: Fake, capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out == "a\nb\n"
     assert fake.requests[1:] == fake.requests[:1]
     for wrong in (["--silent-for", "soon"], ["--silent-for", "5m", "--window", "now"]):
-        with pytest.raises(SystemExit):
-            main(["keys", "flights", *wrong])
+        assert await asyncio.to_thread(main, ["keys", "flights", *wrong]) == 2
 
 
 async def test_a_watch_of_silent_keys(streaming: Streaming) -> None:

@@ -25,6 +25,6 @@ async def test_a_worker_without_its_topics_exits_and_names_the_command_that_crea
         assert await asyncio.to_thread(process.wait, DEADLINE_S) == 1
     assert '"message":"topics are missing"' in cluster.log()
     end = cluster.log().splitlines()[-1]
-    assert end.startswith("stateloop enrichment: ")
+    assert end.startswith("stateloop worker: ")
     assert f"{broker.bootstrap} does not have the topics {gone[1]}, {gone[0]}" in end
     assert "run `stateloop topics`" in end

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.graph.__main__ import main
+from services.cli.__main__ import main as stateloop
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
 FLIGHTS = "examples.flights.application:app"
 SUITE = "examples.departures.application:suite"
+
+
+def main(arguments: list[str]) -> int:
+    return stateloop(["graph", *arguments])
 
 
 def test_it_prints_the_graph(capsys: pytest.CaptureFixture[str]) -> None:

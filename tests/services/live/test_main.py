@@ -9,7 +9,7 @@ CHECKOUT = Path(__file__).parents[3]
 
 
 def run(**environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "services.live"]
+    command = [sys.executable, "-m", "services.cli", "live"]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("STATELOOP_")}
     return subprocess.run(command, cwd=CHECKOUT, env=clean | environment, capture_output=True, text=True, check=False)
 

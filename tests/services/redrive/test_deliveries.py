@@ -28,7 +28,7 @@ GONE = 410
 
 async def redrive(pagers: Pagers, url: str) -> str:
     """Run a redrive, and return its output."""
-    with pagers.process("services.redrive", calling(url), "back", "--reason", "delivery_failed") as process:
+    with pagers.process("services.cli", calling(url), "redrive", "back", "--reason", "delivery_failed") as process:
         assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0, pagers.output()
     return pagers.output()
 
@@ -57,7 +57,7 @@ async def test_refused_events_are_delivered_by_a_redrive_and_others_are_not_repe
             assert output.count("is refused again: status 410") == COUNT
 
             status = ACCEPTED
-            with pagers.process("services.redrive", calling(receiver.url), "back", "--rate", "20") as process:
+            with pagers.process("services.cli", calling(receiver.url), "redrive", "back", "--rate", "20") as process:
                 await condition(lambda: len(receiver.accepted() & set(keys)) > 2, "the redrive has begun")
                 process.kill()
                 await asyncio.to_thread(process.wait, DEADLINE_S)

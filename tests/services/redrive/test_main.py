@@ -15,7 +15,7 @@ from contracts import Application, Suite
 from contracts.types.origin import PLACE
 from contracts.wire import REDRIVEN, Answer, DeadLetter
 from services.broker.readiness import wait_until
-from services.redrive.__main__ import main
+from services.cli.__main__ import main as stateloop
 from services.redrive.dead_letters import StoredDeadLetter
 from services.runtime.kafka_clients import create_producer
 from tests.deadline import DEADLINE_S
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.services.broker.embedded import EmbeddedBroker
+
+
+def main(arguments: list[str]) -> int:
+    return stateloop(["redrive", *arguments])
+
 
 WHOLE = json.dumps({"device_id": "d1", "event_id": "e1", "much": "x" * 5000}).encode()
 """Longer than the head in a dead letter."""
@@ -151,8 +156,8 @@ def suite(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATELOOP_APPLICATION", "tests.suites:suite")
     monkeypatch.setenv("STATELOOP_KAFKA", "nowhere:1")
     monkeypatch.setattr("tests.suites.suite", Suite(*three("")))
-    monkeypatch.setattr("services.redrive.__main__.require_broker", lambda _: None)
-    monkeypatch.setattr("services.redrive.__main__.dead_letters", lambda _, topic: iter(letters.get(topic, [])))
+    monkeypatch.setattr("services.redrive.commands.require_broker", lambda _: None)
+    monkeypatch.setattr("services.redrive.commands.dead_letters", lambda _, topic: iter(letters.get(topic, [])))
 
 
 @pytest.mark.usefixtures("suite")
@@ -202,18 +207,17 @@ def test_a_topic_that_is_not_there_is_reported(
     "wrong", [["back", "--rate", "0"], ["back", "--since", "soon"], ["back", "--reason", "bad"], []]
 )
 def test_wrong_arguments_are_refused(wrong: list[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(wrong)
+    assert main(wrong) == 2
 
 
 def test_ctrl_c_stops_a_redrive_with_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setenv("STATELOOP_APPLICATION", "tests.services.enrichment.fleet:app")
-    monkeypatch.setattr("services.redrive.__main__._redrive", interrupted)
+    monkeypatch.setattr("services.redrive.commands._redrive", interrupted)
     assert main(["back"]) == 130
     assert capsys.readouterr().err.startswith("stateloop redrive: stopped;")
 

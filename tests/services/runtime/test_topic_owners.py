@@ -238,7 +238,7 @@ def test_a_process_of_another_application_exits_with_one_line(rivals: Rivals, mo
     rivals.make("first")
     code, output = rivals.run(module, "second", **PROCESSES[module])
     end = output.splitlines()[-1]
-    name = module.removeprefix("services.")
+    name = module.removeprefix("services.").replace("enrichment", "worker")
     assert code == 1
     assert end.startswith(f"stateloop {name}: the application 'second' cannot write to topics of another application: ")
     assert "Traceback" not in output

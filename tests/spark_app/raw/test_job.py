@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from contracts.records.record import Reason
 from contracts.types.origin import PLACE
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
-from services.redrive.__main__ import main as redrive
+from services.cli.__main__ import main as stateloop
 from services.runtime.kafka_clients import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
@@ -96,7 +96,7 @@ class Ward:
     def redrive(self) -> None:
         """Send all dead letters into the loop again."""
         with anew(self.job.environment):
-            assert redrive(["back"]) == 0
+            assert stateloop(["redrive", "back"]) == 0
 
     def newest(self) -> dict[tuple[str, datetime], Snapshot]:
         """The newest snapshot of each window that the job has published."""

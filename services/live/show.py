@@ -1,11 +1,9 @@
-"""Shows the loop in the terminal: `stateloop live`. Ctrl-C or SIGTERM stops it."""
+"""Shows the loop in the terminal until a signal stops it."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import signal
-import sys
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -15,8 +13,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from rich.console import Console
 from rich.live import Live
 
-from contracts.errors import StateloopError
-from contracts.settings import Duration, read
+from contracts.settings import Duration
 from services.live.feed import Feed
 from services.live.screen import line, screen
 from services.live.view import LiveView
@@ -37,19 +34,6 @@ class LiveSettings(BaseSettings):
     """The launcher's file with the state of each process."""
     line_every: Duration = timedelta(seconds=5)
     """The interval between two lines when the output is not a terminal."""
-
-
-def main() -> int:
-    """Show the loop until a signal stops it; return 1 when a setting is invalid."""
-    parser = argparse.ArgumentParser(prog="stateloop live", description="Show the loop of an application.")
-    parser.add_argument("--application", metavar="NAME", help="an application of the suite (default: the first)")
-    application = parser.parse_args().application
-    try:
-        asyncio.run(show(read(LiveSettings), application))
-    except StateloopError as error:
-        print(f"stateloop live: {error}", file=sys.stderr, flush=True)
-        return 1
-    return 0
 
 
 async def show(settings: LiveSettings, application: str | None) -> None:
@@ -73,7 +57,3 @@ async def _wait(stopping: asyncio.Event, seconds: float) -> bool:
     with suppress(TimeoutError):
         await asyncio.wait_for(stopping.wait(), seconds)
     return stopping.is_set()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

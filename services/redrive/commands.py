@@ -1,4 +1,4 @@
-"""Lists dead letters, or sends them into the loop again: `stateloop redrive list|back`."""
+"""Lists dead letters, or sends them into the loop again."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from contracts.errors import StateloopError
 from contracts.model.suite import load_suite
 from contracts.settings import read
 from services.enrichment.redelivery import Redelivery
 from services.enrichment.settings import ApiSettings
 from services.redrive.action import RedriveAction
-from services.redrive.arguments import arguments, selection
 from services.redrive.dead_letters import StoredDeadLetter, dead_letters
 from services.redrive.deliverer import NoDeliverer, WebhookDeliverer
 from services.redrive.origins import Origins
@@ -22,9 +20,9 @@ from services.redrive.rate_limiter import RateLimiter
 from services.redrive.redrive import Redrive
 from services.redrive.writer import KafkaWriter, NoWriter
 from services.runtime.broker_check import require_broker
+from services.runtime.command_line import CommandError, ExitCode
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from contracts import Application
@@ -34,28 +32,27 @@ REPORT_EVERY_S = 1.0
 TWICE = "An application counts an event each time that it arrives (deduplicate=False): redrive a dead letter only once."
 
 
-def main(given: Sequence[str]) -> int:
-    """Run the command: 0. Return 1 after an error, which is printed in one line, and 130 after Ctrl-C."""
-    options = arguments(given)
+def print_counts(selection: Selection, name: str | None) -> None:
+    """Print the counts of each application, or of the named one. Raises StateloopError."""
+    settings = read(ApiSettings)
+    applications = load_suite(settings.application).select(name)
+    require_broker(settings)
+    for one in applications:
+        if len(applications) > 1:
+            print(one.name)
+        _list(filter(selection.matches, _dead_letters(settings, one)))
+
+
+def send_back(selection: Selection, name: str | None, *, rate: float, dry_run: bool) -> None:
+    """Redrive the dead letters of each application, or of the named one. Raises StateloopError, CommandError."""
+    settings = read(ApiSettings)
+    applications = load_suite(settings.application).select(name)
     try:
-        settings = read(ApiSettings)
-        applications, selected = load_suite(settings.application).select(options.application), selection(options)
-        if options.command == "list":
-            require_broker(settings)
-            for one in applications:
-                if len(applications) > 1:
-                    print(one.name)
-                _list(filter(selected.matches, _dead_letters(settings, one)))
-        else:
-            counts = _redrive(options, settings, applications, selected)
-            print(summary(counts) + (" (dry run)" if options.dry_run else ""))
-    except StateloopError as error:
-        print(f"stateloop redrive: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("stateloop redrive: stopped; the next one begins with the first dead letter again", file=sys.stderr)
-        return 130
-    return 0
+        counts = _redrive(settings, applications, selection, rate=rate, dry_run=dry_run)
+    except KeyboardInterrupt as stopped:
+        text = "stopped; the next one begins with the first dead letter again"
+        raise CommandError(text, ExitCode.INTERRUPTED) from stopped
+    print(summary(counts) + (" (dry run)" if dry_run else ""))
 
 
 def _dead_letters(settings: ApiSettings, application: Application) -> Iterator[StoredDeadLetter]:
@@ -82,24 +79,21 @@ def _list(chosen: Iterable[StoredDeadLetter]) -> None:
 
 
 def _redrive(
-    options: Namespace,
-    settings: ApiSettings,
-    applications: Sequence[Application],
-    selected: Selection,
+    settings: ApiSettings, applications: Sequence[Application], selected: Selection, *, rate: float, dry_run: bool
 ) -> Counter[RedriveAction]:
     """Redrive one application after the other. A record that several of them refused is sent once."""
     require_broker(settings)
     client = settings.client()
-    origins, writer = Origins(client), NoWriter() if options.dry_run else KafkaWriter(client)
+    origins, writer = Origins(client), NoWriter() if dry_run else KafkaWriter(client)
     if selected.has_records and not all(one.deduplicate for one in applications):
         print(TWICE, file=sys.stderr)
-    pace = RateLimiter(float("inf") if options.dry_run else options.rate, time.monotonic, time.sleep)
+    pace = RateLimiter(float("inf") if dry_run else rate, time.monotonic, time.sleep)
     counts, sent, report = Counter[RedriveAction](), set[str](), ProgressReport()
     try:
         for one in applications:
             chosen = filter(selected.matches, _dead_letters(settings, one))
             with Redelivery(settings, one) as redelivery:
-                deliverer = NoDeliverer(redelivery) if options.dry_run else WebhookDeliverer(redelivery, _report)
+                deliverer = NoDeliverer(redelivery) if dry_run else WebhookDeliverer(redelivery, _report)
                 redrive = Redrive(one, origins, writer, deliverer, lambda: datetime.now(UTC), pace, report, sent)
                 counts += redrive.run(chosen)
         writer.close()
@@ -130,7 +124,3 @@ def summary(counts: Counter[RedriveAction]) -> str:
     return f"{counts.total():,} dead letters" + "".join(
         f", {count:,} {action.value}" for action, count in counts.most_common()
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

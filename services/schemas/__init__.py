@@ -1,1 +1,0 @@
-"""Writes an application's JSON Schemas: `stateloop schemas package.module:app folder`."""
