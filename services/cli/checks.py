@@ -21,7 +21,7 @@ from services.broker.jars import up_to_date
 from services.broker.java import find_java
 from services.enrichment.calls.addresses import AddressRefusedError, check
 from services.runtime.errors import ForeignTopicsError
-from services.runtime.kafka_clients import create_admin_client
+from services.runtime.kafka.options import create_admin_client
 from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint.identity import FILE, QUERY_FILES, CheckpointIdentity, identity, parse
 from spark_app.errors import PartialCheckpointError

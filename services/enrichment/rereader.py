@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from services.runtime.errors import ConsumerFailedError
-from services.runtime.kafka_clients import create_consumer, log_error, record_of
+from services.runtime.kafka.options import create_consumer, log_error, record_of
 from services.runtime.source import failed
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException, TopicPartition
 
 from services.redrive.dead_letters import NAME
-from services.runtime.kafka_clients import create_consumer, record_of
+from services.runtime.kafka.options import create_consumer, record_of
 from services.runtime.topic_records import RESPONSE_S, read_error
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from services.runtime.errors import DeliveryFailedError
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

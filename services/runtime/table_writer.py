@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException
 
 from services.runtime.errors import RowNotWrittenError
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

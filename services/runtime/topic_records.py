@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from services.runtime.errors import TopicReadError
-from services.runtime.kafka_clients import create_consumer, record_of
+from services.runtime.kafka.options import create_consumer, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

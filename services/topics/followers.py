@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException, TopicPartition
 
 from services.runtime.errors import NoBrokerError
-from services.runtime.kafka_clients import create_consumer
+from services.runtime.kafka.options import create_consumer
 from services.topics.watermarks import watermarks
 
 if TYPE_CHECKING:

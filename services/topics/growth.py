@@ -25,7 +25,7 @@ from contracts.records.named_states import named
 from contracts.wire import DerivedRecord
 from contracts.wire.alerts import AlertRecord
 from services.runtime.errors import NoBrokerError
-from services.runtime.kafka_clients import create_admin_client
+from services.runtime.kafka.options import create_admin_client
 from services.topics.errors import FewerPartitionsError, WebhooksError, refused
 from services.topics.followers import await_end, move_to_end
 from services.topics.rewrite import rewrite

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from contracts.records.state_record import StateRecordDecoder, UndecodableRecordError
 from contracts.wire.partition import partition
 from services.runtime.errors import NoBrokerError
-from services.runtime.kafka_clients import create_admin_client, create_consumer, create_producer, record_of
+from services.runtime.kafka.options import create_admin_client, create_consumer, create_producer, record_of
 from services.topics.errors import refused
 from services.topics.watermarks import watermarks
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
 from contracts.wire import decode_snapshot
-from services.runtime.kafka_clients import create_consumer
+from services.runtime.kafka.options import create_consumer
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.errors import BrokerUnreachableError
 from spark_app.topics.identity import PATIENCE_S, TopicIdentity

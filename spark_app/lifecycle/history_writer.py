@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from pydantic import BaseModel, ConfigDict
 
 from contracts.settings import KafkaSettings
-from services.runtime.kafka_clients import create_consumer, create_producer
+from services.runtime.kafka.options import create_consumer, create_producer
 from spark_app.errors import BrokerUnreachableError, HistoryWriteError
 from spark_app.topics.identity import PATIENCE_S
 

@@ -20,7 +20,7 @@ from contracts.records.record import RecordError
 from contracts.types.origin import Origin
 from contracts.types.quantize import EPOCH
 from contracts.types.raw_record import RawRecord
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from spark_app.errors import RawWriteError
 
 POLL_S = 1.0

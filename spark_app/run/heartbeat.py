@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from contracts.model.emit import Emit
 from contracts.records.record import HEARTBEAT_KEY
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from spark_app.run.low_watermark import clock
 from spark_app.topics.identity import sources
 

@@ -10,7 +10,7 @@ from confluent_kafka.admin import ConfigResource
 
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
-from services.runtime.kafka_clients import create_admin_client
+from services.runtime.kafka.options import create_admin_client
 from spark_app.errors import BrokerUnreachableError, PartitionCountError, TopicAccessError, TopicMissingError
 
 PATIENCE_S = 10.0

@@ -7,7 +7,7 @@ from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from contracts.settings import KafkaSettings
-from services.runtime.kafka_clients import create_admin_client
+from services.runtime.kafka.options import create_admin_client
 from spark_app.errors import BrokerUnreachableError
 from spark_app.topics.identity import PATIENCE_S, TopicIdentity
 

@@ -9,7 +9,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 from contracts.model.topics import Stamp
 from contracts.settings import KafkaSettings
-from services.runtime.kafka_clients import create_admin_client
+from services.runtime.kafka.options import create_admin_client
 from spark_app.errors import HistoryWriteError
 from spark_app.topics.identity import PATIENCE_S
 

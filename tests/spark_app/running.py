@@ -15,7 +15,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message,
 from confluent_kafka.admin import AdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
 

@@ -14,7 +14,7 @@ from contracts.wire.partition import partition
 from services.cli.__main__ import main
 from services.query.ingest import KafkaTables
 from services.runtime.command_line import ExitCode
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from services.runtime.topic_owners import outputs
 from services.runtime.topic_reader import TopicReader
 from tests.services.cli.limited import app

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.enrichment.rereader import PATIENCE_S, KafkaRereader
 from services.runtime.errors import ConsumerFailedError
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> Topics:
         assert config["enable.auto.commit"] is False
         return made
 
-    monkeypatch.setattr("services.runtime.kafka_clients.Consumer", consumer)
+    monkeypatch.setattr("services.runtime.kafka.options.Consumer", consumer)
     return made
 
 

@@ -69,7 +69,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
         made.config = config
         return made
 
-    monkeypatch.setattr("services.runtime.kafka_clients.Producer", producer)
+    monkeypatch.setattr("services.runtime.kafka.options.Producer", producer)
     return made
 
 

@@ -19,7 +19,7 @@ from contracts.wire import DerivedRecord, Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key, window_key
 from services.broker.readiness import wait_until
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from services.topics import growth
 from services.topics.__main__ import make
 from services.topics.errors import FewerPartitionsError, WebhooksError

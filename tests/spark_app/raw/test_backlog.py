@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from contracts.wire import Snapshot, decode_snapshot
 from services.runtime.job_progress import JobProgress
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
 from tests.monitored import GRACE, SECOND, application

@@ -16,7 +16,7 @@ from contracts.records.record import Reason
 from contracts.types.origin import PLACE
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from services.cli.__main__ import main as stateloop
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
 from tests.spark_app.batches import SHORT

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from contracts import Suite
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
 from tests.spark_app.hosted import HostedJob

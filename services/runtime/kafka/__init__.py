@@ -1,0 +1,1 @@
+"""The way to Kafka. `options` has the settings that all clients share."""
