@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
 import time
@@ -19,6 +18,7 @@ from services.enrichment.handler import EnrichmentHandler
 from services.enrichment.planner import EnrichmentPlanner
 from services.enrichment.rereader import KafkaRereader
 from services.enrichment.webhooks import DeliveryPlanner
+from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.publisher import KafkaPublisher
 from services.runtime.source import KafkaSource
 from services.runtime.topic_check import TopicCheck
@@ -149,8 +149,8 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
 ) -> Dependencies:
     settings, stack, tracing = resources
     stack.callback(calls.close)
-    publisher = KafkaPublisher(settings.client(), NAME, asyncio.get_running_loop())
-    stack.push_async_callback(publisher.close)
+    producer = KafkaProducer(settings.client(), NAME)
+    stack.push_async_callback(producer.close)
     rereader = KafkaRereader(settings.client(), topic=planner.topic, group=group)
     stack.push_async_callback(rereader.close)
     return Dependencies(
@@ -161,7 +161,7 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
         rereader=rereader,
         caller=tracing.traced(calls.caller) if tracing else calls.caller,
         availability=calls.availability,
-        publisher=publisher,
+        publisher=KafkaPublisher(producer),
         counts=counts,
         now=utc_now,
         clock=time.monotonic,

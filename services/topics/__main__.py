@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic
 
 from contracts.model.suite import load_suite
@@ -13,7 +13,8 @@ from contracts.model.topics import Topic
 from contracts.settings import read
 from services.runtime.broker_check import require_broker
 from services.runtime.command_line import report, run
-from services.runtime.errors import NoBrokerError
+from services.runtime.errors import KafkaRequestError, NoBrokerError
+from services.runtime.kafka.errors import requested
 from services.runtime.topic_owners import TopicOwners
 from services.topics.errors import TopicRefusedError, WrongPartitionsError, refused
 from services.topics.settings import TopicsSettings
@@ -58,7 +59,7 @@ def require(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSetting
     for topic in topics:
         topic.require(_config(topic.name, futures[resources[topic.name]], settings), settings.kafka)
         if topic.name not in there:
-            raise TopicRefusedError(topic.name, KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+            raise TopicRefusedError(topic.name, "TOPIC_AUTHORIZATION_FAILED", "Broker: Topic authorization failed")
         if topic.grows and there[topic.name] != (wanted := settings.partitions or topic.partitions):
             raise WrongPartitionsError(topic.name, there[topic.name], wanted)
 
@@ -111,19 +112,21 @@ def _partitions(admin: AdminClient, settings: TopicsSettings, awaited: Collectio
 
 def _made(name: str, future: Future[None], settings: TopicsSettings) -> bool:
     try:
-        future.result()
-    except KafkaException as error:
-        if error.args[0].name() == "TOPIC_ALREADY_EXISTS":
+        with requested("create a topic"):
+            future.result()
+    except KafkaRequestError as error:
+        if error.code == "TOPIC_ALREADY_EXISTS":
             return False
-        raise refused(name, settings.kafka, error.args[0]) from error
+        raise refused(name, settings.kafka, error) from error
     return True
 
 
 def _config(name: str, future: Future[dict[str, ConfigEntry]], settings: TopicsSettings) -> dict[str, str]:
     try:
-        return {entry.name: entry.value or "" for entry in future.result().values()}
-    except KafkaException as error:
-        raise refused(name, settings.kafka, error.args[0]) from error
+        with requested("describe a topic"):
+            return {entry.name: entry.value or "" for entry in future.result().values()}
+    except KafkaRequestError as error:
+        raise refused(name, settings.kafka, error) from error
 
 
 if __name__ == "__main__":

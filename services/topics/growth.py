@@ -24,7 +24,8 @@ from confluent_kafka.admin import NewPartitions
 from contracts.records.named_states import named
 from contracts.wire import DerivedRecord
 from contracts.wire.alerts import AlertRecord
-from services.runtime.errors import NoBrokerError
+from services.runtime.errors import KafkaRequestError, NoBrokerError
+from services.runtime.kafka.errors import requested
 from services.runtime.kafka.options import create_admin_client
 from services.topics.errors import FewerPartitionsError, WebhooksError, refused
 from services.topics.followers import await_end, move_to_end
@@ -100,9 +101,10 @@ class PartitionGrowth:
         new = [NewPartitions(name, self.partitions) for name in missing]
         for name, future in (self._admin.create_partitions(new) if new else {}).items():
             try:
-                future.result()
-            except KafkaException as error:
-                raise refused(name, self._settings.kafka, error.args[0]) from error
+                with requested("add partitions"):
+                    future.result()
+            except KafkaRequestError as error:
+                raise refused(name, self._settings.kafka, error) from error
         while not self.missing.keys().isdisjoint(missing):  # a broker lists them a moment later
             time.sleep(PAUSE_S)
             self.counts = self._read()

@@ -1,1 +1,1 @@
-"""The way to Kafka. `options` has the settings that all clients share."""
+"""The way to Kafka: producers, by the protocols of `interfaces`. `options` has the settings of all clients."""

@@ -19,12 +19,13 @@ from contracts.wire import DerivedRecord, Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key, window_key
 from services.broker.readiness import wait_until
+from services.runtime.kafka.blocking import TransactionalKafkaProducer
 from services.runtime.kafka.options import create_producer
 from services.topics import growth
 from services.topics.__main__ import make
 from services.topics.errors import FewerPartitionsError, WebhooksError
 from services.topics.growth import PartitionGrowth
-from services.topics.rewrite import Copier, RecordMover
+from services.topics.rewrite import RecordMover
 from services.topics.settings import TopicsSettings
 from tests.spark_app.running import everything
 
@@ -179,9 +180,9 @@ def test_an_interrupted_growth_continues(world: World, monkeypatch: pytest.Monke
 
 
 @contextmanager
-def left_open(copier: Copier) -> Iterator[None]:
+def left_open(producer: TransactionalKafkaProducer) -> Iterator[None]:
     """Begin a transaction that nothing ends, as in a process that is killed."""
-    copier._producer.begin_transaction()  # noqa: SLF001
+    producer.begin()
     yield
 
 
@@ -200,7 +201,7 @@ def test_readers_never_find_a_part_of_the_copies(
     with monkeypatch.context() as patch:
         patch.setattr(RecordMover, "moved", interrupted)
         if is_killed:
-            patch.setattr(Copier, "transaction", left_open)
+            patch.setattr(TransactionalKafkaProducer, "transaction", left_open)
         with pytest.raises(KeyboardInterrupt):
             world.grow()
     newest = world.records(world.topics.snapshots)[window_key(DEVICES[1], START)][-1]
