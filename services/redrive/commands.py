@@ -15,13 +15,14 @@ from services.enrichment.settings import ApiSettings
 from services.redrive.action import RedriveAction
 from services.redrive.dead_letters import NAME, StoredDeadLetter, dead_letters
 from services.redrive.deliverer import NoDeliverer, WebhookDeliverer
-from services.redrive.origins import Origins
+from services.redrive.origins import SHORT_FETCH, Origins
 from services.redrive.rate_limiter import RateLimiter
 from services.redrive.redrive import Redrive
 from services.redrive.writer import LARGEST, KafkaWriter, NoWriter
 from services.runtime.broker_check import require_broker
 from services.runtime.command_line import CommandError, ExitCode
 from services.runtime.kafka.blocking import BlockingKafkaProducer
+from services.runtime.kafka.reader import BlockingKafkaReader
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -85,7 +86,7 @@ def _redrive(
     """Redrive one application after the other. A record that several of them refused is sent once."""
     require_broker(settings)
     client = settings.client()
-    origins = Origins(client)
+    origins = Origins(BlockingKafkaReader(client, NAME, options=SHORT_FETCH))
     writer = NoWriter() if dry_run else KafkaWriter(BlockingKafkaProducer(client, NAME, options=LARGEST))
     if selected.has_records and not all(one.deduplicate for one in applications):
         print(TWICE, file=sys.stderr)

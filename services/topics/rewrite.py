@@ -10,35 +10,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 from pydantic import ValidationError
 
 from contracts.records.state_record import StateRecordDecoder, UndecodableRecordError
 from contracts.wire.partition import partition
-from services.runtime.errors import BrokerError, NoBrokerError
+from services.runtime.errors import BrokerError
 from services.runtime.kafka.blocking import TransactionalKafkaProducer
 from services.runtime.kafka.errors import requested
 from services.runtime.kafka.interfaces import Output
-from services.runtime.kafka.options import create_admin_client, create_consumer, record_of
+from services.runtime.kafka.options import create_admin_client
+from services.runtime.kafka.reader import BlockingKafkaReader
 from services.topics.errors import refused
-from services.topics.watermarks import watermarks
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer
+    from collections.abc import Iterable, Iterator, Mapping
 
     from contracts.model.named_state import NamedState
     from contracts.records.record import Record
     from contracts.settings import KafkaSettings
     from contracts.wire import OffsetVersioned
-    from services.runtime.kafka.interfaces import TransactionalProducer
+    from services.runtime.kafka.interfaces import Partition
 
-GROUP = "stateloop-topics"
-"""The client requires a group id; it joins no group."""
-READ = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
+NAME = "stateloop-topics"
+"""The beginning of the name of a topic's transactions."""
 TRANSACTION_MS = 15 * 60 * 1000
 """The duration of a transaction: the longest that a broker allows by default."""
 WRITE = {"linger.ms": 20, "message.max.bytes": 64 * 1024 * 1024, "transaction.timeout.ms": TRANSACTION_MS}
-MOST, POLL_S = 5_000, 1.0
+LEADERS_S = 30.0
+"""The wait for the leaders of partitions that were added a moment ago."""
 
 
 def rewrite(
@@ -49,45 +49,30 @@ def rewrite(
     `model` is that of records whose versions are offsets. Records of one partition keep their order. Nothing else
     writes to the topic. A call that was interrupted may be repeated. Raises TopicRefusedError, NoBrokerError.
     """
-    consumer = create_consumer(settings.client(), "topics", GROUP, READ)
+    reader = BlockingKafkaReader(settings.client(), "topics")
     try:
-        producer = TransactionalKafkaProducer(settings.client(), "topics", f"{GROUP}-{state.topic}", WRITE)
-        found = watermarks(consumer, state.topic).items()
-        end_offsets = [TopicPartition(state.topic, number, end) for number, (begin, end) in found if begin < end]
+        producer = TransactionalKafkaProducer(settings.client(), "topics", f"{NAME}-{state.topic}", WRITE)
+        bounds = reader.bounds(reader.partitions([state.topic]), LEADERS_S)
+        ranges = {one: offsets for one, offsets in bounds.items() if offsets.start < offsets.end}
         mover = RecordMover(state, partitions, model)
-        for one in end_offsets:
+        for one, offsets in ranges.items():
             with producer.transaction():
-                _copy(consumer, one, producer, mover)
+                for records in reader.read({one: offsets}):
+                    for output in mover.copies(records):
+                        producer.enqueue(output)
+        _delete(settings, {one: offsets.end for one, offsets in ranges.items()})
     except BrokerError as error:
         raise refused(state.topic, settings.kafka, error) from error
-    except KafkaException as error:
-        raise NoBrokerError(settings.kafka, error.args[0].str()) from error
     finally:
-        consumer.close()
+        reader.close()
+
+
+def _delete(settings: KafkaSettings, ends: Mapping[Partition, int]) -> None:
     admin = create_admin_client(settings.client(), "topics")
-    for future in admin.delete_records(end_offsets).values() if end_offsets else ():
-        try:
-            with requested("delete records"):
-                future.result()
-        except BrokerError as error:
-            raise refused(state.topic, settings.kafka, error) from error
-
-
-def _copy(consumer: Consumer, end: TopicPartition, producer: TransactionalProducer, mover: RecordMover) -> None:
-    """Copy the records of a partition before its end offset."""
-    consumer.assign([TopicPartition(end.topic, end.partition, 0)])
-    while True:
-        for message in consumer.consume(MOST, POLL_S):
-            record, error = record_of(message), message.error()
-            if record.partition != end.partition:  # of the one before
-                continue
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 (a public name)
-                continue
-            if record.offset >= end.offset:
-                return
-            if error is None and (found := mover.moved(record)) is not None:
-                number, value = found
-                producer.enqueue(Output(record.topic, record.key, value, number, headers=record.headers))
+    before = [TopicPartition(*partition, end) for partition, end in ends.items()]
+    for future in admin.delete_records(before).values() if before else ():
+        with requested("delete records"):
+            future.result()
 
 
 class RecordMover:
@@ -102,6 +87,13 @@ class RecordMover:
         self._partitions = partitions
         self._model = model
         self._copied: dict[bytes, tuple[int, int]] = {}
+
+    def copies(self, records: Iterable[Record]) -> Iterator[Output]:
+        """Yield the copies of records."""
+        for record in records:
+            if (found := self.moved(record)) is not None:
+                number, value = found
+                yield Output(record.topic, record.key, value, number, headers=record.headers)
 
     def moved(self, record: Record) -> tuple[int, bytes | None] | None:
         """Return partition and value of the copy; None for what no reader reads, and what is copied already."""

@@ -1,1 +1,1 @@
-"""The way to Kafka: producers, by the protocols of `interfaces`. `options` has the settings of all clients."""
+"""The way to Kafka: producers and readers, by the protocols of `interfaces`. `options` has what all clients share."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
-from services.runtime.errors import DeliveryFailedError, KafkaRequestError
+from services.runtime.errors import DeliveryFailedError, KafkaRequestError, TopicReadError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 def delivery_failed(topic: str, error: KafkaError) -> DeliveryFailedError:
     """Return the error of a record that was not written."""
     return DeliveryFailedError(topic, error.name(), error.str())
+
+
+def read_error(topic: str, error: KafkaError) -> TopicReadError:
+    """Return the error of a topic that is read."""
+    return TopicReadError(topic, error.name(), error.str())
 
 
 @contextmanager

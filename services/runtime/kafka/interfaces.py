@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+    from datetime import datetime
 
+    from contracts.records.record import Record
 
 BY_KEY = -1
 """The partition of a record whose partition follows from its key."""
+EARLIEST, LATEST = -2, -1
+"""In place of a time: the first offset that a partition has, and its end."""
 
 
 class Partition(NamedTuple):
@@ -23,6 +27,23 @@ class Partition(NamedTuple):
 
     topic: str
     number: int
+
+
+class BoundedRange(NamedTuple):
+    """Offsets from `start` to before `end`."""
+
+    start: int
+    end: int
+
+
+class EndlessRange(NamedTuple):
+    """Offsets from `start` on: its reader follows the partition."""
+
+    start: int
+    end: None = None
+
+
+OffsetRange = BoundedRange | EndlessRange
 
 
 class Output(NamedTuple):
@@ -99,3 +120,73 @@ class TransactionalProducer(Protocol):
 
         Raises KafkaRequestError.
         """
+
+
+class TopicReader(Protocol):
+    """Reads partitions from an event loop, without a group."""
+
+    async def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
+        """Return the partitions of these topics; none of a topic that does not exist. Raises TopicReadError."""
+
+    async def bounds(self, partitions: Collection[Partition]) -> Mapping[Partition, BoundedRange]:
+        """Return the first and the end offset of each partition. Raises TopicReadError."""
+
+    def read(self, ranges: Mapping[Partition, OffsetRange]) -> AsyncIterator[Sequence[Record]]:
+        """Yield the records of these ranges as `BlockingTopicReader.read` does, until the generator is closed."""
+
+    async def at(self, partition: Partition, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> Sequence[Record]:
+        """Return single records as `BlockingTopicReader.at` does. `is_wanted` is called in another thread."""
+
+    async def close(self) -> None:
+        """End the current call, and close the client."""
+
+
+class BlockingTopicReader(Protocol):
+    """Reads partitions from a thread, without a group."""
+
+    def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
+        """Return the partitions of these topics; none of a topic that does not exist. Raises TopicReadError."""
+
+    def bounds(self, partitions: Collection[Partition], within_s: float = 10.0) -> Mapping[Partition, BoundedRange]:
+        """Return the first and the end offset of each partition, waiting this long for leaders of new ones.
+
+        The end is that of committed transactions. Raises TopicReadError.
+        """
+
+    def bounds_since(self, partitions: Collection[Partition], time: datetime) -> Mapping[Partition, BoundedRange]:
+        """Return the offset of the first record of this time or a later one, and the end offset, of each partition.
+
+        Both are the end offset in a partition without such a record. Raises TopicReadError.
+        """
+
+    def read(
+        self, ranges: Mapping[Partition, OffsetRange], is_stopping: Callable[[], bool] = lambda: False
+    ) -> Iterator[Sequence[Record]]:
+        """Yield the records of these ranges, in order within a partition, until all ends are reached or it stops.
+
+        It yields an empty sequence when no record comes for a moment. The end is reached although its last record was
+        compacted away, or is the marker of a transaction. The first offset that the partition has replaces an earlier
+        start. While the broker is away it waits. Raises TopicReadError, also if a partition stays shorter than its
+        range, as that of a topic that was recreated.
+        """
+
+    def poll(self, within_s: float = 0.0) -> Sequence[Record]:
+        """Return the records behind the ranges of the last `read`, waiting this long for the first one.
+
+        Raises TopicReadError.
+        """
+
+    def at(
+        self, partition: Partition, offsets: Sequence[int], is_wanted: Callable[[], bool] = lambda: True
+    ) -> Sequence[Record]:
+        """Return the records at these ascending offsets, without those that the partition no longer has.
+
+        While the broker is away it waits; it returns early when `is_wanted` returns False. Calls with near offsets are
+        cheap. Raises TopicReadError, also if the partition stays shorter than these offsets.
+        """
+
+    def stop(self) -> None:
+        """Read no further: the client fetches nothing more."""
+
+    def close(self) -> None:
+        """Close the client."""
