@@ -10,27 +10,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import TopicPartition
 from pydantic import ValidationError
 
 from contracts.records.state_record import StateRecordDecoder, UndecodableRecordError
 from contracts.wire.partition import partition
 from services.runtime.errors import BrokerError
+from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.blocking import TransactionalKafkaProducer
-from services.runtime.kafka.errors import requested
 from services.runtime.kafka.interfaces import Output
-from services.runtime.kafka.options import create_admin_client
 from services.runtime.kafka.reader import BlockingKafkaReader
 from services.topics.errors import refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from contracts.model.named_state import NamedState
     from contracts.records.record import Record
     from contracts.settings import KafkaSettings
     from contracts.wire import OffsetVersioned
-    from services.runtime.kafka.interfaces import Partition
 
 NAME = "stateloop-topics"
 """The beginning of the name of a topic's transactions."""
@@ -49,7 +46,7 @@ def rewrite(
     `model` is that of records whose versions are offsets. Records of one partition keep their order. Nothing else
     writes to the topic. A call that was interrupted may be repeated. Raises TopicRefusedError, NoBrokerError.
     """
-    reader = BlockingKafkaReader(settings.client(), "topics")
+    reader, admin = BlockingKafkaReader(settings.client(), "topics"), KafkaAdmin(settings.client(), "topics")
     try:
         producer = TransactionalKafkaProducer(settings.client(), "topics", f"{NAME}-{state.topic}", WRITE)
         bounds = reader.bounds(reader.partitions([state.topic]), LEADERS_S)
@@ -60,19 +57,11 @@ def rewrite(
                 for records in reader.read({one: offsets}):
                     for output in mover.copies(records):
                         producer.enqueue(output)
-        _delete(settings, {one: offsets.end for one, offsets in ranges.items()})
+        admin.delete_records({one: offsets.end for one, offsets in ranges.items()})
     except BrokerError as error:
         raise refused(state.topic, settings.kafka, error) from error
     finally:
         reader.close()
-
-
-def _delete(settings: KafkaSettings, ends: Mapping[Partition, int]) -> None:
-    admin = create_admin_client(settings.client(), "topics")
-    before = [TopicPartition(*partition, end) for partition, end in ends.items()]
-    for future in admin.delete_records(before).values() if before else ():
-        with requested("delete records"):
-            future.result()
 
 
 class RecordMover:

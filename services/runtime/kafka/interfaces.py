@@ -64,6 +64,15 @@ class GroupOffset(NamedTuple):
     metadata: str = ""
 
 
+class NewTopic(NamedTuple):
+    """A topic to create."""
+
+    name: str
+    partitions: int
+    replicas: int
+    config: Mapping[str, str]
+
+
 class Producer(Protocol):
     """Writes records from an event loop."""
 
@@ -190,3 +199,44 @@ class BlockingTopicReader(Protocol):
 
     def close(self) -> None:
         """Close the client."""
+
+
+class Admin(Protocol):
+    """Administers topics and the offsets of groups. Its methods block, and raise KafkaRequestError."""
+
+    def partition_counts(self) -> Mapping[str, int]:
+        """Return the number of partitions of each topic that this user may see; a new one may be listed later."""
+
+    def ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        """Return the id of each topic. One that is deleted and created again has another id."""
+
+    def configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        """Return the settings of each topic."""
+
+    def create(self, topics: Collection[NewTopic]) -> Collection[str]:
+        """Create topics, and return the names of those that did not exist."""
+
+    def grow(self, partition_counts: Mapping[str, int]) -> None:
+        """Add partitions to topics until they have these numbers."""
+
+    def alter(self, topic: str, config: Mapping[str, str]) -> None:
+        """Change settings of a topic. The broker applies them after it has answered."""
+
+    def delete_records(self, ends: Mapping[Partition, int]) -> None:
+        """Delete the records before these offsets."""
+
+    def offsets(self, at: Mapping[Partition, int], within_s: float = 10.0) -> Mapping[Partition, int]:
+        """Return the first offset of each partition whose record has this time, in milliseconds, or a later one.
+
+        It is LATEST where there is none. EARLIEST and LATEST, as times, give the first offset and the end offset. It
+        waits this long for the leaders of new partitions.
+        """
+
+    def committed(self, group: str, partitions: Collection[Partition]) -> Mapping[Partition, GroupOffset]:
+        """Return the committed offset of each partition; a negative one where there is none."""
+
+    def commit(self, group: str, offsets: Mapping[Partition, GroupOffset]) -> bool:
+        """Commit offsets for a group; return False if it has members, as only these may commit then."""
+
+    def close(self) -> None:
+        """Close the clients."""

@@ -19,6 +19,7 @@ from contracts.wire import DerivedRecord, Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key, window_key
 from services.broker.readiness import wait_until
+from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.blocking import TransactionalKafkaProducer
 from services.runtime.kafka.options import create_producer
 from services.topics import growth
@@ -77,7 +78,11 @@ class World:
         self.topics = self.application.topics
         self.place_topic = self.topics.derived("places")
         self._admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        make(self._admin, self.application.catalogue(), TopicsSettings(application="", kafka=broker.bootstrap))
+        make(
+            KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test"),
+            self.application.catalogue(),
+            TopicsSettings(application="", kafka=broker.bootstrap),
+        )
         wait_until(lambda: set(self.counts().values()) == {BEFORE}, "the topics", 30)
         producer = create_producer({"bootstrap.servers": broker.bootstrap}, "test")
         for version in (1, 2, 3):
