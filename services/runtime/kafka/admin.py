@@ -7,20 +7,21 @@ of the group (librdkafka issue 5040). So each wait for its answer has an end.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, TypeVar
 
 from confluent_kafka import TopicCollection, TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, OffsetSpec
 from confluent_kafka.admin import NewTopic as ClientTopic
 
 from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka.errors import requested
-from services.runtime.kafka.interfaces import GroupOffset, Partition
+from services.runtime.kafka.interfaces import EARLIEST, LATEST, NEWEST, GroupOffset, OffsetAt, Partition, TopicInfo
 from services.runtime.kafka.offsets import lookup
 from services.runtime.kafka.options import create_admin_client, create_consumer
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from concurrent.futures import Future
 
     from confluent_kafka import Consumer
@@ -34,6 +35,9 @@ CHANGE_S = 60.0
 """The wait for a change of topics."""
 GRACE_S = 5.0
 """The time after which a client that should have answered will never do so."""
+NO_LEADER = {"LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"}
+"""The answers of a partition whose leader is being chosen, as in a new topic: the next request finds it."""
+PAUSE_S = 0.1
 NOT_A_MEMBER = {"UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION"}
 """The answers to a commit of a client that is no member of the group, while the group has members."""
 Result = TypeVar("Result")
@@ -54,10 +58,11 @@ class KafkaAdmin:
             listed = self._admin.list_topics(timeout=ANSWER_S).topics
         return {name: len(topic.partitions) for name, topic in listed.items()}
 
-    def ids(self, topics: Collection[str]) -> Mapping[str, str]:
-        """See `Admin.ids`."""
+    def describe(self, topics: Collection[str]) -> Mapping[str, TopicInfo]:
+        """See `Admin.describe`."""
         futures = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=ANSWER_S)
-        return {name: str(_result(futures[name], "describe the topic", name).topic_id) for name in topics}
+        found = {name: _result(futures[name], "describe the topic", name) for name in topics}
+        return {name: TopicInfo(str(one.topic_id), len(one.partitions)) for name, one in found.items()}
 
     def configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """See `Admin.configs`."""
@@ -98,6 +103,24 @@ class KafkaAdmin:
         with requested("look offsets up"):
             return lookup(self._consumer(f"stateloop-{self._name}"), at, within_s)
 
+    def records(self, at: Mapping[Partition, int], within_s: float = ANSWER_S) -> Mapping[Partition, OffsetAt]:
+        """See `Admin.records`."""
+        specs = {TopicPartition(*partition): _spec(one) for partition, one in at.items()}
+        deadline = time.monotonic() + within_s
+        while True:
+            futures = self._admin.list_offsets(specs, request_timeout=ANSWER_S) if specs else {}
+            try:
+                found = {one: _result(future, "look up offsets of", one.topic) for one, future in futures.items()}
+            except KafkaRequestError as error:
+                if error.code not in NO_LEADER or time.monotonic() >= deadline:
+                    raise
+            else:
+                return {
+                    Partition(one.topic, one.partition): OffsetAt(info.offset, info.timestamp)
+                    for one, info in found.items()
+                }
+            time.sleep(PAUSE_S)
+
     def committed(self, group: str, partitions: Collection[Partition]) -> Mapping[Partition, GroupOffset]:
         """See `Admin.committed`."""
         with requested(f"return the offsets of the group {group}"):
@@ -126,6 +149,16 @@ class KafkaAdmin:
         if group not in self._consumers:
             self._consumers[group] = create_consumer(self._client, self._name, group)
         return self._consumers[group]
+
+
+def _spec(at: int) -> OffsetSpec:
+    """Return the client's object for a time, or for what stands in its place."""
+    special: dict[int, Callable[[], OffsetSpec]] = {  # have no types
+        EARLIEST: OffsetSpec.earliest,
+        LATEST: OffsetSpec.latest,
+        NEWEST: OffsetSpec.max_timestamp,
+    }
+    return special[at]() if at in special else OffsetSpec.for_timestamp(at)
 
 
 def _is_created(name: str, future: Future[None]) -> bool:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 BY_KEY = -1
 """The partition of a record whose partition follows from its key."""
-EARLIEST, LATEST = -2, -1
-"""In place of a time: the first offset that a partition has, and its end."""
+EARLIEST, LATEST, NEWEST = -2, -1, -3
+"""In place of a time: the first offset that a partition has, its end, and its record of the latest time."""
 
 
 class Partition(NamedTuple):
@@ -62,6 +62,20 @@ class GroupOffset(NamedTuple):
 
     offset: int
     metadata: str = ""
+
+
+class OffsetAt(NamedTuple):
+    """An offset, and the time of its record in milliseconds since 1970; -1 of an offset without a record."""
+
+    offset: int
+    timestamp_ms: int
+
+
+class TopicInfo(NamedTuple):
+    """An existing topic. One that is deleted and created again has another id."""
+
+    id: str
+    partitions: int
 
 
 class NewTopic(NamedTuple):
@@ -207,8 +221,8 @@ class Admin(Protocol):
     def partition_counts(self) -> Mapping[str, int]:
         """Return the number of partitions of each topic that this user may see; a new one may be listed later."""
 
-    def ids(self, topics: Collection[str]) -> Mapping[str, str]:
-        """Return the id of each topic. One that is deleted and created again has another id."""
+    def describe(self, topics: Collection[str]) -> Mapping[str, TopicInfo]:
+        """Return the identity of each topic."""
 
     def configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """Return the settings of each topic."""
@@ -228,8 +242,15 @@ class Admin(Protocol):
     def offsets(self, at: Mapping[Partition, int], within_s: float = 10.0) -> Mapping[Partition, int]:
         """Return the first offset of each partition whose record has this time, in milliseconds, or a later one.
 
-        It is LATEST where there is none. EARLIEST and LATEST, as times, give the first offset and the end offset. It
-        waits this long for the leaders of new partitions.
+        It is LATEST where there is none. EARLIEST and LATEST, as times, give the first offset and the end offset: that
+        of committed transactions. It waits this long for the leaders of new partitions.
+        """
+
+    def records(self, at: Mapping[Partition, int], within_s: float = 10.0) -> Mapping[Partition, OffsetAt]:
+        """Return offsets as `offsets` does, with the times of the records; NEWEST gives the record of the latest time.
+
+        The offset is negative where there is no such record. The end offset is that of all records, also of those of
+        open transactions.
         """
 
     def committed(self, group: str, partitions: Collection[Partition]) -> Mapping[Partition, GroupOffset]:

@@ -35,7 +35,7 @@ def listed_partitions(admin: AdminClient, name: str) -> int:
 
 
 def test_no_broker_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_app.topics.identity.PATIENCE_S", 0.5)
+    monkeypatch.setattr("services.runtime.kafka.admin.ANSWER_S", 0.5)
     with pytest.raises(BrokerUnreachableError, match=r"no broker answers at 127\.0\.0\.1:1 .*: start it"):
         identify(KafkaSettings(kafka="127.0.0.1:1"), everything.app)
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from services.broker.readiness import wait_until
 from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka import admin as admins
 from services.runtime.kafka.admin import KafkaAdmin
-from services.runtime.kafka.interfaces import EARLIEST, LATEST, GroupOffset, NewTopic, Partition
+from services.runtime.kafka.interfaces import EARLIEST, LATEST, NEWEST, GroupOffset, NewTopic, OffsetAt, Partition
 from services.runtime.kafka.options import create_producer
 from tests.deadline import DEADLINE_S
 
@@ -74,7 +75,7 @@ def test_a_topic_that_the_broker_refuses_is_named(admin: KafkaAdmin, topics_pref
     with pytest.raises(KafkaRequestError, match="UNKNOWN_TOPIC_OR_PART"):
         admin.configs([f"{topics_prefix}missing"])
     with pytest.raises(KafkaRequestError, match="UNKNOWN_TOPIC_OR_PART"):
-        admin.ids([f"{topics_prefix}missing"])
+        admin.describe([f"{topics_prefix}missing"])
 
 
 @pytest.mark.kafka
@@ -83,7 +84,8 @@ def test_settings_of_a_topic_change(admin: KafkaAdmin, topic: str) -> None:
     wait_until(lambda: admin.configs([topic])[topic]["cleanup.policy"] == "compact", "the settings", DEADLINE_S)
     assert admin.configs([topic])[topic]["retention.ms"] == "1000000000000"
     assert admin.configs([]) == {}
-    assert len(admin.ids([topic])[topic]) > 10
+    described = admin.describe([topic])[topic]
+    assert (len(described.id) > 10, described.partitions) == (True, 2)
 
 
 @pytest.mark.kafka
@@ -99,6 +101,43 @@ def test_offsets_are_looked_up_by_time(broker: EmbeddedBroker, admin: KafkaAdmin
     assert admin.offsets({}) == {}
     with pytest.raises(KafkaRequestError, match="look offsets up"):
         admin.offsets({Partition(f"{topic}.missing", 0): LATEST}, 1.0)
+
+
+@pytest.mark.kafka
+def test_records_are_looked_up_with_their_times(broker: EmbeddedBroker, admin: KafkaAdmin, topic: str) -> None:
+    write(broker, topic, range(5))
+    full, empty = Partition(topic, 0), Partition(topic, 1)
+    assert admin.records({full: milliseconds(3), empty: 0}) == {full: (3, milliseconds(3)), empty: (-1, -1)}
+    assert admin.records({full: NEWEST, empty: NEWEST}) == {full: (4, milliseconds(4)), empty: (-1, -1)}
+    assert admin.records({full: EARLIEST, empty: LATEST}) == {full: (0, -1), empty: (0, -1)}
+    assert admin.records({full: LATEST}) == {full: (5, -1)}
+    assert admin.records({}) == {}
+
+
+class Leaders:
+    """An admin client that responds with these results: an offset, or the code of an error."""
+
+    def __init__(self, *results: int) -> None:
+        self.results = list(results)
+
+    def list_offsets(self, partitions: dict[Any, Any], **_: float) -> dict[Any, Any]:
+        result = self.results.pop(0)
+        future: Future[Any] = Future()
+        if result < 0 or result == KafkaError.NOT_LEADER_FOR_PARTITION:
+            future.set_exception(KafkaException(KafkaError(result)))
+        else:
+            future.set_result(SimpleNamespace(offset=result, timestamp=-1))
+        return dict.fromkeys(partitions, future)
+
+
+def test_offsets_of_a_partition_that_is_getting_its_leader_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Leaders(KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.NOT_LEADER_FOR_PARTITION, 7)
+    monkeypatch.setattr(admins, "create_admin_client", lambda *_: client)
+    place = Partition("events", 0)
+    assert KafkaAdmin({}, "test").records({place: LATEST}) == {place: OffsetAt(7, -1)}
+    client.results += [KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._TRANSPORT]  # noqa: SLF001
+    with pytest.raises(KafkaRequestError, match="look up offsets of events"):
+        KafkaAdmin({}, "test").records({place: LATEST})
 
 
 @pytest.mark.kafka
@@ -122,7 +161,7 @@ def test_offsets_of_a_group_are_committed_unless_it_has_members(
 def test_a_broker_that_is_away_is_an_error_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admins, "ANSWER_S", 0.2)
     admin = KafkaAdmin({"bootstrap.servers": "127.0.0.1:1"}, "test")
-    for request in (admin.partition_counts, lambda: admin.configs(["events"]), lambda: admin.ids(["events"])):
+    for request in (admin.partition_counts, lambda: admin.configs(["events"]), lambda: admin.describe(["events"])):
         with pytest.raises(KafkaRequestError) as failure:
             request()
         assert failure.value.is_of_client
