@@ -11,7 +11,14 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from confluent_kafka import TopicCollection, TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, OffsetSpec
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ListOffsetsResultInfo,
+    NewPartitions,
+    OffsetSpec,
+)
 from confluent_kafka.admin import NewTopic as ClientTopic
 
 from services.runtime.errors import KafkaRequestError
@@ -35,8 +42,14 @@ CHANGE_S = 60.0
 """The wait for a change of topics."""
 GRACE_S = 5.0
 """The time after which a client that should have answered will never do so."""
-NO_LEADER = {"LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"}
-"""The answers of a partition whose leader is being chosen, as in a new topic: the next request finds it."""
+BEING_CHOSEN = {
+    "LEADER_NOT_AVAILABLE",
+    "NOT_LEADER_FOR_PARTITION",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+}
+"""The answers while the leader of a partition, or the coordinator of a group, is being chosen."""
 PAUSE_S = 0.1
 NOT_A_MEMBER = {"UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION"}
 """The answers to a commit of a client that is no member of the group, while the group has members."""
@@ -106,38 +119,25 @@ class KafkaAdmin:
     def records(self, at: Mapping[Partition, int], within_s: float = ANSWER_S) -> Mapping[Partition, OffsetAt]:
         """See `Admin.records`."""
         specs = {TopicPartition(*partition): _spec(one) for partition, one in at.items()}
-        deadline = time.monotonic() + within_s
-        while True:
-            futures = self._admin.list_offsets(specs, request_timeout=ANSWER_S) if specs else {}
-            try:
-                found = {one: _result(future, "look up offsets of", one.topic) for one, future in futures.items()}
-            except KafkaRequestError as error:
-                if error.code not in NO_LEADER or time.monotonic() >= deadline:
-                    raise
-            else:
-                return {
-                    Partition(one.topic, one.partition): OffsetAt(info.offset, info.timestamp)
-                    for one, info in found.items()
-                }
-            time.sleep(PAUSE_S)
+        found = _repeated(lambda: self._records(specs), within_s) if specs else {}
+        return {Partition(one.topic, one.partition): OffsetAt(it.offset, it.timestamp) for one, it in found.items()}
 
     def committed(self, group: str, partitions: Collection[Partition]) -> Mapping[Partition, GroupOffset]:
         """See `Admin.committed`."""
-        with requested(f"return the offsets of the group {group}"):
-            found = self._consumer(group).committed([TopicPartition(*one) for one in partitions], ANSWER_S)
+        places = [TopicPartition(*one) for one in partitions]
+        found = _repeated(lambda: self._committed(group, places), ANSWER_S)
         return {Partition(one.topic, one.partition): GroupOffset(one.offset, one.metadata or "") for one in found}
 
     def commit(self, group: str, offsets: Mapping[Partition, GroupOffset]) -> bool:
         """See `Admin.commit`."""
         places = [TopicPartition(*partition, *offset) for partition, offset in offsets.items()]
         try:
-            with requested(f"commit offsets of the group {group}"):
-                committed = self._consumer(group).commit(offsets=places, asynchronous=False)
+            committed = _repeated(lambda: self._commit(group, places), ANSWER_S)
         except KafkaRequestError as error:
             if error.code in NOT_A_MEMBER:
                 return False
             raise
-        return not any(one.error for one in committed or ())
+        return not any(one.error for one in committed)
 
     def close(self) -> None:
         """See `Admin.close`."""
@@ -145,10 +145,34 @@ class KafkaAdmin:
             consumer.close()
         self._consumers.clear()
 
+    def _records(self, specs: Mapping[TopicPartition, OffsetSpec]) -> Mapping[TopicPartition, ListOffsetsResultInfo]:
+        futures = self._admin.list_offsets(dict(specs), request_timeout=ANSWER_S)
+        return {one: _result(future, "look up offsets of", one.topic) for one, future in futures.items()}
+
+    def _committed(self, group: str, places: list[TopicPartition]) -> list[TopicPartition]:
+        with requested(f"return the offsets of the group {group}"):
+            return self._consumer(group).committed(places, ANSWER_S)
+
+    def _commit(self, group: str, places: list[TopicPartition]) -> list[TopicPartition]:
+        with requested(f"commit offsets of the group {group}"):
+            return self._consumer(group).commit(offsets=places, asynchronous=False) or []
+
     def _consumer(self, group: str) -> Consumer:
         if group not in self._consumers:
             self._consumers[group] = create_consumer(self._client, self._name, group)
         return self._consumers[group]
+
+
+def _repeated(request: Callable[[], Result], within_s: float) -> Result:
+    """Repeat a request while its broker is being chosen. Raises KafkaRequestError."""
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            return request()
+        except KafkaRequestError as error:
+            if error.code not in BEING_CHOSEN or time.monotonic() >= deadline:
+                raise
+        time.sleep(PAUSE_S)
 
 
 def _spec(at: int) -> OffsetSpec:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from services.broker.readiness import wait_until
 from services.runtime.errors import KafkaRequestError
@@ -138,6 +138,22 @@ def test_offsets_of_a_partition_that_is_getting_its_leader_are_looked_up_again(m
     client.results += [KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._TRANSPORT]  # noqa: SLF001
     with pytest.raises(KafkaRequestError, match="look up offsets of events"):
         KafkaAdmin({}, "test").records({place: LATEST})
+
+
+def test_offsets_of_a_group_that_is_getting_its_coordinator_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Group:
+        results: ClassVar = [KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, None]
+
+        def committed(self, places: list[TopicPartition], _: float) -> list[TopicPartition]:
+            if (code := self.results.pop(0)) is not None:
+                raise KafkaException(KafkaError(code))
+            return places
+
+    monkeypatch.setattr(admins, "create_admin_client", lambda *_: None)
+    monkeypatch.setattr(admins, "create_consumer", lambda *_: Group())
+    place = Partition("events", 0)
+    assert KafkaAdmin({}, "test").committed("g", [place])[place].offset < 0
+    assert not Group.results
 
 
 @pytest.mark.kafka
