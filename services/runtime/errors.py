@@ -87,7 +87,7 @@ class OlderCheckpointError(PermanentError):
         self.newer = newer
 
 
-class BrokerError(RetryableError):
+class KafkaOperationError(RetryableError):
     """Kafka, or its client, reports an error. `code` is its name."""
 
     def __init__(self, message: str, code: str, detail: str) -> None:
@@ -101,7 +101,7 @@ class BrokerError(RetryableError):
         return self.code.startswith("_")
 
 
-class ConsumerFailedError(BrokerError):
+class ConsumerFailedError(KafkaOperationError):
     """The consumer had an error after which it cannot continue."""
 
     def __init__(self, code: str, detail: str) -> None:
@@ -112,7 +112,7 @@ class ConsumerFailedError(BrokerError):
         )
 
 
-class DeliveryFailedError(BrokerError):
+class DeliveryFailedError(KafkaOperationError):
     """A record did not reach its topic, so what it belongs to cannot be finished."""
 
     def __init__(self, topic: str, code: str, detail: str) -> None:
@@ -130,7 +130,7 @@ class DeliveryFailedError(BrokerError):
         return self.code in TIMEOUTS
 
 
-class KafkaRequestError(BrokerError):
+class KafkaRequestError(KafkaOperationError):
     """Kafka did not carry out a request. `request` is what was requested, as in "commit offsets".
 
     `topic` is the topic of the request, if it has one.
@@ -156,7 +156,7 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-class TopicReadError(BrokerError):
+class TopicReadError(KafkaOperationError):
     """A topic cannot be read."""
 
     def __init__(self, topic: str, code: str, detail: str) -> None:

@@ -1,7 +1,7 @@
 """The errors of the topics command, each with a remedy in its message."""
 
 from contracts.errors import PermanentError, StateloopError
-from services.runtime.errors import BrokerError, NoBrokerError
+from services.runtime.errors import KafkaOperationError, NoBrokerError
 
 RIGHTS = "grant this user Create, Describe and DescribeConfigs on it, or log in as another with STATELOOP_KAFKA_OPTIONS"
 ADVICE = {
@@ -63,7 +63,7 @@ class WebhooksError(TopicsError, PermanentError):
         )
 
 
-def refused(topic: str, kafka: str, error: BrokerError) -> TopicsError | NoBrokerError:
+def refused(topic: str, kafka: str, error: KafkaOperationError) -> TopicsError | NoBrokerError:
     """Return the error of a failed request about a topic."""
     if error.is_of_client:
         return NoBrokerError(kafka, error.detail)

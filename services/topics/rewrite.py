@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from contracts.records.state_record import StateRecordDecoder, UndecodableRecordError
 from contracts.wire.partition import partition
-from services.runtime.errors import BrokerError
+from services.runtime.errors import KafkaOperationError
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.blocking import TransactionalKafkaProducer
 from services.runtime.kafka.interfaces import Output
@@ -58,7 +58,7 @@ def rewrite(
                     for output in mover.copies(records):
                         producer.enqueue(output)
         admin.delete_records({one: offsets.end for one, offsets in ranges.items()})
-    except BrokerError as error:
+    except KafkaOperationError as error:
         raise refused(state.topic, settings.kafka, error) from error
     finally:
         reader.close()

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
 from contracts.wire import decode_snapshot
-from services.runtime.errors import BrokerError
+from services.runtime.errors import KafkaOperationError
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.interfaces import NEWEST, EndlessRange
 from services.runtime.kafka.reader import BlockingKafkaReader
@@ -95,5 +95,5 @@ class Handover:
 def _errors(settings: KafkaSettings) -> Iterator[None]:
     try:
         yield
-    except BrokerError as error:
+    except KafkaOperationError as error:
         raise BrokerUnreachableError(settings.kafka, error.detail) from error
