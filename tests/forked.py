@@ -29,7 +29,7 @@ _FORKING.set_forkserver_preload(
         "services.query.service",
         "services.runtime.command_line",
         "services.sink.service",
-        "services.topics.watermarks",
+        "services.topics.rewrite",
     ]
 )
 _LOCK = threading.Lock()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException
 
 from services.broker.errors import NotReadyError
-from services.runtime.kafka_clients import create_admin_client
+from services.runtime.kafka.options import create_admin_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable

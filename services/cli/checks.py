@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
-from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec
 
 from contracts.errors import StateloopError
 from services.broker.jars import up_to_date
 from services.broker.java import find_java
 from services.enrichment.calls.addresses import AddressRefusedError, check
-from services.runtime.errors import ForeignTopicsError
-from services.runtime.kafka_clients import create_admin_client
+from services.runtime.errors import ForeignTopicsError, KafkaRequestError
+from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.interfaces import NEWEST, Partition
 from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint.identity import FILE, QUERY_FILES, CheckpointIdentity, identity, parse
 from spark_app.errors import PartialCheckpointError
@@ -30,9 +29,7 @@ from spark_app.raw.query import check_extra
 from spark_app.topics.identity import TopicIdentity, identify, identify_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-
-    from confluent_kafka.admin import AdminClient
+    from collections.abc import Collection, Iterator, Mapping
 
     from contracts import Application, Raw
     from services.enrichment.calls.addresses import Network
@@ -136,23 +133,16 @@ def owners(settings: JobSettings, application: Application) -> list[Finding]:
 def broker_clock(settings: JobSettings, application: Application, now: float) -> list[Finding]:
     """Check that the newest record of the snapshots topic is not ahead of this machine's clock (`now`, in seconds)."""
     topic = application.topics.snapshots
-    admin = create_admin_client(settings.client(), "doctor")
-    newest_of: Callable[[], OffsetSpec] = OffsetSpec.max_timestamp  # has no types
+    admin = KafkaAdmin(settings.client(), "doctor")
     try:
-        wanted = {TopicPartition(topic, number): newest_of() for number in range(_partitions(admin, topic))}
-        newest = max(
-            (one.result().timestamp for one in admin.list_offsets(wanted, request_timeout=ANSWER_S).values()),
-            default=-1,
-        )
-    except KafkaException as error:
-        return [warning("Clock of the broker", f"not compared: {error.args[0].str()}")]
+        count = admin.partition_counts().get(topic, 0)
+        records = admin.records({Partition(topic, number): NEWEST for number in range(count)})
+    except KafkaRequestError as error:
+        return [warning("Clock of the broker", f"not compared: {error.detail}")]
+    newest = max((one.timestamp_ms for one in records.values()), default=-1)
     if newest < 0:
         return [ok("Clock of the broker", f"not compared: {topic} is empty")]
     return [_clock("Clock of the broker", max(0.0, newest / 1000 - now))]
-
-
-def _partitions(admin: AdminClient, topic: str) -> int:
-    return len(admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions)
 
 
 def checkpoint(settings: JobSettings, application: Application, found: list[TopicIdentity]) -> list[Finding]:

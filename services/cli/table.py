@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
-from confluent_kafka import KafkaException
 from pydantic import Field
 
 from contracts.errors import PermanentError, RetryableError
@@ -18,9 +17,10 @@ from contracts.records.tables import TableRows, encode_row
 from contracts.settings import KafkaSettings, read
 from services.runtime.broker_check import require_broker
 from services.runtime.command_line import ExitCode, report
+from services.runtime.errors import TopicReadError
+from services.runtime.kafka.reader import BlockingKafkaReader
 from services.runtime.table_writer import TableWriter
 from services.runtime.topic_owners import TopicOwners
-from services.runtime.topic_reader import TopicReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,20 +117,20 @@ def _table(settings: TableSettings, name: str) -> tuple[Application, Table]:
 
 def _rows(settings: TableSettings, table: Table, topic: str) -> Mapping[str, TableRow]:
     """Return the present rows; each bad record is reported. Raises TableUnreadableError."""
-    found, reader = TableRows(table), TopicReader(settings.client(), "table")
+    found, reader = TableRows(table), BlockingKafkaReader(settings.client(), "table")
     try:
         partitions = reader.partitions([topic])
         if not partitions:
             raise TableUnreadableError(topic, settings.kafka, "there is no such topic")
-        for records in reader.read_to_end(partitions):
+        for records in reader.read(reader.bounds(partitions)):
             for record in records:
                 try:
                     found.apply(record)
                 except ValueError as error:
                     place = f"offset {record.offset} of partition {record.partition}"
                     report("table", f"the record at {place} is bad: {error}")
-    except KafkaException as error:
-        raise TableUnreadableError(topic, settings.kafka, error.args[0].str()) from error
+    except TopicReadError as error:
+        raise TableUnreadableError(topic, settings.kafka, error.detail) from error
     finally:
         reader.close()
     return found.rows

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from services.derive.commits import Commits
 from services.derive.errors import KafkaFailedError, NoTopicError
-from services.runtime.kafka_clients import create_consumer, create_producer, log_error, record_of
+from services.runtime.kafka.options import create_consumer, create_producer, log_error, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
 import time
@@ -17,8 +16,12 @@ from services.enrichment.dependencies import Dependencies
 from services.enrichment.errors import TracingMissingError
 from services.enrichment.handler import EnrichmentHandler
 from services.enrichment.planner import EnrichmentPlanner
-from services.enrichment.rereader import KafkaRereader
+from services.enrichment.rereader import NAME as REREADER
+from services.enrichment.rereader import SMALL_QUEUE, TopicRereader
 from services.enrichment.webhooks import DeliveryPlanner
+from services.runtime.kafka.async_reader import KafkaTopicReader
+from services.runtime.kafka.producer import KafkaProducer
+from services.runtime.kafka.reader import BlockingKafkaReader
 from services.runtime.publisher import KafkaPublisher
 from services.runtime.source import KafkaSource
 from services.runtime.topic_check import TopicCheck
@@ -149,19 +152,20 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
 ) -> Dependencies:
     settings, stack, tracing = resources
     stack.callback(calls.close)
-    publisher = KafkaPublisher(settings.client(), NAME, asyncio.get_running_loop())
-    stack.push_async_callback(publisher.close)
-    rereader = KafkaRereader(settings.client(), topic=planner.topic, group=group)
-    stack.push_async_callback(rereader.close)
+    producer = KafkaProducer(settings.client(), NAME)
+    stack.push_async_callback(producer.close)
+    blocking = BlockingKafkaReader(settings.client(), REREADER, group=group, options=SMALL_QUEUE, log=log)
+    reader = KafkaTopicReader(blocking)
+    stack.push_async_callback(reader.close)
     return Dependencies(
         application=application,
         planner=planner,
         settings=settings,
         source=_source(settings, group, application, planner.topics),
-        rereader=rereader,
+        rereader=TopicRereader(reader, planner.topic),
         caller=tracing.traced(calls.caller) if tracing else calls.caller,
         availability=calls.availability,
-        publisher=publisher,
+        publisher=KafkaPublisher(producer),
         counts=counts,
         now=utc_now,
         clock=time.monotonic,

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from confluent_kafka import KafkaException
 
-from services.runtime.kafka_clients import create_admin_client
+from services.runtime.kafka.options import create_admin_client
 
 ANSWER_S = 1.0
 

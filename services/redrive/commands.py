@@ -13,14 +13,16 @@ from contracts.settings import read
 from services.enrichment.redelivery import Redelivery
 from services.enrichment.settings import ApiSettings
 from services.redrive.action import RedriveAction
-from services.redrive.dead_letters import StoredDeadLetter, dead_letters
+from services.redrive.dead_letters import NAME, StoredDeadLetter, dead_letters
 from services.redrive.deliverer import NoDeliverer, WebhookDeliverer
-from services.redrive.origins import Origins
+from services.redrive.origins import SHORT_FETCH, Origins
 from services.redrive.rate_limiter import RateLimiter
 from services.redrive.redrive import Redrive
-from services.redrive.writer import KafkaWriter, NoWriter
+from services.redrive.writer import LARGEST, KafkaWriter, NoWriter
 from services.runtime.broker_check import require_broker
 from services.runtime.command_line import CommandError, ExitCode
+from services.runtime.kafka.blocking import BlockingKafkaProducer
+from services.runtime.kafka.reader import BlockingKafkaReader
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -84,7 +86,8 @@ def _redrive(
     """Redrive one application after the other. A record that several of them refused is sent once."""
     require_broker(settings)
     client = settings.client()
-    origins, writer = Origins(client), NoWriter() if dry_run else KafkaWriter(client)
+    origins = Origins(BlockingKafkaReader(client, NAME, options=SHORT_FETCH))
+    writer = NoWriter() if dry_run else KafkaWriter(BlockingKafkaProducer(client, NAME, options=LARGEST))
     if selected.has_records and not all(one.deduplicate for one in applications):
         print(TWICE, file=sys.stderr)
     pace = RateLimiter(float("inf") if dry_run else rate, time.monotonic, time.sleep)

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from contracts.records.record import Reason
 from contracts.wire import DeadLetter
-from services.runtime.topic_records import stored_records
+from services.runtime.kafka.reader import stored_records
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping

@@ -4,57 +4,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException, Message
-
 from services.redrive.errors import WriteError
-from services.runtime.kafka_clients import create_producer
+from services.runtime.errors import DeliveryFailedError
+from services.runtime.kafka.interfaces import BY_KEY, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from services.redrive.redrive import Headers
+    from services.runtime.kafka.interfaces import BlockingProducer
 
-ROOM_S = 0.1
+LARGEST = {"message.max.bytes": 64 * 1024 * 1024}
+"""The options of the producer: a broker may be configured to take larger records than a client sends by default."""
 FLUSH_S = 30
 
 
 class KafkaWriter:
-    """A producer. A later write, or `close`, raises the error of a record."""
+    """Writes with a producer. A later write, or `close`, raises the error of a record. Implements Writer."""
 
-    def __init__(self, client: Mapping[str, str]) -> None:
-        self._producer = create_producer(client, "redrive", {"message.max.bytes": 64 * 1024 * 1024})
-        self._failed: WriteError | None = None
+    def __init__(self, producer: BlockingProducer) -> None:
+        self._producer = producer
 
     def write(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers) -> None:
         """See `Writer.write`. Raises WriteError."""
-        while True:
-            self._producer.poll(0)
-            self._check()
-            try:
-                self._producer.produce(
-                    topic, value, key, timestamp=timestamp, headers=dict(headers), on_delivery=self._on_delivery
-                )
-            except BufferError:
-                self._producer.poll(ROOM_S)
-            except KafkaException as error:
-                raise failed(topic, error.args[0]) from error
-            else:
-                return
+        try:
+            self._producer.enqueue(Output(topic, key, value, BY_KEY, timestamp, tuple(headers.items())))
+        except DeliveryFailedError as error:
+            raise WriteError(error.topic, error.code, error.detail) from error
 
     def close(self) -> None:
         """Wait until the broker has all records. Raises WriteError."""
-        left = self._producer.flush(FLUSH_S)
-        self._check()
+        try:
+            left = self._producer.flush(FLUSH_S)
+        except DeliveryFailedError as error:
+            raise WriteError(error.topic, error.code, error.detail) from error
         if left:
             raise WriteError("its topic", "TIMED_OUT", f"{left} records were not confirmed in {FLUSH_S} s")
-
-    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            self._failed = failed(message.topic() or "", error)
-
-    def _check(self) -> None:
-        if self._failed is not None:
-            raise self._failed
 
 
 class NoWriter:
@@ -65,8 +48,3 @@ class NoWriter:
 
     def close(self) -> None:
         """Do nothing."""
-
-
-def failed(topic: str, error: KafkaError) -> WriteError:
-    """Return Kafka's error as one of this part."""
-    return WriteError(topic, error.name(), error.str())

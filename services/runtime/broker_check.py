@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException
 
 from services.runtime.errors import LoginRefusedError, NoBrokerError
-from services.runtime.kafka_clients import create_admin_client
+from services.runtime.kafka.options import create_admin_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from confluent_kafka import KafkaError
-    from confluent_kafka.admin import AdminClient
 
     from contracts.settings import KafkaSettings
 
@@ -44,8 +43,8 @@ class ClientErrors:
 
 def require_broker(
     settings: KafkaSettings, within_s: float = WITHIN_S, report: Callable[[str], None] = lambda _: None
-) -> AdminClient:
-    """Return a client of a broker that answers within this time; `report` takes the progress of the wait.
+) -> None:
+    """Require that a broker answers within this time; `report` takes the progress of the wait.
 
     Raises NoBrokerError, LoginRefusedError at once, and InvalidSettingsError for options that the client refuses.
     """
@@ -59,7 +58,7 @@ def require_broker(
             admin.poll(0)
             problem = (errors.last or error.args[0]).str()
         else:
-            return admin
+            return
         if errors.refused:
             raise LoginRefusedError(settings.kafka, problem)
         now = time.monotonic()

@@ -4,6 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from contracts.errors import PermanentError, RetryableError
 
+TIMEOUTS = {"_MSG_TIMED_OUT", "_TIMED_OUT"}
+"""The codes of a record that the client dropped."""
+
 
 class ForeignTopicsError(PermanentError):
     """Output topics of this application belong to another one. `owners` has each topic's application and role."""
@@ -84,26 +87,64 @@ class OlderCheckpointError(PermanentError):
         self.newer = newer
 
 
-class ConsumerFailedError(RetryableError):
+class KafkaOperationError(RetryableError):
+    """Kafka, or its client, reports an error. `code` is its name."""
+
+    def __init__(self, message: str, code: str, detail: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.detail = detail
+
+    @property
+    def is_of_client(self) -> bool:
+        """Whether the client reports it, and not a broker: as that no broker answers."""
+        return self.code.startswith("_")
+
+
+class ConsumerFailedError(KafkaOperationError):
     """The consumer had an error after which it cannot continue."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(
-            f"Kafka's consumer failed ({code}: {detail}): start the worker again, it continues at its last commit"
+            f"Kafka's consumer failed ({code}: {detail}): start the worker again, it continues at its last commit",
+            code,
+            detail,
         )
-        self.code = code
 
 
-class DeliveryFailedError(RetryableError):
+class DeliveryFailedError(KafkaOperationError):
     """A record did not reach its topic, so what it belongs to cannot be finished."""
 
     def __init__(self, topic: str, code: str, detail: str) -> None:
         super().__init__(
             f"A record could not be written to {topic} ({code}: {detail}): check that the topic exists and can be "
             "written, and start the worker again, it continues at its last commit",
+            code,
+            detail,
         )
         self.topic = topic
-        self.code = code
+
+    @property
+    def is_timeout(self) -> bool:
+        """Whether the record was dropped because it was not acknowledged in time."""
+        return self.code in TIMEOUTS
+
+
+class KafkaRequestError(KafkaOperationError):
+    """Kafka did not carry out a request. `request` is what was requested, as in "commit offsets".
+
+    `topic` is the topic of the request, if it has one.
+    """
+
+    def __init__(self, request: str, code: str, detail: str, topic: str = "") -> None:
+        super().__init__(
+            f"Kafka did not {request} ({code}: {detail}): check STATELOOP_KAFKA, and that this user may do it, and "
+            "try again",
+            code,
+            detail,
+        )
+        self.request = request
+        self.topic = topic
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
@@ -115,13 +156,14 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-class TopicReadError(RetryableError):
+class TopicReadError(KafkaOperationError):
     """A topic cannot be read."""
 
     def __init__(self, topic: str, code: str, detail: str) -> None:
         super().__init__(
             f"{topic} cannot be read ({code}: {detail}): check STATELOOP_KAFKA, and that the topic is there and may be "
             "read, and start again",
+            code,
+            detail,
         )
         self.topic = topic
-        self.code = code

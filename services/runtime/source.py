@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, TopicPartition
 
 from services.runtime.errors import ConsumerFailedError
-from services.runtime.kafka_clients import create_consumer, log_error, record_of
+from services.runtime.kafka.options import create_consumer, log_error, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -2,49 +2,33 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException
-
-from services.runtime.errors import RowNotWrittenError
-from services.runtime.kafka_clients import create_producer
+from services.runtime.errors import DeliveryFailedError, RowNotWrittenError
+from services.runtime.kafka.blocking import BlockingKafkaProducer
+from services.runtime.kafka.interfaces import BY_KEY, Output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from confluent_kafka import KafkaError, Message
-
-WITHIN_MS = 10_000
-FLUSH_S = 0.1
+WITHIN = timedelta(seconds=10)
 
 
 class TableWriter:
     """A producer whose writes return when all in-sync replicas have the record."""
 
     def __init__(self, client: Mapping[str, str]) -> None:
-        self._producer = create_producer(client, "table", {"message.timeout.ms": WITHIN_MS})
+        self._producer = BlockingKafkaProducer(client, "table", WITHIN)
 
     def write(self, topic: str, key: str, value: bytes | None, author: str | None) -> int:
         """Write a row, or remove it with None, and return its version. Raises RowNotWrittenError.
 
         A removed row has no value, so the header `author` names the user.
         """
-        done: list[KafkaError | Message] = []
-        headers: dict[str, str | bytes | None] | None = {"author": author} if author else None
+        headers = (("author", author),) if author else ()
         try:
-            self._producer.produce(
-                topic,
-                value,
-                key.encode(),
-                headers=headers,
-                on_delivery=lambda error, message: done.append(error or message),
-            )
-        except KafkaException as error:
-            raise RowNotWrittenError(topic, key, error.args[0].str()) from error
-        while not done:
-            self._producer.flush(FLUSH_S)
-        (outcome,) = done
-        offset = getattr(outcome, "offset", None)
-        if offset is None:
-            raise RowNotWrittenError(topic, key, str(outcome))
-        return int(offset())
+            (version,) = self._producer.send([Output(topic, key.encode(), value, BY_KEY, 0, headers)])
+        except DeliveryFailedError as error:
+            raise RowNotWrittenError(topic, key, error.detail) from error
+        return version

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import KafkaException, TopicPartition
 
 from services.runtime.errors import ForeignTopicsError, OlderCheckpointError
-from services.runtime.kafka_clients import create_consumer
+from services.runtime.kafka.options import create_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

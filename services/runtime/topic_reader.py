@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
 from contracts.records.record import Record
-from services.runtime.kafka_clients import create_consumer, log_error, record_of
+from services.runtime.kafka.options import create_consumer, log_error, record_of
 
 if TYPE_CHECKING:
     import logging

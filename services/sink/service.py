@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from contextlib import AsyncExitStack
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.sink import CATALOGUE
+from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.publisher import KafkaPublisher
 from services.runtime.source import KafkaSource
 from services.runtime.topic_check import TopicCheck
@@ -57,12 +57,12 @@ async def serve(settings: SinkSettings, suite: Suite) -> None:
 
     Raises a StateloopError, or a group of them, if one of them cannot work.
     """
-    counts, loop = Counts(CATALOGUE), asyncio.get_running_loop()
+    counts = Counts(CATALOGUE)
     group = settings.group or f"sink-{store_name(settings.url(), settings.sink_store)}"
     opened = stores(settings, suite)
     async with AsyncExitStack() as stack:
-        publisher = KafkaPublisher(settings.client(), NAME, loop)
-        stack.push_async_callback(publisher.close)
+        producer = KafkaProducer(settings.client(), NAME)
+        stack.push_async_callback(producer.close)
         workers: dict[str, Worker[SinkPartition]] = {}
         for name, (application, state) in settings.states(suite).items():
             dependencies = SinkDependencies(
@@ -71,7 +71,7 @@ async def serve(settings: SinkSettings, suite: Suite) -> None:
                 source=_source(settings, f"{group}-{name}", application, state),
                 store=RetriedStore(name, opened[name], settings.sink_timeout, counts, time.monotonic),
                 planner=Planner(state, settings.target(state).windows, settings.retention(state)),
-                dead_letters=DeadLetters(publisher, application.topics.dead_letters),
+                dead_letters=DeadLetters(KafkaPublisher(producer), application.topics.dead_letters),
                 counts=counts,
                 now=_now,
                 clock=time.monotonic,

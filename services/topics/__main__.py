@@ -1,22 +1,27 @@
 """Creates the catalogue's topics and claims them. A topic that exists with other settings is an error."""
 
+from __future__ import annotations
+
 import sys
 import time
-from collections.abc import Collection, Sequence
-from concurrent.futures import Future
-
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic
+from typing import TYPE_CHECKING
 
 from contracts.model.suite import load_suite
-from contracts.model.topics import Topic
 from contracts.settings import read
 from services.runtime.broker_check import require_broker
 from services.runtime.command_line import report, run
-from services.runtime.errors import NoBrokerError
+from services.runtime.errors import KafkaRequestError, NoBrokerError
+from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.interfaces import NewTopic
 from services.runtime.topic_owners import TopicOwners
 from services.topics.errors import TopicRefusedError, WrongPartitionsError, refused
 from services.topics.settings import TopicsSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from contracts.model.topics import Topic
+    from services.runtime.kafka.interfaces import Admin
 
 ANSWER_S = 10
 PAUSE_S = 0.1
@@ -27,7 +32,7 @@ ONE_COPY = (
 )
 
 
-def make(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSettings) -> list[str]:
+def make(admin: Admin, topics: Sequence[Topic], settings: TopicsSettings) -> list[str]:
     """Create the missing topics, and return their names when the broker lists them: the next process looks for them.
 
     Raises TopicConfigError, TopicsError, NoBrokerError.
@@ -35,17 +40,18 @@ def make(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSettings) 
     there = _partitions(admin, settings)
     require(admin, [topic for topic in topics if topic.name in there], settings)
     missing = [topic for topic in topics if topic.name not in there]
-    new = [_new(topic, settings) for topic in missing]
-    futures = admin.create_topics(new) if new else {}
-    made = [topic for topic in missing if _made(topic.name, futures[topic.name], settings)]
-    by_others = [topic for topic in missing if topic not in made]  # created meanwhile, or not visible to this user
+    try:
+        made = admin.create([_new(topic, settings) for topic in missing])
+    except KafkaRequestError as error:
+        raise refused(error.topic, settings.kafka, error) from error
+    by_others = [topic for topic in missing if topic.name not in made]  # created meanwhile, or not visible to this user
     require(admin, by_others, settings)
     if made:
-        _partitions(admin, settings, {topic.name for topic in made})
-    return [topic.name for topic in made]
+        _partitions(admin, settings, made)
+    return list(made)
 
 
-def require(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSettings) -> None:
+def require(admin: Admin, topics: Sequence[Topic], settings: TopicsSettings) -> None:
     """Require that these topics of the broker have the catalogue's settings.
 
     Raises TopicConfigError, TopicsError, NoBrokerError.
@@ -53,12 +59,14 @@ def require(admin: AdminClient, topics: Sequence[Topic], settings: TopicsSetting
     if not topics:
         return
     there = _partitions(admin, settings, {topic.name for topic in topics})
-    resources = {topic.name: ConfigResource(ConfigResource.Type.TOPIC, topic.name) for topic in topics}
-    futures = admin.describe_configs(list(resources.values()), request_timeout=ANSWER_S)
+    try:
+        configs = admin.configs([topic.name for topic in topics])
+    except KafkaRequestError as error:
+        raise refused(error.topic, settings.kafka, error) from error
     for topic in topics:
-        topic.require(_config(topic.name, futures[resources[topic.name]], settings), settings.kafka)
+        topic.require(configs[topic.name], settings.kafka)
         if topic.name not in there:
-            raise TopicRefusedError(topic.name, KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+            raise TopicRefusedError(topic.name, "TOPIC_AUTHORIZATION_FAILED", "Broker: Topic authorization failed")
         if topic.grows and there[topic.name] != (wanted := settings.partitions or topic.partitions):
             raise WrongPartitionsError(topic.name, there[topic.name], wanted)
 
@@ -70,12 +78,12 @@ def main() -> None:
     """
     settings = read(TopicsSettings)
     suite = load_suite(settings.application)
-    admin = require_broker(settings, settings.patience.total_seconds(), _report)
+    require_broker(settings, settings.patience.total_seconds(), _report)
     owners = [TopicOwners(one, settings.client(), _warn) for one in suite.applications]
     if not settings.take_over:
         for one in owners:
             one.check()
-    made = make(admin, suite.catalogue(), settings)
+    made = make(KafkaAdmin(settings.client(), "topics"), suite.catalogue(), settings)
     for one in owners:
         one.claim(take_over=settings.take_over)
     if made and "replication" not in settings.model_fields_set:
@@ -96,34 +104,17 @@ def _new(topic: Topic, settings: TopicsSettings) -> NewTopic:
     return NewTopic(topic.name, settings.partitions or topic.partitions, settings.replication, config=config)
 
 
-def _partitions(admin: AdminClient, settings: TopicsSettings, awaited: Collection[str] = ()) -> dict[str, int]:
+def _partitions(admin: Admin, settings: TopicsSettings, awaited: Collection[str] = ()) -> Mapping[str, int]:
     """Return the number of partitions by topic; a broker may list an awaited topic a moment after its creation."""
     deadline = time.monotonic() + ANSWER_S
     while True:
         try:
-            listed = admin.list_topics(timeout=ANSWER_S).topics
-        except KafkaException as error:
-            raise NoBrokerError(settings.kafka, error.args[0].str()) from error
-        if listed.keys() >= set(awaited) or time.monotonic() >= deadline:
-            return {name: len(topic.partitions) for name, topic in listed.items()}
+            counts = admin.partition_counts()
+        except KafkaRequestError as error:
+            raise NoBrokerError(settings.kafka, error.detail) from error
+        if counts.keys() >= set(awaited) or time.monotonic() >= deadline:
+            return counts
         time.sleep(PAUSE_S)
-
-
-def _made(name: str, future: Future[None], settings: TopicsSettings) -> bool:
-    try:
-        future.result()
-    except KafkaException as error:
-        if error.args[0].name() == "TOPIC_ALREADY_EXISTS":
-            return False
-        raise refused(name, settings.kafka, error.args[0]) from error
-    return True
-
-
-def _config(name: str, future: Future[dict[str, ConfigEntry]], settings: TopicsSettings) -> dict[str, str]:
-    try:
-        return {entry.name: entry.value or "" for entry in future.result().values()}
-    except KafkaException as error:
-        raise refused(name, settings.kafka, error.args[0]) from error
 
 
 if __name__ == "__main__":

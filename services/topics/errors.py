@@ -1,9 +1,7 @@
 """The errors of the topics command, each with a remedy in its message."""
 
-from confluent_kafka import KafkaError
-
 from contracts.errors import PermanentError, StateloopError
-from services.runtime.errors import NoBrokerError
+from services.runtime.errors import KafkaOperationError, NoBrokerError
 
 RIGHTS = "grant this user Create, Describe and DescribeConfigs on it, or log in as another with STATELOOP_KAFKA_OPTIONS"
 ADVICE = {
@@ -21,11 +19,11 @@ class TopicsError(StateloopError):
 class TopicRefusedError(TopicsError, PermanentError):
     """The broker does not allow this user to create or to describe a topic."""
 
-    def __init__(self, topic: str, error: KafkaError) -> None:
-        advice = ADVICE.get(error.name(), "change it on the broker, or create the topic by docs/reference/wire.md")
-        super().__init__(f"the broker refuses topic {topic!r} ({error.str()}): {advice}")
+    def __init__(self, topic: str, code: str, detail: str) -> None:
+        advice = ADVICE.get(code, "change it on the broker, or create the topic by docs/reference/wire.md")
+        super().__init__(f"the broker refuses topic {topic!r} ({detail}): {advice}")
         self.topic = topic
-        self.code = error.name()
+        self.code = code
 
 
 class WrongPartitionsError(TopicsError, PermanentError):
@@ -65,6 +63,8 @@ class WebhooksError(TopicsError, PermanentError):
         )
 
 
-def refused(topic: str, kafka: str, error: KafkaError) -> TopicsError | NoBrokerError:
-    """Return the error of a failed request; the names of the client's own codes begin with an underscore."""
-    return NoBrokerError(kafka, error.str()) if error.name().startswith("_") else TopicRefusedError(topic, error)
+def refused(topic: str, kafka: str, error: KafkaOperationError) -> TopicsError | NoBrokerError:
+    """Return the error of a failed request about a topic."""
+    if error.is_of_client:
+        return NoBrokerError(kafka, error.detail)
+    return TopicRefusedError(topic, error.code, error.detail)

@@ -11,19 +11,19 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException, TopicPartition
-
-from services.runtime.errors import NoBrokerError
-from services.runtime.kafka_clients import create_consumer
-from services.topics.watermarks import watermarks
+from services.runtime.errors import KafkaRequestError, NoBrokerError
+from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.interfaces import LATEST, GroupOffset, Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from typing import Self
 
     from contracts.settings import KafkaSettings
+    from services.runtime.kafka.interfaces import Admin
 
-ANSWER_S = 10.0
+LEADERS_S = 30.0
+"""The wait for the leaders of partitions that were added a moment ago."""
 LOOK_S = 0.5
 
 
@@ -54,49 +54,36 @@ def _await(condition: Callable[[], bool], report: Callable[[], object]) -> None:
 class ConsumerGroup:
     """A consumer group on a topic to which nothing is written."""
 
-    def __init__(self, settings: KafkaSettings, topic: str, name: str) -> None:
+    def __init__(self, admin: Admin, topic: str, name: str) -> None:
+        self._admin = admin
         self._topic = topic
-        self._consumer = create_consumer(settings.client(), "topics", name)
+        self._name = name
 
     @classmethod
     @contextmanager
     def open(cls, settings: KafkaSettings, topic: str, name: str) -> Iterator[Self]:
         """Connect to the group for a while. Raises NoBrokerError."""
-        group = cls(settings, topic, name)
+        admin = KafkaAdmin(settings.client(), "topics")
         try:
-            yield group
-        except KafkaException as error:
-            raise NoBrokerError(settings.kafka, error.args[0].str()) from error
+            yield cls(admin, topic, name)
+        except KafkaRequestError as error:
+            raise NoBrokerError(settings.kafka, error.detail) from error
         finally:
-            group.close()
+            admin.close()
 
     def has_moved(self) -> bool:
-        """Commit the end of each partition; return False if the group has members. Raises KafkaException.
-
-        The broker accepts commits of a client that is no member only while there are no members.
-        """
-        end_offsets = self._end_offsets()
-        try:
-            committed = self._consumer.commit(offsets=end_offsets, asynchronous=False)
-        except KafkaException as error:
-            if error.args[0].name() in ("UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION"):
-                return False
-            raise
-        return not any(one.error for one in committed or ())
+        """Commit the end of each partition; return False if the group has members. Raises KafkaRequestError."""
+        return self._admin.commit(self._name, {one: GroupOffset(end) for one, end in self._ends().items()})
 
     def has_read_all(self) -> bool:
         """Return whether the end of each partition is committed; also of a group that has no offsets, and no workers.
 
-        Raises KafkaException.
+        Raises KafkaRequestError.
         """
-        end_offsets = self._end_offsets()
-        committed = {one.partition: one.offset for one in self._consumer.committed(end_offsets, ANSWER_S)}
-        return max(committed.values()) < 0 or all(max(committed[one.partition], 0) >= one.offset for one in end_offsets)
+        ends = self._ends()
+        committed = {one: found.offset for one, found in self._admin.committed(self._name, ends).items()}
+        return max(committed.values()) < 0 or all(max(committed[one], 0) >= end for one, end in ends.items())
 
-    def close(self) -> None:
-        """Close the client."""
-        self._consumer.close()
-
-    def _end_offsets(self) -> list[TopicPartition]:
-        found = watermarks(self._consumer, self._topic)
-        return [TopicPartition(self._topic, number, end) for number, (_, end) in found.items()]
+    def _ends(self) -> Mapping[Partition, int]:
+        count = self._admin.partition_counts()[self._topic]
+        return self._admin.offsets({Partition(self._topic, one): LATEST for one in range(count)}, LEADERS_S)

@@ -18,14 +18,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import NewPartitions
-
 from contracts.records.named_states import named
 from contracts.wire import DerivedRecord
 from contracts.wire.alerts import AlertRecord
-from services.runtime.errors import NoBrokerError
-from services.runtime.kafka_clients import create_admin_client
+from services.runtime.errors import KafkaRequestError, NoBrokerError
+from services.runtime.kafka.admin import KafkaAdmin
 from services.topics.errors import FewerPartitionsError, WebhooksError, refused
 from services.topics.followers import await_end, move_to_end
 from services.topics.rewrite import rewrite
@@ -37,7 +34,6 @@ if TYPE_CHECKING:
     from contracts.settings import KafkaSettings
     from contracts.wire import OffsetVersioned
 
-ANSWER_S = 10.0
 PAUSE_S = 0.1
 FOLLOW_S = 10.0
 """The time for which the next job waits: the instances of the query service check every 5 s, and restart."""
@@ -52,7 +48,7 @@ class PartitionGrowth:
     def __init__(self, application: Application, settings: KafkaSettings, partitions: int | None) -> None:
         self._application = application
         self._settings = settings
-        self._admin = create_admin_client(settings.client(), "topics")
+        self._admin = KafkaAdmin(settings.client(), "topics")
         self._names = {one.name for one in application.catalogue() if one.grows}
         self.counts = self._read()
         topics = application.topics
@@ -97,19 +93,17 @@ class PartitionGrowth:
 
     def _add(self, names: Collection[str]) -> None:
         missing = sorted(self.missing.keys() & names)
-        new = [NewPartitions(name, self.partitions) for name in missing]
-        for name, future in (self._admin.create_partitions(new) if new else {}).items():
-            try:
-                future.result()
-            except KafkaException as error:
-                raise refused(name, self._settings.kafka, error.args[0]) from error
+        try:
+            self._admin.grow(dict.fromkeys(missing, self.partitions))
+        except KafkaRequestError as error:
+            raise refused(error.topic, self._settings.kafka, error) from error
         while not self.missing.keys().isdisjoint(missing):  # a broker lists them a moment later
             time.sleep(PAUSE_S)
             self.counts = self._read()
 
     def _read(self) -> dict[str, int]:
         try:
-            listed = self._admin.list_topics(timeout=ANSWER_S).topics
-        except KafkaException as error:
-            raise NoBrokerError(self._settings.kafka, error.args[0].str()) from error
-        return {name: len(listed[name].partitions) for name in sorted(self._names) if name in listed}
+            counts = self._admin.partition_counts()
+        except KafkaRequestError as error:
+            raise NoBrokerError(self._settings.kafka, error.detail) from error
+        return {name: counts[name] for name in sorted(self._names) if name in counts}

@@ -8,37 +8,34 @@ than the next call reads elsewhere, and compaction keeps what was written last.
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from pydantic import ValidationError
 
 from contracts.records.state_record import StateRecordDecoder, UndecodableRecordError
 from contracts.wire.partition import partition
-from services.runtime.errors import NoBrokerError
-from services.runtime.kafka_clients import create_admin_client, create_consumer, create_producer, record_of
+from services.runtime.errors import KafkaOperationError
+from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.blocking import TransactionalKafkaProducer
+from services.runtime.kafka.interfaces import Output
+from services.runtime.kafka.reader import BlockingKafkaReader
 from services.topics.errors import refused
-from services.topics.watermarks import watermarks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from confluent_kafka import Consumer
+    from collections.abc import Iterable, Iterator
 
     from contracts.model.named_state import NamedState
     from contracts.records.record import Record
     from contracts.settings import KafkaSettings
     from contracts.wire import OffsetVersioned
 
-GROUP = "stateloop-topics"
-"""The client requires a group id; it joins no group."""
-READ = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
+NAME = "stateloop-topics"
+"""The beginning of the name of a topic's transactions."""
 TRANSACTION_MS = 15 * 60 * 1000
 """The duration of a transaction: the longest that a broker allows by default."""
 WRITE = {"linger.ms": 20, "message.max.bytes": 64 * 1024 * 1024, "transaction.timeout.ms": TRANSACTION_MS}
-MOST, POLL_S = 5_000, 1.0
-ANSWER_S = 60.0
+LEADERS_S = 30.0
+"""The wait for the leaders of partitions that were added a moment ago."""
 
 
 def rewrite(
@@ -49,41 +46,22 @@ def rewrite(
     `model` is that of records whose versions are offsets. Records of one partition keep their order. Nothing else
     writes to the topic. A call that was interrupted may be repeated. Raises TopicRefusedError, NoBrokerError.
     """
-    copier = Copier(settings, state.topic)
-    consumer = create_consumer(settings.client(), "topics", GROUP, READ)
+    reader, admin = BlockingKafkaReader(settings.client(), "topics"), KafkaAdmin(settings.client(), "topics")
     try:
-        found = watermarks(consumer, state.topic).items()
-        end_offsets = [TopicPartition(state.topic, number, end) for number, (begin, end) in found if begin < end]
+        producer = TransactionalKafkaProducer(settings.client(), "topics", f"{NAME}-{state.topic}", WRITE)
+        bounds = reader.bounds(reader.partitions([state.topic]), LEADERS_S)
+        ranges = {one: offsets for one, offsets in bounds.items() if offsets.start < offsets.end}
         mover = RecordMover(state, partitions, model)
-        for one in end_offsets:
-            with copier.transaction():
-                _copy(consumer, one, copier, mover)
-    except KafkaException as error:
-        raise NoBrokerError(settings.kafka, error.args[0].str()) from error
+        for one, offsets in ranges.items():
+            with producer.transaction():
+                for records in reader.read({one: offsets}):
+                    for output in mover.copies(records):
+                        producer.enqueue(output)
+        admin.delete_records({one: offsets.end for one, offsets in ranges.items()})
+    except KafkaOperationError as error:
+        raise refused(state.topic, settings.kafka, error) from error
     finally:
-        consumer.close()
-    admin = create_admin_client(settings.client(), "topics")
-    for future in admin.delete_records(end_offsets).values() if end_offsets else ():
-        try:
-            future.result()
-        except KafkaException as error:
-            raise refused(state.topic, settings.kafka, error.args[0]) from error
-
-
-def _copy(consumer: Consumer, end: TopicPartition, copier: Copier, mover: RecordMover) -> None:
-    """Copy the records of a partition before its end offset."""
-    consumer.assign([TopicPartition(end.topic, end.partition, 0)])
-    while True:
-        for message in consumer.consume(MOST, POLL_S):
-            record, error = record_of(message), message.error()
-            if record.partition != end.partition:  # of the one before
-                continue
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 (a public name)
-                continue
-            if record.offset >= end.offset:
-                return
-            if error is None and (found := mover.moved(record)) is not None:
-                copier.copy(record, *found)
+        reader.close()
 
 
 class RecordMover:
@@ -98,6 +76,13 @@ class RecordMover:
         self._partitions = partitions
         self._model = model
         self._copied: dict[bytes, tuple[int, int]] = {}
+
+    def copies(self, records: Iterable[Record]) -> Iterator[Output]:
+        """Yield the copies of records."""
+        for record in records:
+            if (found := self.moved(record)) is not None:
+                number, value = found
+                yield Output(record.topic, record.key, value, number, headers=record.headers)
 
     def moved(self, record: Record) -> tuple[int, bytes | None] | None:
         """Return partition and value of the copy; None for what no reader reads, and what is copied already."""
@@ -119,47 +104,3 @@ class RecordMover:
 
     def _new_partition(self, key: str) -> int:
         return partition(key.encode(), self._partitions)
-
-
-class Copier:
-    """Writes copies in transactions. Raises TopicRefusedError and NoBrokerError."""
-
-    def __init__(self, settings: KafkaSettings, topic: str) -> None:
-        own = {"transactional.id": f"{GROUP}-{topic}"}
-        self._producer = create_producer(settings.client(), "topics", WRITE | own)
-        self._topic, self._kafka = topic, settings.kafka
-        with self._refusals():  # aborts the transaction of a call that was interrupted
-            self._producer.init_transactions(ANSWER_S)
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Begin a transaction, and commit it at the end of the block, or abort it after an error."""
-        with self._refusals():
-            self._producer.begin_transaction()
-        try:
-            yield
-        except BaseException:
-            with suppress(KafkaException):  # the next call aborts it too
-                self._producer.abort_transaction(ANSWER_S)
-            raise
-        with self._refusals():
-            self._producer.commit_transaction()
-
-    def copy(self, record: Record, number: int, value: bytes | None) -> None:
-        """Write the record to a partition, with this value."""
-        while True:
-            self._producer.poll(0)
-            try:
-                with self._refusals():
-                    self._producer.produce(self._topic, value, record.key, number, headers=list(record.headers))
-            except BufferError:
-                self._producer.poll(POLL_S)
-            else:
-                return
-
-    @contextmanager
-    def _refusals(self) -> Iterator[None]:
-        try:
-            yield
-        except KafkaException as error:
-            raise refused(self._topic, self._kafka, error.args[0]) from error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from contracts.wire import decode_snapshot
 from contracts.wire.window_key import parse_window_key
-from services.runtime.topic_records import stored_records
+from services.runtime.kafka.reader import stored_records
 from services.verify.comparison import Stored, StoredSnapshots
 
 if TYPE_CHECKING:

@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
-from confluent_kafka.admin import ListOffsetsResultInfo
-
 from contracts.errors import StateloopError
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
+from services.runtime.kafka.interfaces import OffsetAt, Partition
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.topics.identity import TopicIdentity, identify_topic
-from spark_app.topics.offsets import EARLIEST_MS, Partition, first_offsets, first_records
+from spark_app.topics.offsets import EARLIEST_MS, first_offsets, first_records
 
 FILE = "stateloop.first_window"
 MILLISECOND = timedelta(milliseconds=1)
@@ -63,7 +62,7 @@ def require_whole_windows(  # noqa: PLR0913  # where, of what, since when, and t
 
 
 def last_unread(
-    begin_offsets: Mapping[Partition, int], first: Mapping[Partition, ListOffsetsResultInfo], since_ms: int
+    begin_offsets: Mapping[tuple[str, int], int], first: Mapping[Partition, OffsetAt], since_ms: int
 ) -> int | None:
     """Return the latest time that a record before the first ones may have, in milliseconds; None if there is none.
 
@@ -71,7 +70,7 @@ def last_unread(
     records were deleted counts as one without records: its retention has deleted older ones than those of the others.
     """
     times = [
-        one.timestamp if one.offset == begin_offsets[partition] else since_ms
+        one.timestamp_ms if one.offset == begin_offsets[partition] else since_ms
         for partition, one in first.items()
         if one.offset > 0 or (one.offset < 0 and since_ms > EARLIEST_MS)
     ]
@@ -79,16 +78,16 @@ def last_unread(
 
 
 def last_undecoded(
-    begin_offsets: Mapping[Partition, int],
-    first: Mapping[Partition, ListOffsetsResultInfo],
-    events: Mapping[Partition, ListOffsetsResultInfo],
+    begin_offsets: Mapping[tuple[str, int], int],
+    first: Mapping[Partition, OffsetAt],
+    events: Mapping[Partition, OffsetAt],
 ) -> int | None:
     """Return the latest time of a raw record that was deleted before it was decoded, in milliseconds; None without one.
 
     An event has the time of its raw record: if there are earlier events than raw records, these were decoded in time.
     """
-    times = [one.timestamp for partition, one in first.items() if 0 < one.offset == begin_offsets[partition]]
-    decoded = [one.timestamp for one in events.values() if one.offset >= 0]
+    times = [one.timestamp_ms for partition, one in first.items() if 0 < one.offset == begin_offsets[partition]]
+    decoded = [one.timestamp_ms for one in events.values() if one.offset >= 0]
     return None if not times or (decoded and min(decoded) < min(times)) else max(times)
 
 

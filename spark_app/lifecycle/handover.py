@@ -9,22 +9,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec
 from pydantic import BaseModel
 
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
 from contracts.wire import decode_snapshot
-from services.runtime.kafka_clients import create_consumer
+from services.runtime.errors import KafkaOperationError
+from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.interfaces import NEWEST, EndlessRange
+from services.runtime.kafka.reader import BlockingKafkaReader
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.errors import BrokerUnreachableError
-from spark_app.topics.identity import PATIENCE_S, TopicIdentity
+from spark_app.topics.identity import TopicIdentity
 from spark_app.topics.offsets import Positions, TopicOffsets
 
-GROUP = "stateloop-rebuild"
-"""The client requires a group id; it joins no group."""
-POLL_S = 0.5
+CLIENT = "rebuild"
+"""The name of the Kafka clients."""
 FILE = "stateloop.handover"
 
 
@@ -52,18 +52,18 @@ class Handover:
         Raises BrokerUnreachableError.
         """
         name = application.topics.snapshots
-        with _consumer(settings) as consumer:
-            partitions = _partitions(consumer, name)
+        with _errors(settings):
+            partitions = KafkaAdmin(settings.client(), CLIENT).partition_counts()[name]
         offsets = TopicOffsets(settings, [TopicIdentity(name, "", partitions)])
-        end_offsets, newest = offsets.at(OffsetSpec.latest()), offsets.at(OffsetSpec.max_timestamp())  # type: ignore[no-untyped-call]
-        last = max((one.timestamp for one in newest.values()), default=-1)
+        end_offsets, newest = offsets.ends(), offsets.at(NEWEST)
+        last = max((one.timestamp_ms for one in newest.values()), default=-1)
         found = StoredHandover(partitions=partitions, last_ms=last if last >= 0 else None)
         stored = folder.read(FILE)
         if stored and (before := StoredHandover.model_validate_json(stored)).partitions < partitions:
             found = before
         else:
             folder.overwrite(FILE, found.model_dump_json())
-        return cls({partition: one.offset for partition, one in end_offsets.items()}, found.last_ms)
+        return cls(end_offsets, found.last_ms)
 
     @staticmethod
     def finish(folder: CheckpointFolder) -> None:
@@ -75,29 +75,25 @@ class Handover:
 
         Raises BrokerUnreachableError.
         """
-        name = application.topics.snapshots
-        with _consumer(settings) as consumer:
-            partitions = [(name, number) for number in range(_partitions(consumer, name))]
-            consumer.assign([TopicPartition(*partition, self.positions.get(partition, 0)) for partition in partitions])
-            while True:
-                message = consumer.poll(POLL_S)
-                if message is None or message.error() is not None or (value := message.value()) is None:
-                    continue
-                if decode_snapshot(value).epoch >= epoch:
-                    stamp = message.timestamp()[1]
-                    return None if self.last_ms is None else timedelta(milliseconds=stamp - self.last_ms)
+        reader = BlockingKafkaReader(settings.client(), CLIENT)
+        try:
+            with _errors(settings):
+                partitions = reader.partitions([application.topics.snapshots])
+                ranges = {one: EndlessRange(self.positions.get(one, 0)) for one in partitions}
+                written_ms = next(
+                    record.timestamp_ms
+                    for records in reader.read(ranges)
+                    for record in records
+                    if record.value is not None and decode_snapshot(record.value).epoch >= epoch
+                )
+        finally:
+            reader.close()
+        return None if self.last_ms is None else timedelta(milliseconds=written_ms - self.last_ms)
 
 
 @contextmanager
-def _consumer(settings: KafkaSettings) -> Iterator[Consumer]:
-    consumer = create_consumer(settings.client(), "rebuild", GROUP, {"auto.offset.reset": "earliest"})
+def _errors(settings: KafkaSettings) -> Iterator[None]:
     try:
-        yield consumer
-    except KafkaException as error:
-        raise BrokerUnreachableError(settings.kafka, error.args[0].str()) from error
-    finally:
-        consumer.close()
-
-
-def _partitions(consumer: Consumer, topic: str) -> int:
-    return len(consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions)
+        yield
+    except KafkaOperationError as error:
+        raise BrokerUnreachableError(settings.kafka, error.detail) from error

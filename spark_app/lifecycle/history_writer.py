@@ -4,19 +4,17 @@ Records and the position behind them are written in one transaction: the positio
 """
 
 from contextlib import suppress
-from typing import Any
 
-from confluent_kafka import KafkaException, TopicPartition
 from pydantic import BaseModel, ConfigDict
 
 from contracts.settings import KafkaSettings
-from services.runtime.kafka_clients import create_consumer, create_producer
+from services.runtime.errors import DeliveryFailedError, KafkaRequestError
+from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.blocking import TransactionalKafkaProducer
+from services.runtime.kafka.interfaces import GroupOffset, Output, Partition
 from spark_app.errors import BrokerUnreachableError, HistoryWriteError
-from spark_app.topics.identity import PATIENCE_S
 
 NAME = "bootstrap"
-TRANSACTION_S = 60.0
-ROOM_S = 0.1
 
 
 class HistoryPosition(BaseModel):
@@ -49,15 +47,16 @@ class HistoryWriter:
     def __init__(self, settings: KafkaSettings, topic: str) -> None:
         """Connect to the broker. Raises BrokerUnreachableError."""
         group = f"{topic}-{NAME}"
-        self._topic = topic
-        self._consumer = create_consumer(settings.client(), NAME, group)
-        self._producer = create_producer(settings.client(), NAME, {"transactional.id": group, "linger.ms": 20})
+        self._place = Partition(topic, 0)
+        admin = KafkaAdmin(settings.client(), NAME)
         try:
-            self._producer.init_transactions(TRANSACTION_S)
-            (self._stored,) = self._consumer.committed([TopicPartition(topic, 0)], PATIENCE_S)
-            self._producer.begin_transaction()
-        except KafkaException as error:
-            raise BrokerUnreachableError(settings.kafka, error.args[0].str()) from error
+            self._producer = TransactionalKafkaProducer(settings.client(), NAME, group, {"linger.ms": 20}, group)
+            self._stored = admin.committed(group, [self._place])[self._place]
+            self._producer.begin()
+        except KafkaRequestError as error:
+            raise BrokerUnreachableError(settings.kafka, error.detail) from error
+        finally:
+            admin.close()
 
     def position(self) -> HistoryPosition | None:
         """Return the position that was written last before this process; None where there is none."""
@@ -66,29 +65,21 @@ class HistoryWriter:
 
     def write(self, topic: str, key: bytes | None, value: bytes, timestamp_ms: int) -> None:
         """Write a record in the open transaction. Raises HistoryWriteError."""
-        options: dict[str, Any] = {"key": key, "value": value, "timestamp": timestamp_ms}
-        while True:
-            try:
-                self._producer.produce(topic, **options)
-            except BufferError:
-                self._producer.poll(ROOM_S)
-            except KafkaException as error:
-                raise HistoryWriteError(topic, error.args[0].str()) from error
-            else:
-                return
+        try:
+            self._producer.enqueue(Output(topic, key, value, timestamp_ms=timestamp_ms))
+        except DeliveryFailedError as error:
+            raise HistoryWriteError(topic, error.detail) from error
 
     def commit(self, position: HistoryPosition) -> None:
         """Commit the records since the last commit, and the position behind them. Raises HistoryWriteError."""
-        place = TopicPartition(self._topic, 0, position.row, position.model_dump_json())
         try:
-            self._producer.send_offsets_to_transaction([place], self._consumer.consumer_group_metadata(), TRANSACTION_S)
-            self._producer.commit_transaction(TRANSACTION_S)
-            self._producer.begin_transaction()
-        except KafkaException as error:
-            raise HistoryWriteError(self._topic, error.args[0].str()) from error
+            self._producer.commit({self._place: GroupOffset(position.row, position.model_dump_json())})
+            self._producer.begin()
+        except KafkaRequestError as error:
+            raise HistoryWriteError(self._place.topic, error.detail) from error
 
     def close(self) -> None:
         """Abort the transaction of the records since the last commit."""
-        with suppress(KafkaException):  # the next writer aborts it too
-            self._producer.abort_transaction(TRANSACTION_S)
-        self._consumer.close()
+        with suppress(KafkaRequestError):  # the next writer aborts it too
+            self._producer.abort()
+        self._producer.close()

@@ -12,7 +12,6 @@ from functools import cache
 from typing import NamedTuple
 
 import pyarrow as pa
-from confluent_kafka import KafkaError, KafkaException, Producer
 
 from contracts.model.suite import load_suite
 from contracts.records.raw import EncodedEvent, RawDecoder, refused
@@ -20,10 +19,11 @@ from contracts.records.record import RecordError
 from contracts.types.origin import Origin
 from contracts.types.quantize import EPOCH
 from contracts.types.raw_record import RawRecord
-from services.runtime.kafka_clients import create_producer
+from services.runtime.errors import DeliveryFailedError
+from services.runtime.kafka.blocking import BlockingKafkaProducer
+from services.runtime.kafka.interfaces import BlockingProducer, Output
 from spark_app.errors import RawWriteError
 
-POLL_S = 1.0
 OPTIONS = {"linger.ms": 5, "compression.type": "lz4"}
 
 
@@ -41,7 +41,7 @@ class RawTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the events and dead letters of all records; then yield their numbers."""
         topics, decoder = _decoder(self.suite, self.application, self.topic)
-        writer = _writer(self.client)
+        producer = _producer(self.client)
         decoded = dead = 0
         try:
             for record, stamp in (record for batch in batches for record in _records(self.topic, batch)):
@@ -49,54 +49,19 @@ class RawTask:
                     events = decoder.decode(record)
                 except RecordError as error:
                     for dead_letters in topics.dead_letters:
-                        writer.write(dead_letters, refused(record, error), stamp)
+                        producer.enqueue(_output(dead_letters, refused(record, error), stamp))
                     dead += 1
                 else:
                     for event in events:
-                        writer.write(topics.events, event, stamp)
+                        producer.enqueue(_output(topics.events, event, stamp))
                     decoded += len(events)
-            writer.flush()
-        except BaseException:
-            _writer.cache_clear()  # a producer may have failed for good
+            producer.flush()
+        except BaseException as error:
+            _producer.cache_clear()  # a producer may have failed for good
+            if isinstance(error, DeliveryFailedError):
+                raise RawWriteError(error.topic, error.detail) from error
             raise
         yield pa.RecordBatch.from_pydict({"decoded": [decoded], "refused": [dead]})
-
-
-class EventWriter:
-    """Writes records to topics, each with the timestamp of its raw record, in milliseconds since 1970."""
-
-    def __init__(self, producer: Producer) -> None:
-        self._producer = producer
-        self._error: KafkaError | None = None
-
-    def write(self, topic: str, event: EncodedEvent, stamp: int) -> None:
-        """Queue a record, waiting while the queue is full. Raises RawWriteError."""
-        while True:
-            self._check()
-            try:
-                self._producer.produce(
-                    topic, event.value, event.key, timestamp=stamp, on_delivery=lambda error, _: self._note(error)
-                )
-            except BufferError:
-                self._producer.poll(POLL_S)
-            except KafkaException as error:
-                raise RawWriteError(topic, error.args[0].str()) from error
-            else:
-                self._producer.poll(0)
-                return
-
-    def flush(self) -> None:
-        """Wait until the broker has all records. Raises RawWriteError."""
-        while self._producer.flush(POLL_S):
-            self._check()
-        self._check()
-
-    def _note(self, error: KafkaError | None) -> None:
-        self._error = self._error or error
-
-    def _check(self) -> None:
-        if self._error is not None:
-            raise RawWriteError("of events", self._error.str())
 
 
 class RawOutputs(NamedTuple):
@@ -117,8 +82,12 @@ def _decoder(suite: str, name: str, topic: str) -> tuple[RawOutputs, RawDecoder]
 
 
 @cache
-def _writer(client: tuple[tuple[str, str], ...]) -> EventWriter:
-    return EventWriter(create_producer(dict(client), "raw", OPTIONS))
+def _producer(client: tuple[tuple[str, str], ...]) -> BlockingProducer:
+    return BlockingKafkaProducer(dict(client), "raw", options=OPTIONS)
+
+
+def _output(topic: str, event: EncodedEvent, stamp: int) -> Output:
+    return Output(topic, event.key, event.value, timestamp_ms=stamp)
 
 
 def _records(topic: str, batch: pa.RecordBatch) -> Iterator[tuple[RawRecord, int]]:

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec
-
 from contracts.records.record import timestamp_ms
 from contracts.settings import KafkaSettings
+from services.runtime.kafka.interfaces import EARLIEST, LATEST, NEWEST, OffsetAt, Partition
 from spark_app.topics.identity import TopicIdentity
 from spark_app.topics.offsets import Positions, TopicOffsets
 
@@ -43,21 +42,21 @@ def measure(
     Raises BrokerUnreachableError.
     """
     offsets = TopicOffsets(settings, topics)
-    begin_offsets, end_offsets = offsets.at(OffsetSpec.earliest()), offsets.at(OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    begin_offsets, end_offsets = offsets.at(EARLIEST), offsets.at(LATEST)
     positions = {
         partition: max(begin.offset, (committed or {}).get(partition, 0)) for partition, begin in begin_offsets.items()
     }
-    newest = max((end.timestamp for end in offsets.at(OffsetSpec.max_timestamp()).values()), default=0)  # type: ignore[no-untyped-call]
+    newest = max((one.timestamp_ms for one in offsets.at(NEWEST).values()), default=0)
     # A stamp from the future must not make all other records look old.
     recent = min(newest, timestamp_ms(datetime.now(UTC))) - limit // timedelta(milliseconds=1)
-    first_recent = offsets.at(OffsetSpec.for_timestamp(max(0, recent)))
+    first_recent = offsets.at(max(0, recent))
     return compared(positions, end_offsets, first_recent, is_first=committed is None)
 
 
 def compared(
-    positions: Positions,
-    end_offsets: Mapping[tuple[str, int], ListOffsetsResultInfo],
-    first_recent: Mapping[tuple[str, int], ListOffsetsResultInfo],
+    positions: Mapping[Partition, int],
+    end_offsets: Mapping[Partition, OffsetAt],
+    first_recent: Mapping[Partition, OffsetAt],
     *,
     is_first: bool,
 ) -> Backlog:

@@ -14,27 +14,26 @@ from typing import TYPE_CHECKING
 
 from contracts.model.emit import Emit
 from contracts.records.record import HEARTBEAT_KEY
-from services.runtime.kafka_clients import create_producer
+from services.runtime.errors import DeliveryFailedError
+from services.runtime.kafka.blocking import BlockingKafkaProducer
+from services.runtime.kafka.interfaces import BY_KEY, Output
 from spark_app.run.low_watermark import clock
 from spark_app.topics.identity import sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from confluent_kafka import KafkaError
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
     from contracts.model.application import Application
     from spark_app.run.low_watermark import LowWatermark
     from spark_app.settings import JobSettings
 
-FLUSH_S = 10.0
+WITHIN = timedelta(seconds=10)
 EVERY = timedelta(seconds=5)
 """The pause between two heartbeats."""
 IDLE = timedelta(minutes=1)
 """The delay of the watermark of micro-batches. They read nothing but heartbeats while no records come."""
-ANY = -1
-"""The partition of a record whose partition the producer chooses."""
 PATIENCE = 2
 """The number of batches in which a partition reaches its end, if its last record is no marker of a transaction."""
 
@@ -55,7 +54,7 @@ class Heartbeat:
         self._is_live = not application.topics.replay
         self._limit = application.kept_for + application.skew + _delay(application, settings)
         self._waits = PATIENCE * max(settings.batch_of(application), EVERY)
-        self._producer = create_producer(settings.client(), "heartbeat", {"message.timeout.ms": round(FLUSH_S * 1000)})
+        self._producer = BlockingKafkaProducer(settings.client(), "heartbeat", WITHIN)
         self._now = now
         # No micro-batch runs without records, so the watermark stays unknown; the first real-time batch ends by itself.
         self._watermark = now() if application.emit is Emit.EVENT else None
@@ -85,7 +84,7 @@ class Heartbeat:
 
     def write(self, time: datetime | None = None) -> bool:
         """Write a heartbeat; without a time, it is nothing but a record. Return whether the broker has it."""
-        return self._write(self._topic, ANY, b"" if time is None else b"%d" % (time.timestamp() * 1000))
+        return self._write(self._topic, BY_KEY, b"" if time is None else b"%d" % (time.timestamp() * 1000))
 
     def _pass_markers(self, now: datetime) -> bool:
         """Write records to partitions that stay behind; return whether the broker has them.
@@ -100,12 +99,11 @@ class Heartbeat:
         return bool(written) and all(written)
 
     def _write(self, topic: str, partition: int, time: bytes) -> bool:
-        errors: list[KafkaError | None] = []
-        self._producer.produce(
-            topic, key=self.prefix + time, partition=partition, on_delivery=lambda error, _: errors.append(error)
-        )
-        self._producer.flush(FLUSH_S)
-        return errors == [None]
+        try:
+            self._producer.send([Output(topic, self.prefix + time, None, partition)])
+        except DeliveryFailedError:
+            return False
+        return True
 
     def _is_behind(self, now: datetime) -> bool:
         return self._watermark is None or now - self._watermark > self._limit

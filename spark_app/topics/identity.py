@@ -1,19 +1,18 @@
 """The application's topics on the broker: their ids, their partitions, and the settings that change their meaning."""
 
-from collections.abc import Mapping
-from concurrent.futures import Future
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
-
-from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import ConfigResource
 
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
-from services.runtime.kafka_clients import create_admin_client
+from services.runtime.errors import KafkaRequestError
+from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.interfaces import Admin
 from spark_app.errors import BrokerUnreachableError, PartitionCountError, TopicAccessError, TopicMissingError
 
-PATIENCE_S = 10.0
+NAME = "job"
+"""The name of the Kafka clients."""
 REFUSALS = ("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")
 
 
@@ -46,45 +45,41 @@ def identify(settings: KafkaSettings, application: Application, *, is_growing: b
     """
     read = sources(application)
     names = [*read, application.topics.snapshots, application.topics.dead_letters]
-    admin, kafka = create_admin_client(settings.client(), "job"), settings.kafka
-    described = admin.describe_topics(TopicCollection(names), request_timeout=PATIENCE_S)
-    found = {name: _answer(described[name], name, kafka) for name in names}
-    partitions = {name: len(found[name].partitions) for name in (*read, application.topics.snapshots)}
+    admin = KafkaAdmin(settings.client(), NAME)
+    with _answers(settings.kafka):
+        found = admin.describe(names)
+    partitions = {name: found[name].partitions for name in (*read, application.topics.snapshots)}
     if len(set(partitions.values())) > 1 and not is_growing:
         raise PartitionCountError(partitions)
-    configs = admin.describe_configs([_resource(name) for name in found], request_timeout=PATIENCE_S)
-    for topic in application.catalogue():
-        if topic.name in read:
-            topic.require(_values(_answer(configs[_resource(topic.name)], topic.name, kafka)), kafka)
-    return [TopicIdentity(name, str(found[name].topic_id), partitions[name]) for name in read]
+    _require_configs(admin, settings, application, read)
+    return [TopicIdentity(name, *found[name]) for name in read]
 
 
 def identify_topic(settings: KafkaSettings, application: Application, name: str) -> TopicIdentity:
     """Return one topic of the application's catalogue, as the broker has it now. Raises as `identify`."""
-    admin, kafka = create_admin_client(settings.client(), "job"), settings.kafka
-    described = admin.describe_topics(TopicCollection([name]), request_timeout=PATIENCE_S)
-    found = _answer(described[name], name, kafka)
-    configs = admin.describe_configs([_resource(name)], request_timeout=PATIENCE_S)
-    declared = next(topic for topic in application.catalogue() if topic.name == name)
-    declared.require(_values(_answer(configs[_resource(name)], name, kafka)), kafka)
-    return TopicIdentity(name, str(found.topic_id), len(found.partitions))
+    admin = KafkaAdmin(settings.client(), NAME)
+    with _answers(settings.kafka):
+        found = admin.describe([name])
+    _require_configs(admin, settings, application, [name])
+    return TopicIdentity(name, *found[name])
 
 
-def _resource(name: str) -> ConfigResource:
-    return ConfigResource(ConfigResource.Type.TOPIC, name)
+def _require_configs(admin: Admin, settings: KafkaSettings, application: Application, names: list[str]) -> None:
+    with _answers(settings.kafka):
+        configs = admin.configs(names)
+    for topic in application.catalogue():
+        if topic.name in names:
+            topic.require(configs[topic.name], settings.kafka)
 
 
-def _values(config: Mapping[str, Any]) -> dict[str, str]:
-    return {name: entry.value or "" for name, entry in config.items()}
-
-
-def _answer(future: Future[Any], name: str, kafka: str) -> Any:
+@contextmanager
+def _answers(kafka: str) -> Iterator[None]:
+    """Raise the error of the job for a request about a topic that Kafka did not carry out."""
     try:
-        return future.result()
-    except KafkaException as error:
-        problem = error.args[0]
-        if problem.name() == "UNKNOWN_TOPIC_OR_PART":
-            raise TopicMissingError(name, kafka) from error
-        if problem.name() in REFUSALS:
-            raise TopicAccessError(name, problem.str()) from error
-        raise BrokerUnreachableError(kafka, problem.str()) from error
+        yield
+    except KafkaRequestError as error:
+        if error.code == "UNKNOWN_TOPIC_OR_PART":
+            raise TopicMissingError(error.topic, kafka) from error
+        if error.code in REFUSALS:
+            raise TopicAccessError(error.topic, error.detail) from error
+        raise BrokerUnreachableError(kafka, error.detail) from error

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold, present
@@ -19,6 +18,7 @@ from contracts.records.record import Record, RecordError, timestamp_ms
 from contracts.wire import DeadLetter, DerivedRecord, Feedback, Snapshot, decode_snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key, parse_window_key
+from services.runtime.kafka.admin import KafkaAdmin
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
 from spark_app.settings import JobSettings
@@ -129,7 +129,9 @@ def test_the_job_continues_a_checkpoint(
     application = recorded_application(PREFIX)
     kafka, topics = broker.bootstrap, application.topics
     make(
-        AdminClient({"bootstrap.servers": kafka}), application.catalogue(), TopicsSettings(application="", kafka=kafka)
+        KafkaAdmin({"bootstrap.servers": kafka}, "test"),
+        application.catalogue(),
+        TopicsSettings(application="", kafka=kafka),
     )
     for topic in ("events", "feedback"):
         send(kafka, [record(topic, one) for one in recorded(release, topic)])

@@ -13,7 +13,7 @@ from contracts import Topics
 from contracts.records.decode import Decoder
 from contracts.records.record import Reason, Record, RecordError
 from examples.scooters.application import Scooter, app
-from services.runtime.kafka_clients import record_of
+from services.runtime.kafka.options import record_of
 from tests.docs.replay_events import replay
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from contracts.wire.partition import partition
 from examples.weather.application import app
 from examples.weather.readings import Reading
 from examples.weather.replay import send
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from services.runtime.table_writer import TableWriter
 from tests.e2e.loop import PARTITIONS, Loop
 from tests.examples.weather.oracle import Crossings, Oracle, RuleChange

@@ -11,7 +11,7 @@ import orjson
 from contracts.planning.deliveries import events
 from contracts.records.tables import encode_row
 from contracts.wire.alerts import AlertRecord
-from services.runtime.kafka_clients import record_of
+from services.runtime.kafka.options import record_of
 from services.runtime.table_writer import TableWriter
 
 if TYPE_CHECKING:

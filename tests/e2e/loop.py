@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from contracts.wire import Snapshot
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from tests.e2e.times import now
 from tests.forked import Forked
 from tests.services.query.ingest.ingesting import COMPACTED

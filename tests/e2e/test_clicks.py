@@ -16,7 +16,7 @@ from contracts.records.record import RecordError
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
-from services.runtime.kafka_clients import record_of
+from services.runtime.kafka.options import record_of
 from tests import clicks
 from tests.e2e.loop import PARTITIONS, Loop
 from tests.e2e.times import now

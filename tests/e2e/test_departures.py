@@ -12,7 +12,7 @@ import pytest
 from examples.flights import tables
 from examples.flights.stream import stream
 from services.client import Client, Found
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from tests.e2e.loop import Loop
 from tests.e2e.reader import Reader
 from tests.examples.departures.agreement import differences

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from services.client import Client, Found, NotArrivedError
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from tests.services.query.fleet import START, application
 from tests.services.query.running import Fleet
 from tests.spark_app.hosted import HostedJob

@@ -13,7 +13,7 @@ from contracts.records.decode import Decoder
 from contracts.records.fold import Fold, present
 from contracts.records.record import RecordError
 from contracts.wire import DerivedRecord, decode_snapshot
-from services.runtime.kafka_clients import record_of
+from services.runtime.kafka.options import record_of
 from tests.e2e import gauges
 from tests.e2e.crossings import Crossing, crossings, opened, put, send_reading
 from tests.e2e.gauges import KEYS, SECOND, Span, factors, limits

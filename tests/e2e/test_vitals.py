@@ -15,7 +15,7 @@ import pytest
 
 from examples.vitals.arrivals import arrivals
 from examples.vitals.chunk import CHANNELS
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from tests.e2e.loop import Loop
 from tests.e2e.reader import Reader
 from tests.e2e.sink import Sink

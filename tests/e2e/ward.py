@@ -19,7 +19,7 @@ import orjson
 
 from examples.vitals.arrivals import LONGEST_DELAY, name, transmission
 from examples.vitals.chunk import PULSE, encoded
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from tests.e2e.monitors import Blob
 from tests.spark_app.running import until
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
 from contracts.records.record import HEARTBEAT_KEY
-from services.runtime.kafka_clients import record_of
+from services.runtime.kafka.options import record_of
 from tests import everything
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message,
 from confluent_kafka.admin import AdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.options import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
 
@@ -199,7 +200,7 @@ class Topics:
             {"bootstrap.servers": kafka, "queue.buffering.max.messages": 1_000_000}, "test"
         )
         settings = TopicsSettings(application="", kafka=kafka, partitions=PARTITIONS)
-        make(AdminClient({"bootstrap.servers": kafka}), self.names.catalogue(application.state), settings)
+        make(KafkaAdmin({"bootstrap.servers": kafka}, "test"), self.names.catalogue(application.state), settings)
 
     def send(self, topic: str, records: Iterable[Record]) -> None:
         """Send records, each with its own time."""

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from contracts.wire.announcement import Announcement
 from services.query.ingest.consumer_thread import POLL_S, RECONNECT, Config, ConsumerThread
-from services.runtime.kafka_clients import create_producer, log_error
+from services.runtime.kafka.options import create_producer, log_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from contracts.wire import DeadLetter
 from services.query.console.models import DeadLettersResponse, DeadLetterSummary
-from services.runtime.kafka_clients import create_consumer, record_of
+from services.runtime.kafka.options import create_consumer, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

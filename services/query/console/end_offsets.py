@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 
-from services.runtime.kafka_clients import create_consumer
+from services.runtime.kafka.options import create_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException
 
 from services.query.ingest.errors import KafkaClientError
-from services.runtime.kafka_clients import create_consumer, log_error
+from services.runtime.kafka.options import create_consumer, log_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -25,7 +25,7 @@ from services.query.ingest.freshness import FreshnessTracker
 from services.query.ingest.misplaced import MisplacedKeys
 from services.query.ingest.tombstones import UNLIMITED
 from services.query.store import StatePartition
-from services.runtime.kafka_clients import record_of
+from services.runtime.kafka.options import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 
 from services.query.errors import NoTopicError, PartitionsChangedError
 from services.runtime.errors import NoBrokerError
-from services.runtime.kafka_clients import create_admin_client, create_consumer
+from services.runtime.kafka.options import create_admin_client, create_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

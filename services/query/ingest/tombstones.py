@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import ConfigResource
 
-from services.runtime.kafka_clients import create_admin_client
+from services.runtime.kafka.options import create_admin_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

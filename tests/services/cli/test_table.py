@@ -14,9 +14,8 @@ from contracts.wire.partition import partition
 from services.cli.__main__ import main
 from services.query.ingest import KafkaTables
 from services.runtime.command_line import ExitCode
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from services.runtime.topic_owners import outputs
-from services.runtime.topic_reader import TopicReader
 from tests.services.cli.limited import app
 
 if TYPE_CHECKING:
@@ -96,35 +95,6 @@ def test_rows_are_put_listed_and_removed(
     assert commands.table("get", "limits", "s1").code == ExitCode.ABSENT
     unknown = commands.table("list", "speeds")
     assert (unknown.code, "tables: limits" in unknown.stderr) == (1, True)
-
-
-@pytest.mark.kafka
-def test_a_topic_is_read_to_its_end_and_followed(
-    broker: EmbeddedBroker, topics_prefix: str, commands: Commands
-) -> None:
-    producer = create_producer({"bootstrap.servers": broker.bootstrap}, "test")
-    commands.topics()
-    topic = f"{topics_prefix}limits"
-    for number in range(50):
-        producer.produce(topic, key=f"k{number}", value=b"v")
-    assert not producer.flush(30)
-    reader = TopicReader({"bootstrap.servers": broker.bootstrap}, "test")
-    try:
-        partitions = reader.partitions([topic, "not there"])
-        assert len(partitions) == app.topics.partitions
-        found = [one for batch in reader.read_to_end(partitions) for one in batch]
-        assert len(found) == 50
-        end_offsets = {(topic, 0): 2, (topic, 1): 0}
-        within = [one for batch in reader.read_to_end(partitions, end_offsets=end_offsets) for one in batch]
-        assert [one.offset for one in within if one.partition == 0] == [0, 1]
-        assert not [one for one in within if one.partition == 1]
-        producer.produce(topic, key="more", value=b"v")
-        assert not producer.flush(30)
-        more: list[bytes | None] = []
-        while b"more" not in more:
-            more += [one.key for one in reader.poll()]
-    finally:
-        reader.close()
 
 
 @pytest.mark.kafka

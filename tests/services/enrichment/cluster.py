@@ -17,7 +17,7 @@ from contracts.wire import Feedback
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.broker.readiness import wait_until
-from services.runtime.kafka_clients import create_consumer, create_producer
+from services.runtime.kafka.options import create_consumer, create_producer
 from tests.deadline import DEADLINE_S
 from tests.forked import Forked
 from tests.services.enrichment.fleet import application

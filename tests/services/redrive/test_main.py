@@ -17,7 +17,7 @@ from contracts.wire import REDRIVEN, Answer, DeadLetter
 from services.broker.readiness import wait_until
 from services.cli.__main__ import main as stateloop
 from services.redrive.dead_letters import StoredDeadLetter
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from tests.deadline import DEADLINE_S
 from tests.services.enrichment.cluster import KEPT, PARTITIONS, Cluster, condition
 from tests.services.enrichment.fleet import START, application, snapshot

@@ -2,76 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from services.redrive.origins import NEAR, Origins
-from services.runtime.errors import TopicReadError
-from tests.services.redrive.in_memory import Topics
+from services.redrive.origins import Origins
+from services.runtime.kafka.interfaces import BoundedRange, Partition
+from tests.services.redrive.in_memory import kept
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
-EVENTS, OTHER, FEEDBACK = ("events", 0), ("events", 1), ("feedback", 0)
-ALL = range(5 * NEAR)
-
-
-@pytest.fixture
-def topics(monkeypatch: pytest.MonkeyPatch) -> Topics:
-    made = Topics(dict.fromkeys((EVENTS, OTHER, FEEDBACK), ALL), len(ALL))
-
-    def consumer(config: Mapping[str, object]) -> Topics:
-        assert config["auto.offset.reset"] == "earliest", "as the topics here have it"
-        assert config["enable.auto.commit"] is False
-        return made
-
-    monkeypatch.setattr("services.runtime.kafka_clients.Consumer", consumer)
-    return made
+    from contracts.records.record import Record
 
 
-def offset(origin: Origins, place: tuple[str, int], at: int) -> int | None:
-    """Return the offset of the record that is found there."""
-    found = origin.record(*place, at)
-    return None if found is None else found.offset
+class Reader:
+    """A topic that has offsets 3 and 5 of 3 to 7. Implements a part of BlockingTopicReader."""
+
+    def __init__(self) -> None:
+        self.requested: list[int] = []
+
+    def bounds(self, partitions: Collection[Partition]) -> Mapping[Partition, BoundedRange]:
+        return dict.fromkeys(partitions, BoundedRange(3, 8))
+
+    def at(self, partition: Partition, offsets: Sequence[int]) -> Sequence[Record]:
+        self.requested += offsets
+        return [kept(partition.topic, one) for one in offsets if one in (3, 5)]
 
 
-def test_neighbours_are_read_on_and_others_looked_for(topics: Topics) -> None:
-    origin = Origins({})
-    for place, at in ((EVENTS, 7), (EVENTS, 8), (EVENTS, 10)):
-        assert offset(origin, place, at) == at
-    assert topics.assigned == [(*EVENTS, 7)]
-    assert topics.polled == 4, "9 is passed over"
-    far = 11 + NEAR + 1
-    for place, at in ((EVENTS, far), (EVENTS, 3), (EVENTS, 3), (OTHER, 4), (FEEDBACK, 5)):
-        assert offset(origin, place, at) == at
-    assert topics.assigned[1:] == [(*EVENTS, far), (*EVENTS, 3), (*EVENTS, 3), (*OTHER, 4), (*FEEDBACK, 5)]
-
-
-def test_as_far_as_it_pays_it_reads_on(topics: Topics) -> None:
-    origin = Origins({})
-    assert offset(origin, EVENTS, 0) == 0
-    assert offset(origin, EVENTS, 1 + NEAR) == 1 + NEAR
-    assert topics.assigned == [(*EVENTS, 0)]
-
-
-def test_a_compacted_record_is_not_mistaken_for_its_neighbour(topics: Topics) -> None:
-    topics.left = {EVENTS: [3, 6, 7]}
-    topics.end = 10
-    origin = Origins({})
-    assert offset(origin, EVENTS, 3) == 3
-    assert offset(origin, EVENTS, 5) is None
-    assert offset(origin, EVENTS, 6) == 6, "the one after it was read already, and is looked for again"
-    assert offset(origin, EVENTS, 7) == 7
-    assert offset(origin, EVENTS, 8) is None, "there is nothing more, though there was"
-    polled = topics.polled
-    assert offset(origin, EVENTS, 2) is None
-    assert offset(origin, EVENTS, 10) is None
-    assert topics.polled == polled, "outside what the topic keeps nothing is waited for"
-
-
-@pytest.mark.parametrize("fails", ["away", "broken"])
-def test_an_unreadable_record_is_reported_and_not_mistaken_for_a_deleted_one(topics: Topics, fails: str) -> None:
-    setattr(topics, fails, True)
-    with pytest.raises(TopicReadError, match="events cannot be read"):
-        Origins({}).record(*EVENTS, 3)
+@pytest.mark.parametrize(("offset", "is_kept"), [(2, False), (3, True), (4, False), (5, True), (7, False), (8, False)])
+def test_a_record_that_was_deleted_or_compacted_is_none(offset: int, *, is_kept: bool) -> None:
+    reader: Any = Reader()
+    assert Origins(reader).record("events", 0, offset) == (kept("events", offset) if is_kept else None)
+    assert reader.requested == ([offset] if 3 <= offset < 8 else []), "outside, nothing is waited for"

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from services.broker.readiness import wait_until
 from services.runtime import topic_owners
 from services.runtime.errors import ForeignTopicsError, OlderCheckpointError
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from services.runtime.topic_owners import TopicOwner, TopicOwners, outputs
 from tests.deadline import DEADLINE_S
 from tests.forked import Forked

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from services.runtime.topic_reader import TopicReader
 from tests.deadline import DEADLINE_S
 

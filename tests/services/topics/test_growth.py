@@ -19,12 +19,14 @@ from contracts.wire import DerivedRecord, Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key, window_key
 from services.broker.readiness import wait_until
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.blocking import TransactionalKafkaProducer
+from services.runtime.kafka.options import create_producer
 from services.topics import growth
 from services.topics.__main__ import make
 from services.topics.errors import FewerPartitionsError, WebhooksError
 from services.topics.growth import PartitionGrowth
-from services.topics.rewrite import Copier, RecordMover
+from services.topics.rewrite import RecordMover
 from services.topics.settings import TopicsSettings
 from tests.spark_app.running import everything
 
@@ -76,7 +78,11 @@ class World:
         self.topics = self.application.topics
         self.place_topic = self.topics.derived("places")
         self._admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        make(self._admin, self.application.catalogue(), TopicsSettings(application="", kafka=broker.bootstrap))
+        make(
+            KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test"),
+            self.application.catalogue(),
+            TopicsSettings(application="", kafka=broker.bootstrap),
+        )
         wait_until(lambda: set(self.counts().values()) == {BEFORE}, "the topics", 30)
         producer = create_producer({"bootstrap.servers": broker.bootstrap}, "test")
         for version in (1, 2, 3):
@@ -179,9 +185,9 @@ def test_an_interrupted_growth_continues(world: World, monkeypatch: pytest.Monke
 
 
 @contextmanager
-def left_open(copier: Copier) -> Iterator[None]:
+def left_open(producer: TransactionalKafkaProducer) -> Iterator[None]:
     """Begin a transaction that nothing ends, as in a process that is killed."""
-    copier._producer.begin_transaction()  # noqa: SLF001
+    producer.begin()
     yield
 
 
@@ -200,7 +206,7 @@ def test_readers_never_find_a_part_of_the_copies(
     with monkeypatch.context() as patch:
         patch.setattr(RecordMover, "moved", interrupted)
         if is_killed:
-            patch.setattr(Copier, "transaction", left_open)
+            patch.setattr(TransactionalKafkaProducer, "transaction", left_open)
         with pytest.raises(KeyboardInterrupt):
             world.grow()
     newest = world.records(world.topics.snapshots)[window_key(DEVICES[1], START)][-1]

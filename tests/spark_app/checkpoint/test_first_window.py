@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime, timedelta
 from functools import partial
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import orjson
 import pytest
@@ -18,6 +17,7 @@ from contracts.model.topics import Stamp
 from contracts.wire import Snapshot, decode_snapshot
 from contracts.wire.partition import partition
 from services.cli.verify import is_published
+from services.runtime.kafka.interfaces import OffsetAt, Partition
 from services.verify.comparison import Stored, StoredSnapshots, compare, snapshots_of
 from spark_app.checkpoint.commit_files import commit_files
 from spark_app.checkpoint.commit_log import committed_watermark
@@ -167,9 +167,9 @@ def test_a_rebuild_closes_no_window_again(spark: SparkSession, airports: Airport
     assert found == [(PRESENT, SO_FAR)]
 
 
-def at(offset: int, timestamp: int) -> Any:
-    """A record, as the client describes it."""
-    return SimpleNamespace(offset=offset, timestamp=timestamp)
+def at(offset: int, timestamp: int) -> OffsetAt:
+    """A record's offset and time."""
+    return OffsetAt(offset, timestamp)
 
 
 @pytest.mark.parametrize(
@@ -183,9 +183,9 @@ def at(offset: int, timestamp: int) -> Any:
         pytest.param(5, at(-1, -1), EARLIEST_MS, None, id="all records are deleted"),
     ],
 )
-def test_the_last_record_that_is_not_read(begin: int, first: Any, since_ms: int, expected: int | None) -> None:
-    young = {("events", 1): 0}, {("events", 1): at(0, 900)}
-    assert last_unread({("events", 0): begin} | young[0], {("events", 0): first} | young[1], since_ms) == expected
+def test_the_last_record_that_is_not_read(begin: int, first: OffsetAt, since_ms: int, expected: int | None) -> None:
+    place, young = Partition("events", 0), Partition("events", 1)
+    assert last_unread({place: begin, young: 0}, {place: first, young: at(0, 900)}, since_ms) == expected
 
 
 @pytest.mark.parametrize(
@@ -197,10 +197,11 @@ def test_the_last_record_that_is_not_read(begin: int, first: Any, since_ms: int,
     ],
 )
 def test_the_last_raw_record_that_was_deleted_before_it_was_decoded(decoded: list[int], expected: int | None) -> None:
-    begin, first = {("raw", 0): 5, ("raw", 1): 7, ("raw", 2): 0}, (at(5, 700), at(7, 800), at(0, 900))
-    events = {("events", number): at(0, time) for number, time in enumerate(decoded)}
-    assert last_undecoded(begin, dict(zip(begin, first, strict=True)), events) == expected
-    assert last_undecoded({("raw", 0): 0}, {("raw", 0): at(0, 700)}, events) is None
+    begin: dict[tuple[str, int], int] = {Partition("raw", number): offset for number, offset in enumerate((5, 7, 0))}
+    first = dict(enumerate((at(5, 700), at(7, 800), at(0, 900))))
+    events = {Partition("events", number): at(0, time) for number, time in enumerate(decoded)}
+    assert last_undecoded(begin, {Partition("raw", number): one for number, one in first.items()}, events) == expected
+    assert last_undecoded({("raw", 0): 0}, {Partition("raw", 0): at(0, 700)}, events) is None
 
 
 @pytest.mark.spark

@@ -20,7 +20,7 @@ from contracts.records.fold import Fold
 from contracts.records.record import Record, timestamp_ms
 from contracts.wire import decode_snapshot
 from contracts.wire.window_key import window_key
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.keeper import kept
 from spark_app.checkpoint.lease import acquire, take_over

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from contracts.wire import Snapshot, decode_snapshot
 from services.runtime.job_progress import JobProgress
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.options import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
 from tests.monitored import GRACE, SECOND, application
@@ -40,7 +40,9 @@ class Ward:
         self.app = application(prefix)
         self.kafka = kafka
         make(
-            AdminClient({"bootstrap.servers": kafka}), self.app.catalogue(), TopicsSettings(application="", kafka=kafka)
+            KafkaAdmin({"bootstrap.servers": kafka}, "test"),
+            self.app.catalogue(),
+            TopicsSettings(application="", kafka=kafka),
         )
         self._producer = create_producer({"bootstrap.servers": kafka}, "test")
         environment = {"STATELOOP_CATCH_UP": "true"}

@@ -4,71 +4,62 @@ from __future__ import annotations
 
 import struct
 from argparse import Namespace
-from collections import deque
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
 import orjson
 import pyarrow as pa
 import pytest
-from confluent_kafka import KafkaError
 
 from contracts import Topics
-from contracts.records.raw import EncodedEvent
 from contracts.types.origin import PLACE, TIME
+from services.runtime.errors import DeliveryFailedError
 from spark_app.errors import MissingPackageError, RawWriteError
-from spark_app.raw.decode import EventWriter, RawTask
+from spark_app.raw.decode import RawTask
 from spark_app.raw.query import check_extra
 from tests import waveforms
 
+if TYPE_CHECKING:
+    from services.runtime.kafka.interfaces import Output
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MILLISECONDS = round(NOW.timestamp() * 1000)
-EVENT = EncodedEvent(b"k", b"v")
 
 
 class FakeProducer:
-    """Has room for one record, and delivers it, or refuses it, when it is polled."""
+    """Takes records, and may refuse them in the end. Implements a part of BlockingProducer."""
 
-    def __init__(self, error: KafkaError | None = None) -> None:
-        self.written: list[tuple[str, bytes, bytes, int]] = []
+    def __init__(self, error: DeliveryFailedError | None = None) -> None:
+        self.written: list[tuple[str, bytes | None, bytes | None, int]] = []
         self._error = error
-        self._waiting: deque[Any] = deque()
 
-    def produce(self, topic: str, value: bytes, key: bytes, *, timestamp: int, on_delivery: Any) -> None:
-        if self._waiting:
-            raise BufferError
-        self.written.append((topic, value, key, timestamp))
-        self._waiting.append(on_delivery)
+    def enqueue(self, output: Output) -> None:
+        self.written.append((output.topic, output.value, output.key, output.timestamp_ms))
 
-    def poll(self, timeout: float) -> None:
-        if timeout:
-            self.flush(timeout)
-
-    def flush(self, _timeout: float) -> int:
-        while self._waiting:
-            self._waiting.popleft()(self._error, None)
+    def flush(self) -> int:
+        if self._error:
+            raise self._error
         return 0
 
 
-def test_a_full_queue_is_waited_for_and_each_record_has_the_given_time() -> None:
-    producer = FakeProducer()
-    writer = EventWriter(producer)  # type: ignore[arg-type]
-    for _ in range(3):
-        writer.write("events", EVENT, MILLISECONDS)
-    writer.flush()
-    assert producer.written == [("events", b"v", b"k", MILLISECONDS)] * 3
+def test_a_record_that_the_broker_refuses_fails_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
 
+    def create(*_: object, **__: object) -> FakeProducer:
+        made.append(1)
+        return FakeProducer(DeliveryFailedError("events", "TOPIC_AUTHORIZATION_FAILED", "denied"))
 
-def test_a_record_that_the_broker_refuses_fails_the_task() -> None:
-    writer = EventWriter(FakeProducer(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))  # type: ignore[arg-type]
-    writer.write("events", EVENT, MILLISECONDS)
-    with pytest.raises(RawWriteError, match="events"):
-        writer.flush()
+    monkeypatch.setattr("spark_app.raw.decode.BlockingKafkaProducer", create)
+    task = RawTask("tests.waveforms:app", "waveforms", waveforms.PACKED.topic, (("client", "of this test"),))
+    for _ in range(2):
+        with pytest.raises(RawWriteError, match=r"topic 'events' does not take decoded events \(denied"):
+            list(task(iter([])))
+    assert len(made) == 2, "the failed producer is not used again"
 
 
 def test_a_task_writes_events_and_dead_letters_and_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
     producer = FakeProducer()
-    monkeypatch.setattr("spark_app.raw.decode._writer", lambda _: EventWriter(producer))  # type: ignore[arg-type]
+    monkeypatch.setattr("spark_app.raw.decode._producer", lambda _: producer)
     right = struct.pack("<q8h", MILLISECONDS, *range(8))
     rows: list[dict[str, object]] = [
         {"value": right},
@@ -89,7 +80,7 @@ def test_each_application_that_reads_the_events_has_a_dead_letter(monkeypatch: p
     producer, app = FakeProducer(), waveforms.app
     other = Namespace(topics=Topics(prefix="other.", events=app.topics.events))
     strange = waveforms.prefixed("strange.")
-    monkeypatch.setattr("spark_app.raw.decode._writer", lambda _: EventWriter(producer))  # type: ignore[arg-type]
+    monkeypatch.setattr("spark_app.raw.decode._producer", lambda _: producer)
     monkeypatch.setattr("spark_app.raw.decode.load_suite", lambda _: Namespace(applications=(app, other, strange)))
     given = {"partition": 0, "offset": 5, "micros": 1000 * MILLISECONDS, "key": b"ann", "headers": None, "value": b"x"}
     task = RawTask("several", app.name, waveforms.PACKED.topic, ())
@@ -102,7 +93,7 @@ def test_a_redriven_record_gives_the_event_of_its_origin_at_the_time_of_the_redr
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     producer = FakeProducer()
-    monkeypatch.setattr("spark_app.raw.decode._writer", lambda _: EventWriter(producer))  # type: ignore[arg-type]
+    monkeypatch.setattr("spark_app.raw.decode._producer", lambda _: producer)
     at = MILLISECONDS - 3_600_000
     origin = {PLACE: "raw/1/7", TIME: str(at), "beds": "3"}
     headers = [{"key": name, "value": value.encode()} for name, value in origin.items()]
@@ -112,6 +103,8 @@ def test_a_redriven_record_gives_the_event_of_its_origin_at_the_time_of_the_redr
     task = RawTask("tests.waveforms:app", "waveforms", waveforms.PACKED.topic, ())
     assert [one.to_pylist() for one in task(iter([batch]))] == [[{"decoded": 1, "refused": 1}]]
     (_, event, _, event_time), (_, dead_letter, _, _) = producer.written
+    assert event is not None
+    assert dead_letter is not None
     assert (orjson.loads(event)["event_id"], event_time) == ("raw/1/7", MILLISECONDS)
     letter = orjson.loads(dead_letter)
     assert (letter["partition"], letter["offset"]) == (0, 5)

@@ -10,13 +10,13 @@ from unittest.mock import patch
 
 import orjson
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from contracts.records.record import Reason
 from contracts.types.origin import PLACE
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from services.cli.__main__ import main as stateloop
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.options import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
 from tests.spark_app.batches import SHORT
@@ -46,7 +46,7 @@ class Ward:
         self.kafka, self.topics = kafka, app.topics
         self.packed, self.text = app.raw
         make(
-            AdminClient({"bootstrap.servers": kafka}),
+            KafkaAdmin({"bootstrap.servers": kafka}, "test"),
             app.catalogue(),
             TopicsSettings(application="", kafka=kafka),
         )

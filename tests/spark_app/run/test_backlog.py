@@ -1,29 +1,25 @@
 """The backlog of the job, and the decision to catch up before it goes live."""
 
-from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import OffsetSpec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.settings import KafkaSettings
+from services.runtime.kafka.interfaces import EARLIEST, LATEST, NEWEST, OffsetAt, Partition
 from spark_app.run.backlog import Backlog, compared, measure
 from spark_app.topics.identity import TopicIdentity
 
 
-def offsets(found: dict[int, int]) -> dict[tuple[str, int], Any]:
-    return {("events", number): SimpleNamespace(offset=offset) for number, offset in found.items()}
+def offsets(found: dict[int, int]) -> dict[Partition, OffsetAt]:
+    return {Partition("events", number): OffsetAt(offset, -1) for number, offset in found.items()}
 
 
 def backlog(
     positions: dict[int, int], end_offsets: dict[int, int], first_recent: dict[int, int], *, first: bool
 ) -> Backlog:
-    at = {("events", number): offset for number, offset in positions.items()}
+    at = {Partition("events", number): offset for number, offset in positions.items()}
     return compared(at, offsets(end_offsets), offsets(first_recent), is_first=first)
 
 
@@ -56,26 +52,25 @@ def test_a_new_checkpoint_catches_up_with_any_record(end_offsets: dict[int, int]
 
 
 class Stamped:
-    """An admin client of a partition with 10 records of this minute, of which the last one is stamped a day ahead."""
+    """A partition with 10 records of this minute, of which the last one is stamped a day ahead.
+
+    Implements a part of Admin.
+    """
 
     def __init__(self, now: datetime) -> None:
         self.now_ms = round(now.timestamp() * 1000)
 
-    def list_offsets(self, partitions: dict[TopicPartition, OffsetSpec], **_: float) -> dict[TopicPartition, Any]:
-        return {partition: self._found(spec) for partition, spec in partitions.items()}
+    def records(self, at: dict[Partition, int]) -> dict[Partition, OffsetAt]:
+        return {partition: self._found(time_ms) for partition, time_ms in at.items()}
 
-    def _found(self, spec: OffsetSpec) -> Future[Any]:
+    def _found(self, time_ms: int) -> OffsetAt:
         ahead = self.now_ms + 24 * 3_600_000
-        results = {"EarliestSpec": (0, -1), "LatestSpec": (10, -1), "MaxTimestampSpec": (9, ahead)}
-        since_ms = spec._value  # noqa: SLF001  # the library has no public name
-        offset, timestamp = results.get(type(spec).__name__) or (0 if since_ms < self.now_ms else 9, -1)
-        future: Future[Any] = Future()
-        future.set_result(SimpleNamespace(offset=offset, timestamp=timestamp))
-        return future
+        results = {EARLIEST: OffsetAt(0, -1), LATEST: OffsetAt(10, -1), NEWEST: OffsetAt(9, ahead)}
+        return results.get(time_ms) or OffsetAt(0 if time_ms < self.now_ms else 9, -1)
 
 
 def test_a_stamp_from_the_future_makes_no_record_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_app.topics.offsets.create_admin_client", lambda *_: Stamped(datetime.now(UTC)))
+    monkeypatch.setattr("spark_app.topics.offsets.KafkaAdmin", lambda *_: Stamped(datetime.now(UTC)))
     topics = [TopicIdentity("events", "", 1)]
     assert measure(KafkaSettings(kafka="nowhere:1"), topics, {}, timedelta(minutes=1)) == Backlog(
         10, is_first=False, is_long=False

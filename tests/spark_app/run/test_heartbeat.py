@@ -24,11 +24,12 @@ from tests.spark_app import running
 from tests.spark_app.frames import ONE, SCHEMA, row, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from services.runtime.kafka.interfaces import Output
     from tests.services.broker.embedded import EmbeddedBroker
 
 WINDOW = everything.KEPT_FOR + timedelta(minutes=1)
@@ -85,7 +86,7 @@ def test_only_an_idle_application_gets_a_heartbeat(
 
 def test_a_broker_that_is_away_costs_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVERYTHING_REPLAY", "0")
-    monkeypatch.setattr("spark_app.run.heartbeat.FLUSH_S", 0.1)
+    monkeypatch.setattr("spark_app.run.heartbeat.WITHIN", timedelta(seconds=0.1))
     settings = JobSettings(application="", kafka="127.0.0.1:1")
     assert not Heartbeat(everything.application(), settings, reached(NOW)).after(batch(None))
 
@@ -95,12 +96,10 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the topics of the heartbeats, which no broker receives."""
     topics: list[str] = []
 
-    def produce(topic: str, *, key: bytes, partition: int, on_delivery: Callable[[None, object], object]) -> None:
-        topics.append(topic if partition < 0 else f"{topic}/{partition}")
-        on_delivery(None, key)
+    def send(outputs: Sequence[Output]) -> None:
+        topics.extend(one.topic if one.partition < 0 else f"{one.topic}/{one.partition}" for one in outputs)
 
-    producer = SimpleNamespace(produce=produce, flush=lambda _: 0)
-    monkeypatch.setattr("spark_app.run.heartbeat.create_producer", lambda *_, **__: producer)
+    monkeypatch.setattr("spark_app.run.heartbeat.BlockingKafkaProducer", lambda *_: SimpleNamespace(send=send))
     return topics
 
 

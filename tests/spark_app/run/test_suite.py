@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from contracts import Suite
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.options import create_producer
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
 from tests.spark_app.hosted import HostedJob
@@ -44,7 +44,7 @@ class Loop:
         self.folder = folder
         self.suite = three(prefix)
         settings = TopicsSettings(application="", kafka=kafka, replication=1)
-        make(AdminClient({"bootstrap.servers": kafka}), Suite(*self.suite).catalogue(), settings)
+        make(KafkaAdmin({"bootstrap.servers": kafka}, "test"), Suite(*self.suite).catalogue(), settings)
         self._producer = create_producer({"bootstrap.servers": kafka}, "test")
         environment = {"STATELOOP_BATCH": "PT5S", "STATELOOP_GIVE_UP": "PT1S"}
         self.job = HostedJob(spark, kafka, folder, Suite(*self.suite), environment)

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from contracts.errors import TopicConfigError
 from contracts.settings import KafkaSettings
 from services.broker.readiness import wait_until
+from services.runtime.kafka.admin import KafkaAdmin
 from services.topics.__main__ import make
 from services.topics.settings import TopicsSettings
 from spark_app.errors import BrokerUnreachableError, PartitionCountError, TopicMissingError
@@ -34,7 +35,7 @@ def listed_partitions(admin: AdminClient, name: str) -> int:
 
 
 def test_no_broker_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_app.topics.identity.PATIENCE_S", 0.5)
+    monkeypatch.setattr("services.runtime.kafka.admin.ANSWER_S", 0.5)
     with pytest.raises(BrokerUnreachableError, match=r"no broker answers at 127\.0\.0\.1:1 .*: start it"):
         identify(KafkaSettings(kafka="127.0.0.1:1"), everything.app)
 
@@ -63,7 +64,7 @@ class TestOnABroker:
         there = [topic for topic in application.topics.catalogue(application.state) if topic.name != name]
         settings = TopicsSettings(application="", kafka=broker.bootstrap)
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        await_listed(admin, make(admin, there, settings))
+        await_listed(admin, make(KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test"), there, settings))
         with pytest.raises(TopicMissingError, match=f"topic '{name}' is not on .*: run `stateloop topics`"):
             identify(KafkaSettings(kafka=broker.bootstrap), application)
 
@@ -73,7 +74,11 @@ class TestOnABroker:
         events, count = application.topics.events, application.topics.partitions
         admin.create_topics([NewTopic(events, count, 1)])[events].result()
         rest = [t for t in application.topics.catalogue(application.state) if t.name != events]
-        made = make(admin, rest, TopicsSettings(application="", kafka=broker.bootstrap))
+        made = make(
+            KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test"),
+            rest,
+            TopicsSettings(application="", kafka=broker.bootstrap),
+        )
         await_listed(admin, [*made, events])
         with pytest.raises(TopicConfigError, match=r"message\.timestamp\.type=CreateTime, not LogAppendTime"):
             identify(KafkaSettings(kafka=broker.bootstrap), application)

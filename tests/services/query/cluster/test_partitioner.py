@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from contracts.wire.partition import partition
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from services.query.console.dead_letters import (
 )
 from services.query.console.end_offsets import EndOffsets
 from services.query.console.models import DeadLetterSummary
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import random
 import threading
 from typing import TYPE_CHECKING, Self
 
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 from tests.services.query.faults.cars import snapshot
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from services.query.ingest.kafka_ingestion import KafkaIngestion
 from services.query.ingest.tombstones import UNLIMITED, TombstoneRetention
 from services.query.store import StatePartition
 from services.query.store.lmdb_store import LmdbStore
-from services.runtime.kafka_clients import create_producer
+from services.runtime.kafka.options import create_producer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

@@ -10,7 +10,7 @@ import pytest
 
 from contracts.records.record import Record, timestamp_ms
 from contracts.wire import DeadLetter, Feedback, Snapshot, decode_snapshot
-from services.runtime.kafka_clients import record_of
+from services.runtime.kafka.options import record_of
 from tests.processed import MOST_LAST, POISON, visits
 from tests.spark_app.batches import SHORT
 from tests.spark_app.hosted import HostedJob

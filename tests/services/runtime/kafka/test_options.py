@@ -13,16 +13,16 @@ from confluent_kafka import Message
 
 from contracts.errors import InvalidSettingsError
 from contracts.records.record import Record
-from services.runtime import kafka_clients
-from services.runtime.kafka_clients import create_admin_client, create_consumer, create_producer, record_of
+from services.runtime.kafka import options
+from services.runtime.kafka.options import create_admin_client, create_consumer, create_producer, record_of
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CHECKOUT = Path(__file__).parents[3]
+CHECKOUT = Path(__file__).parents[4]
 USER = {"bootstrap.servers": "127.0.0.1:1"}
-FACTORY = "services/runtime/kafka_clients.py"
+FACTORY = "services/runtime/kafka/options.py"
 
 
 class Configs(list[dict[str, Any]]):
@@ -36,7 +36,7 @@ class Configs(list[dict[str, Any]]):
 def configs(monkeypatch: pytest.MonkeyPatch) -> Configs:
     found = Configs()
     for name in ("Consumer", "Producer", "AdminClient"):
-        monkeypatch.setattr(kafka_clients, name, found)
+        monkeypatch.setattr(options, name, found)
     return found
 
 

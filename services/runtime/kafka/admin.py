@@ -1,0 +1,204 @@
+"""Administers topics, and the offsets of groups.
+
+Offsets are looked up, read and committed with consumers. An admin client whose broker stops while it waits may never
+answer again, and its `list_consumer_group_offsets` dereferences a null pointer when the broker is not the coordinator
+of the group (librdkafka issue 5040). So each wait for its answer has an end.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from confluent_kafka import TopicCollection, TopicPartition
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ListOffsetsResultInfo,
+    NewPartitions,
+    OffsetSpec,
+)
+from confluent_kafka.admin import NewTopic as ClientTopic
+
+from services.runtime.errors import KafkaRequestError
+from services.runtime.kafka.errors import requested
+from services.runtime.kafka.interfaces import EARLIEST, LATEST, NEWEST, GroupOffset, OffsetAt, Partition, TopicInfo
+from services.runtime.kafka.offsets import lookup
+from services.runtime.kafka.options import create_admin_client, create_consumer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from concurrent.futures import Future
+
+    from confluent_kafka import Consumer
+
+    from services.runtime.kafka.interfaces import NewTopic
+    from services.runtime.kafka.options import Options
+
+ANSWER_S = 10.0
+"""The wait for one answer."""
+CHANGE_S = 60.0
+"""The wait for a change of topics."""
+GRACE_S = 5.0
+"""The time after which a client that should have answered will never do so."""
+BEING_CHOSEN = {
+    "LEADER_NOT_AVAILABLE",
+    "NOT_LEADER_FOR_PARTITION",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+}
+"""The answers while the leader of a partition, or the coordinator of a group, is being chosen."""
+PAUSE_S = 0.1
+NOT_A_MEMBER = {"UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION"}
+"""The answers to a commit of a client that is no member of the group, while the group has members."""
+Result = TypeVar("Result")
+
+
+class KafkaAdmin:
+    """An admin client, and a consumer for each group. Implements Admin."""
+
+    def __init__(self, client: Options, name: str) -> None:
+        self._client = client
+        self._name = name
+        self._admin = create_admin_client(client, name)
+        self._consumers: dict[str, Consumer] = {}
+
+    def partition_counts(self) -> Mapping[str, int]:
+        """See `Admin.partition_counts`."""
+        with requested("list the topics"):
+            listed = self._admin.list_topics(timeout=ANSWER_S).topics
+        return {name: len(topic.partitions) for name, topic in listed.items()}
+
+    def describe(self, topics: Collection[str]) -> Mapping[str, TopicInfo]:
+        """See `Admin.describe`."""
+        futures = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=ANSWER_S)
+        found = {name: _result(futures[name], "describe the topic", name) for name in topics}
+        return {name: TopicInfo(str(one.topic_id), len(one.partitions)) for name, one in found.items()}
+
+    def configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        """See `Admin.configs`."""
+        resources = {name: ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics}
+        futures = self._admin.describe_configs(list(resources.values()), request_timeout=ANSWER_S) if topics else {}
+        found = {name: _result(futures[one], "describe the topic", name) for name, one in resources.items()}
+        return {name: {entry.name: entry.value or "" for entry in one.values()} for name, one in found.items()}
+
+    def create(self, topics: Collection[NewTopic]) -> Collection[str]:
+        """See `Admin.create`."""
+        new = [ClientTopic(one.name, one.partitions, one.replicas, config=dict(one.config)) for one in topics]
+        futures = self._admin.create_topics(new, request_timeout=CHANGE_S) if new else {}
+        return [name for name, future in futures.items() if _is_created(name, future)]
+
+    def grow(self, partition_counts: Mapping[str, int]) -> None:
+        """See `Admin.grow`."""
+        new = [NewPartitions(*one) for one in partition_counts.items()]
+        futures = self._admin.create_partitions(new, request_timeout=CHANGE_S) if new else {}
+        for topic, future in futures.items():
+            _result(future, "add partitions to the topic", topic)
+
+    def alter(self, topic: str, config: Mapping[str, str]) -> None:
+        """See `Admin.alter`."""
+        entries = [ConfigEntry(*one, incremental_operation=AlterConfigOpType.SET) for one in config.items()]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
+        futures = self._admin.incremental_alter_configs([resource], request_timeout=ANSWER_S)
+        _result(futures[resource], "change the settings of the topic", topic)
+
+    def delete_records(self, ends: Mapping[Partition, int]) -> None:
+        """See `Admin.delete_records`."""
+        before = [TopicPartition(*partition, end) for partition, end in ends.items()]
+        futures = self._admin.delete_records(before, request_timeout=CHANGE_S) if before else {}
+        for partition, future in futures.items():
+            _result(future, "delete records of the topic", partition.topic)
+
+    def offsets(self, at: Mapping[Partition, int], within_s: float = ANSWER_S) -> Mapping[Partition, int]:
+        """See `Admin.offsets`."""
+        with requested("look offsets up"):
+            return lookup(self._consumer(f"stateloop-{self._name}"), at, within_s)
+
+    def records(self, at: Mapping[Partition, int], within_s: float = ANSWER_S) -> Mapping[Partition, OffsetAt]:
+        """See `Admin.records`."""
+        specs = {TopicPartition(*partition): _spec(one) for partition, one in at.items()}
+        found = _repeated(lambda: self._records(specs), within_s) if specs else {}
+        return {Partition(one.topic, one.partition): OffsetAt(it.offset, it.timestamp) for one, it in found.items()}
+
+    def committed(self, group: str, partitions: Collection[Partition]) -> Mapping[Partition, GroupOffset]:
+        """See `Admin.committed`."""
+        places = [TopicPartition(*one) for one in partitions]
+        found = _repeated(lambda: self._committed(group, places), ANSWER_S)
+        return {Partition(one.topic, one.partition): GroupOffset(one.offset, one.metadata or "") for one in found}
+
+    def commit(self, group: str, offsets: Mapping[Partition, GroupOffset]) -> bool:
+        """See `Admin.commit`."""
+        places = [TopicPartition(*partition, *offset) for partition, offset in offsets.items()]
+        try:
+            committed = _repeated(lambda: self._commit(group, places), ANSWER_S)
+        except KafkaRequestError as error:
+            if error.code in NOT_A_MEMBER:
+                return False
+            raise
+        return not any(one.error for one in committed)
+
+    def close(self) -> None:
+        """See `Admin.close`."""
+        for consumer in self._consumers.values():
+            consumer.close()
+        self._consumers.clear()
+
+    def _records(self, specs: Mapping[TopicPartition, OffsetSpec]) -> Mapping[TopicPartition, ListOffsetsResultInfo]:
+        futures = self._admin.list_offsets(dict(specs), request_timeout=ANSWER_S)
+        return {one: _result(future, "look up offsets of", one.topic) for one, future in futures.items()}
+
+    def _committed(self, group: str, places: list[TopicPartition]) -> list[TopicPartition]:
+        with requested(f"return the offsets of the group {group}"):
+            return self._consumer(group).committed(places, ANSWER_S)
+
+    def _commit(self, group: str, places: list[TopicPartition]) -> list[TopicPartition]:
+        with requested(f"commit offsets of the group {group}"):
+            return self._consumer(group).commit(offsets=places, asynchronous=False) or []
+
+    def _consumer(self, group: str) -> Consumer:
+        if group not in self._consumers:
+            self._consumers[group] = create_consumer(self._client, self._name, group)
+        return self._consumers[group]
+
+
+def _repeated(request: Callable[[], Result], within_s: float) -> Result:
+    """Repeat a request while its broker is being chosen. Raises KafkaRequestError."""
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            return request()
+        except KafkaRequestError as error:
+            if error.code not in BEING_CHOSEN or time.monotonic() >= deadline:
+                raise
+        time.sleep(PAUSE_S)
+
+
+def _spec(at: int) -> OffsetSpec:
+    """Return the client's object for a time, or for what stands in its place."""
+    special: dict[int, Callable[[], OffsetSpec]] = {  # have no types
+        EARLIEST: OffsetSpec.earliest,
+        LATEST: OffsetSpec.latest,
+        NEWEST: OffsetSpec.max_timestamp,
+    }
+    return special[at]() if at in special else OffsetSpec.for_timestamp(at)
+
+
+def _is_created(name: str, future: Future[None]) -> bool:
+    try:
+        _result(future, "create the topic", name)
+    except KafkaRequestError as error:
+        if error.code == "TOPIC_ALREADY_EXISTS":
+            return False
+        raise
+    return True
+
+
+def _result(future: Future[Result], request: str, topic: str) -> Result:
+    """Return the answer to a request about a topic. Raises KafkaRequestError, also if there is no answer in time."""
+    try:
+        with requested(f"{request} {topic}", topic):
+            return future.result(CHANGE_S + GRACE_S)
+    except TimeoutError as error:
+        raise KafkaRequestError(f"{request} {topic}", "_TIMED_OUT", "no answer", topic) from error

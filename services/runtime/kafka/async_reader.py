@@ -1,0 +1,66 @@
+"""Reads partitions from an event loop: a blocking reader with a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+
+    from contracts.records.record import Record
+    from services.runtime.kafka.interfaces import BlockingTopicReader, BoundedRange, OffsetRange, Partition
+
+Result = TypeVar("Result")
+
+
+class KafkaTopicReader:
+    """Calls a blocking reader in a thread, which ends its call soon after a cancellation. Implements TopicReader."""
+
+    def __init__(self, reader: BlockingTopicReader) -> None:
+        self._reader = reader
+        self._thread = ThreadPoolExecutor(1, "topic-reader")
+
+    async def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
+        """See `TopicReader.partitions`."""
+        return await self._run(partial(self._reader.partitions, topics))
+
+    async def bounds(self, partitions: Collection[Partition]) -> Mapping[Partition, BoundedRange]:
+        """See `TopicReader.bounds`."""
+        return await self._run(partial(self._reader.bounds, partitions))
+
+    async def read(self, ranges: Mapping[Partition, OffsetRange]) -> AsyncIterator[Sequence[Record]]:
+        """See `TopicReader.read`."""
+        with _cancellation() as is_cancelled:
+            batches = self._reader.read(ranges, is_cancelled)
+            while (records := await self._run(partial(next, batches, None))) is not None:
+                yield records
+
+    async def at(self, partition: Partition, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> Sequence[Record]:
+        """See `TopicReader.at`."""
+        with _cancellation() as is_cancelled:
+            return await self._run(
+                lambda: self._reader.at(partition, offsets, lambda: is_wanted() and not is_cancelled())
+            )
+
+    async def close(self) -> None:
+        """See `TopicReader.close`."""
+        await self._run(self._reader.close)
+        self._thread.shutdown(wait=False)
+
+    async def _run(self, call: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+
+@contextmanager
+def _cancellation() -> Iterator[Callable[[], bool]]:
+    """Give a function that returns whether the block was left, as by a cancellation."""
+    left = threading.Event()
+    try:
+        yield left.is_set
+    finally:
+        left.set()

@@ -1,0 +1,263 @@
+"""The protocols of Kafka's clients, and the values that they pass.
+
+A part that takes one of these runs with a broker, or with a model of one. The asynchronous protocols are for an event
+loop; the methods of the others block their thread, and one thread at a time uses a client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+
+    from contracts.records.record import Record
+
+BY_KEY = -1
+"""The partition of a record whose partition follows from its key."""
+EARLIEST, LATEST, NEWEST = -2, -1, -3
+"""In place of a time: the first offset that a partition has, its end, and its record of the latest time."""
+
+
+class Partition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    number: int
+
+
+class BoundedRange(NamedTuple):
+    """Offsets from `start` to before `end`."""
+
+    start: int
+    end: int
+
+
+class EndlessRange(NamedTuple):
+    """Offsets from `start` on: its reader follows the partition."""
+
+    start: int
+    end: None = None
+
+
+OffsetRange = BoundedRange | EndlessRange
+
+
+class Output(NamedTuple):
+    """A record to write. Its timestamp is in milliseconds since 1970; 0 is the time of the call."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    partition: int = BY_KEY
+    timestamp_ms: int = 0
+    headers: Sequence[tuple[str, str | bytes | None]] = ()
+
+
+class GroupOffset(NamedTuple):
+    """A committed offset of a group: of the next record to read. The offset is negative if none is committed."""
+
+    offset: int
+    metadata: str = ""
+
+
+class OffsetAt(NamedTuple):
+    """An offset, and the time of its record in milliseconds since 1970; -1 of an offset without a record."""
+
+    offset: int
+    timestamp_ms: int
+
+
+class TopicInfo(NamedTuple):
+    """An existing topic. One that is deleted and created again has another id."""
+
+    id: str
+    partitions: int
+
+
+class NewTopic(NamedTuple):
+    """A topic to create."""
+
+    name: str
+    partitions: int
+    replicas: int
+    config: Mapping[str, str]
+
+
+class Producer(Protocol):
+    """Writes records from an event loop."""
+
+    def send(self, outputs: Sequence[Output]) -> asyncio.Future[Sequence[int]]:
+        """Write records, in the order of the calls; the future has their offsets when all in-sync replicas have them.
+
+        While the queue of the client is full, the records wait for room. Those of a cancelled future that still wait
+        are dropped. The future raises DeliveryFailedError, after all of its records are acknowledged or dropped.
+        """
+
+    async def close(self) -> None:
+        """Wait some seconds for the records in flight, and close the client."""
+
+
+class BlockingProducer(Protocol):
+    """Writes records from a thread."""
+
+    def send(self, outputs: Iterable[Output]) -> Sequence[int]:
+        """Write records, and return their offsets when all in-sync replicas have them.
+
+        Raises DeliveryFailedError, also of a record of an earlier `enqueue`.
+        """
+
+    def enqueue(self, output: Output) -> None:
+        """Write a record without waiting for its acknowledgement; wait while the queue of the client is full.
+
+        Raises DeliveryFailedError, of this record or of an earlier one.
+        """
+
+    def flush(self, within_s: float | None = None) -> int:
+        """Wait until all in-sync replicas have the records, or for this time; return the number of the others.
+
+        Raises DeliveryFailedError.
+        """
+
+
+class TransactionalProducer(Protocol):
+    """Writes records in transactions, from a thread. Readers see all records of a transaction, or none."""
+
+    def begin(self) -> None:
+        """Begin a transaction. Raises KafkaRequestError."""
+
+    def enqueue(self, output: Output) -> None:
+        """Write a record in the transaction. Raises DeliveryFailedError."""
+
+    def commit(self, group_offsets: Mapping[Partition, GroupOffset] | None = None) -> None:
+        """Commit the transaction, with offsets of the producer's group. Raises KafkaRequestError."""
+
+    def abort(self) -> None:
+        """Abort the transaction. Raises KafkaRequestError."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Begin a transaction, and commit it at the end of the block, or abort it after an error.
+
+        Raises KafkaRequestError.
+        """
+
+
+class TopicReader(Protocol):
+    """Reads partitions from an event loop, without a group."""
+
+    async def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
+        """Return the partitions of these topics; none of a topic that does not exist. Raises TopicReadError."""
+
+    async def bounds(self, partitions: Collection[Partition]) -> Mapping[Partition, BoundedRange]:
+        """Return the first and the end offset of each partition. Raises TopicReadError."""
+
+    def read(self, ranges: Mapping[Partition, OffsetRange]) -> AsyncIterator[Sequence[Record]]:
+        """Yield the records of these ranges as `BlockingTopicReader.read` does, until the generator is closed."""
+
+    async def at(self, partition: Partition, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> Sequence[Record]:
+        """Return single records as `BlockingTopicReader.at` does. `is_wanted` is called in another thread."""
+
+    async def close(self) -> None:
+        """End the current call, and close the client."""
+
+
+class BlockingTopicReader(Protocol):
+    """Reads partitions from a thread, without a group."""
+
+    def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
+        """Return the partitions of these topics; none of a topic that does not exist. Raises TopicReadError."""
+
+    def bounds(self, partitions: Collection[Partition], within_s: float = 10.0) -> Mapping[Partition, BoundedRange]:
+        """Return the first and the end offset of each partition, waiting this long for leaders of new ones.
+
+        The end is that of committed transactions. Raises TopicReadError.
+        """
+
+    def bounds_since(self, partitions: Collection[Partition], time: datetime) -> Mapping[Partition, BoundedRange]:
+        """Return the offset of the first record of this time or a later one, and the end offset, of each partition.
+
+        Both are the end offset in a partition without such a record. Raises TopicReadError.
+        """
+
+    def read(
+        self, ranges: Mapping[Partition, OffsetRange], is_stopping: Callable[[], bool] = lambda: False
+    ) -> Iterator[Sequence[Record]]:
+        """Yield the records of these ranges, in order within a partition, until all ends are reached or it stops.
+
+        It yields an empty sequence when no record comes for a moment. The end is reached although its last record was
+        compacted away, or is the marker of a transaction. The first offset that the partition has replaces an earlier
+        start. While the broker is away it waits. Raises TopicReadError, also if a partition stays shorter than its
+        range, as that of a topic that was recreated.
+        """
+
+    def poll(self, within_s: float = 0.0) -> Sequence[Record]:
+        """Return the records behind the ranges of the last `read`, waiting this long for the first one.
+
+        Raises TopicReadError.
+        """
+
+    def at(
+        self, partition: Partition, offsets: Sequence[int], is_wanted: Callable[[], bool] = lambda: True
+    ) -> Sequence[Record]:
+        """Return the records at these ascending offsets, without those that the partition no longer has.
+
+        While the broker is away it waits; it returns early when `is_wanted` returns False. Calls with near offsets are
+        cheap. Raises TopicReadError, also if the partition stays shorter than these offsets.
+        """
+
+    def stop(self) -> None:
+        """Read no further: the client fetches nothing more."""
+
+    def close(self) -> None:
+        """Close the client."""
+
+
+class Admin(Protocol):
+    """Administers topics and the offsets of groups. Its methods block, and raise KafkaRequestError."""
+
+    def partition_counts(self) -> Mapping[str, int]:
+        """Return the number of partitions of each topic that this user may see; a new one may be listed later."""
+
+    def describe(self, topics: Collection[str]) -> Mapping[str, TopicInfo]:
+        """Return the identity of each topic."""
+
+    def configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        """Return the settings of each topic."""
+
+    def create(self, topics: Collection[NewTopic]) -> Collection[str]:
+        """Create topics, and return the names of those that did not exist."""
+
+    def grow(self, partition_counts: Mapping[str, int]) -> None:
+        """Add partitions to topics until they have these numbers."""
+
+    def alter(self, topic: str, config: Mapping[str, str]) -> None:
+        """Change settings of a topic. The broker applies them after it has answered."""
+
+    def delete_records(self, ends: Mapping[Partition, int]) -> None:
+        """Delete the records before these offsets."""
+
+    def offsets(self, at: Mapping[Partition, int], within_s: float = 10.0) -> Mapping[Partition, int]:
+        """Return the first offset of each partition whose record has this time, in milliseconds, or a later one.
+
+        It is LATEST where there is none. EARLIEST and LATEST, as times, give the first offset and the end offset: that
+        of committed transactions. It waits this long for the leaders of new partitions.
+        """
+
+    def records(self, at: Mapping[Partition, int], within_s: float = 10.0) -> Mapping[Partition, OffsetAt]:
+        """Return offsets as `offsets` does, with the times of the records; NEWEST gives the record of the latest time.
+
+        The offset is negative where there is no such record. The end offset is that of all records, also of those of
+        open transactions.
+        """
+
+    def committed(self, group: str, partitions: Collection[Partition]) -> Mapping[Partition, GroupOffset]:
+        """Return the committed offset of each partition; a negative one where there is none."""
+
+    def commit(self, group: str, offsets: Mapping[Partition, GroupOffset]) -> bool:
+        """Commit offsets for a group; return False if it has members, as only these may commit then."""
+
+    def close(self) -> None:
+        """Close the clients."""

@@ -1,0 +1,44 @@
+"""Looks offsets up with a consumer: an admin client whose broker stops while it waits may never answer again."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from services.runtime.kafka.interfaces import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from confluent_kafka import Consumer
+
+TRY_S = 5.0
+PAUSE_S = 0.1
+
+
+def lookup(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> dict[Partition, int]:
+    """Return the first offset of each partition whose record has this time, in milliseconds, or a later one.
+
+    It is LATEST where there is none. EARLIEST and LATEST, as times, give the first and the end offset: for a reader of
+    committed records, that of the first open transaction. It waits for the leaders of new partitions. One request
+    covers all partitions of a broker. Raises KafkaException.
+    """
+    deadline = time.monotonic() + within_s
+    while at:
+        try:
+            return _found(consumer, at, min(TRY_S, within_s))
+        except KafkaException as error:
+            if time.monotonic() >= deadline or "AUTHORIZATION" in error.args[0].name():
+                raise
+        time.sleep(PAUSE_S)
+    return {}
+
+
+def _found(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> dict[Partition, int]:
+    found = consumer.offsets_for_times([TopicPartition(*one, time) for one, time in at.items()], within_s)
+    for one in found:
+        if one.error is not None:
+            raise KafkaException(one.error)
+    return {Partition(one.topic, one.partition): one.offset for one in found}
