@@ -106,6 +106,14 @@ class DeliveryFailedError(RetryableError):
         self.code = code
 
 
+class DeliveryUnknownError(RetryableError):
+    """A record was dropped because no broker acknowledged it in time: it may or may not be in its topic."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"no broker acknowledged a record of {topic or 'a batch'} in time: write it again")
+        self.topic = topic
+
+
 def leaves(error: BaseException) -> Iterator[BaseException]:
     """Yield the errors in a group: that of a worker is in the group of all workers."""
     if isinstance(error, BaseExceptionGroup):
