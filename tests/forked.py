@@ -23,8 +23,7 @@ STDOUT, STDERR = 1, 2
 _FORKING = get_context("forkserver")
 _FORKING.set_forkserver_preload(
     [
-        "services.derive.alert_worker",
-        "services.derive.worker",
+        "services.derive.service",
         "services.enrichment.service",
         "services.query.service",
         "services.runtime.command_line",

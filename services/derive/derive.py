@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import logging
+from typing import TYPE_CHECKING
 
+from contracts.errors import AUTHOR_ERRORS
 from contracts.records.numbers import unwritable
-from contracts.records.record import Reason
+from contracts.records.record import Reason, Record, timestamp_ms
 from contracts.types.key import LARGEST_KEY, shortened
-from contracts.wire import DeadLetter, DerivedRecord
+from contracts.wire import NEVER_WRITTEN, DeadLetter, DerivedRecord
 from contracts.wire.partition import partition
-from contracts.wire.window_key import derived_key
+from contracts.wire.window_key import derived_key, window_key
+from services.runtime.kafka.interfaces import Output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -17,21 +20,11 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from contracts import Application, Derived
-    from contracts.records.record import Record
     from contracts.wire import Snapshot
 
+log = logging.getLogger(__name__)
+
 NULL = b"null"
-BY_KEY = -1
-"""The partition of a record that is selected by its key."""
-
-
-class OutputRecord(NamedTuple):
-    """A record to be written."""
-
-    topic: str
-    key: bytes | None
-    value: bytes
-    partition: int = BY_KEY
 
 
 def derived(
@@ -40,7 +33,7 @@ def derived(
     snapshot: Snapshot,
     partitions: Mapping[str, int],
     tables: Mapping[str, Mapping[str, BaseModel]],
-) -> Iterator[OutputRecord]:
+) -> Iterator[Output]:
     """Return the records that these declarations derive from a snapshot. Raises the errors of their functions.
 
     `tables` has the values of the reference tables by name and key. `partitions` has the number of each topic's
@@ -55,13 +48,40 @@ def derived(
             if not 0 < (size := len(key.encode())) <= LARGEST_KEY:
                 raise ValueError(f"{one.name} has a key of {size} bytes, and 1 to {LARGEST_KEY} are allowed")
             whole = derived_key(key, snapshot.device_id, snapshot.first_seen)
-            yield OutputRecord(topic, whole, value, partition(key.encode(), partitions[topic]))
+            yield Output(topic, whole, value, partition(key.encode(), partitions[topic]))
 
 
-def failed(application: Application, device_id: str, record: Record, error: BaseException) -> OutputRecord:
+def failed(application: Application, device_id: str, record: Record, error: BaseException) -> Output:
     """Return the dead letter of a snapshot on which a function failed. Its key is the device."""
     dead_letter = DeadLetter.of(record, Reason.NOT_DERIVED, f"{type(error).__name__}: {error}")
-    return OutputRecord(application.topics.dead_letters, shortened(device_id.encode()), dead_letter.encode())
+    return Output(application.topics.dead_letters, shortened(device_id.encode()), dead_letter.encode())
+
+
+def derived_of_present(
+    application: Application,
+    declared: Derived,
+    snapshots: Iterable[Snapshot],
+    partitions: Mapping[str, int],
+    tables: Mapping[str, Mapping[str, BaseModel]],
+) -> Iterator[Output]:
+    """Yield what is derived from present states. The first for which the function raises is a dead letter."""
+    is_reported = False
+    for snapshot in snapshots:
+        try:
+            found = tuple(derived(application, (declared,), snapshot, partitions, tables))
+        except AUTHOR_ERRORS as error:
+            log.exception("nothing derived from a present state")
+            if not is_reported:
+                yield failed(application, snapshot.device_id, _record(application, snapshot), error)
+            is_reported = True
+        else:
+            yield from found
+
+
+def _record(application: Application, snapshot: Snapshot) -> Record:
+    """Return the record of a stored snapshot, without its position."""
+    topic, key = application.topics.snapshots, window_key(*snapshot.window)
+    return Record(topic, NEVER_WRITTEN, NEVER_WRITTEN, timestamp_ms(snapshot.as_of), key, snapshot.encode())
 
 
 def _values(

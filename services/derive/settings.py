@@ -16,7 +16,7 @@ class DeriveSettings(KafkaSettings):
     """The consumer group; `<application>-derive` if unset. With a suite of several applications, the first part of
     their names: `<group>-<application>`."""
     max_poll_records: int = Field(default=500, ge=1)
-    """The maximum number of snapshots in a batch, which is committed as a whole."""
+    """The maximum number of snapshots of a partition in a batch, whose results are written together."""
     http_host: str = "127.0.0.1"
     """The address at which /healthz, /readyz and /metrics answer; in a container, 0.0.0.0."""
     http_port: int | None = Field(default=None, ge=0, le=65535)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from contracts.errors import PermanentError, RetryableError
 
-TIMEOUTS = {"_MSG_TIMED_OUT", "_TIMED_OUT"}
+DROPPED = {"_MSG_TIMED_OUT", "_TIMED_OUT", "_PURGE_QUEUE"}
 """The codes of a record that the client dropped."""
 
 
@@ -125,9 +125,9 @@ class DeliveryFailedError(KafkaOperationError):
         self.topic = topic
 
     @property
-    def is_timeout(self) -> bool:
-        """Whether the record was dropped because it was not acknowledged in time."""
-        return self.code in TIMEOUTS
+    def is_dropped(self) -> bool:
+        """Whether the client dropped the record, because it was not acknowledged in time: it may be in its topic."""
+        return self.code in DROPPED
 
 
 class KafkaRequestError(KafkaOperationError):

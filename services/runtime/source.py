@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,9 +13,11 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Messag
 
 from services.runtime.errors import ConsumerFailedError
 from services.runtime.kafka.options import create_consumer, log_error, record_of
+from services.runtime.membership import NEVER, Membership
+from services.runtime.proofs import REVOKED, Proofs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from datetime import timedelta
 
     from confluent_kafka import Consumer
@@ -31,6 +34,7 @@ LISTED_S = 1.0
 CLOSE_S = 3.0
 MARGIN_S = 1.0
 """The time that a rebalance waits for the event loop beyond the drain timeout."""
+NOT_LEFT = "the broker is down: the worker stops without leaving the group, whose session will time out"
 FLOW = {
     "auto.offset.reset": "earliest",
     "fetch.wait.max.ms": 50,
@@ -95,6 +99,21 @@ class RecordSource(Protocol):
         """Leave the group."""
 
 
+class FencedSource(RecordSource, Protocol):
+    """The consumer of a worker whose outputs must not replace the outputs of a later owner of a partition."""
+
+    def proven_at(self, partition: int) -> float:
+        """Return when this member was last known to own a partition; minus infinity if it does not."""
+        ...
+
+    async def prove(self, partition: int, position: int) -> bool:
+        """Commit a position, and return whether the group has accepted that, which is a proof.
+
+        `fetch` must be called meanwhile. While the broker is away this waits.
+        """
+        ...
+
+
 class KafkaSource:
     """A member of the group. All its calls and callbacks run in one thread."""
 
@@ -108,6 +127,7 @@ class KafkaSource:
         batch: int,
         drain: timedelta,
         check: TopicCheck,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         callbacks = {"on_commit": self._on_commit, "error_cb": self._on_error}
         self._consumer = create_consumer({**FLOW, **client}, name, group, callbacks, log)
@@ -120,6 +140,8 @@ class KafkaSource:
         self._ours: set[int] = set()
         self._paused: set[int] = set()
         self._committed: dict[int, int] = {}
+        self._membership = Membership(clock)
+        self._proofs = Proofs()
 
     def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
         """See `RecordSource.subscribe`."""
@@ -144,6 +166,14 @@ class KafkaSource:
         """See `RecordSource.next_offsets`."""
         return await self._loop.run_in_executor(self._thread, self._next_offsets, partitions)
 
+    def proven_at(self, partition: int) -> float:
+        """See `FencedSource.proven_at`."""
+        return self._membership.proven_at if partition in self._ours else NEVER
+
+    async def prove(self, partition: int, position: int) -> bool:
+        """See `FencedSource.prove`."""
+        return await self._proofs.wait((partition, position), self._request_proof)
+
     async def lag(self) -> int:
         """See `RecordSource.lag`."""
         return await self._loop.run_in_executor(self._thread, self._lag)
@@ -153,16 +183,22 @@ class KafkaSource:
         return self._check.problem
 
     async def close(self) -> None:
-        """See `RecordSource.close`. It gives up after some seconds: it takes long while the broker is down."""
+        """See `RecordSource.close`. It gives up after some seconds: it takes long while the broker is down.
+
+        The client would wait for the answer to a commit, which the worker has waited for before.
+        """
         await self._loop.run_in_executor(self._thread, self._paused.clear)  # its thread has ended
         self._thread.shutdown(wait=False)
+        if self._membership.has_pending:
+            log.warning(NOT_LEFT)
+            return
         closed = asyncio.Event()
         threading.Thread(target=self._close, args=(closed,), name="closing", daemon=True).start()
         try:
             async with asyncio.timeout(self._patience + CLOSE_S):
                 await closed.wait()
         except TimeoutError:
-            log.warning("the broker is down: the worker stops without leaving the group, whose session will time out")
+            log.warning(NOT_LEFT)
 
     def _close(self, closed: asyncio.Event) -> None:
         try:
@@ -172,6 +208,7 @@ class KafkaSource:
 
     def _fetch(self, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:  # noqa: FBT001 (run_in_executor)
         self._check.check(self._listed)
+        self._membership.poll()
         self._commit(positions)
         try:
             self._pause(self._ours if paused else self._ours.intersection(full))
@@ -212,12 +249,35 @@ class KafkaSource:
         return {name for name, topic in topics.items() if topic.partitions}
 
     def _commit(self, positions: Mapping[int, int]) -> None:
-        news = {p: at for p, at in positions.items() if p in self._ours and self._committed.get(p) != at}
+        if news := {p: at for p, at in positions.items() if p in self._ours and self._committed.get(p) != at}:
+            self._begin_commit(news)
+
+    def _begin_commit(self, positions: Mapping[int, int]) -> None:
+        self._membership.begin_commit(positions)
         try:
-            if news:
-                self._consumer.commit(offsets=self._offsets(news), asynchronous=True)
+            self._consumer.commit(offsets=self._offsets(positions), asynchronous=True)
         except KafkaException as error:
-            self._on_error(error.args[0])
+            self._end_commit(positions, error.args[0])
+
+    def _end_commit(self, positions: Mapping[int, int], error: KafkaError | None) -> None:
+        """Note the answer to a commit. A refused one is repeated with the next positions."""
+        self._membership.end_commit(positions, accepted=error is None)
+        if error is not None:
+            self._on_error(error)
+        if len(positions) == 1:
+            (place,) = positions.items()
+            self._proofs.answer(place, None if error is None else error.str())
+
+    def _request_proof(self, place: tuple[int, int], proof: asyncio.Future[bool]) -> asyncio.Future[None]:
+        return self._loop.run_in_executor(self._thread, self._prove, place, proof)
+
+    def _prove(self, place: tuple[int, int], proof: asyncio.Future[bool]) -> None:
+        partition, position = place
+        self._proofs.add(place, proof)
+        if partition not in self._ours:
+            self._proofs.answer(place, REVOKED)
+        elif not self._membership.is_pending({partition: position}):
+            self._begin_commit({partition: position})
 
     def _pause(self, wanted: set[int]) -> None:
         if wanted == self._paused:
@@ -240,13 +300,12 @@ class KafkaSource:
         self._loop.call_soon_threadsafe(self._listener.on_error)
 
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        """Note a confirmed commit. A failed one is repeated with the next positions."""
-        if error is not None:
-            self._on_error(error)
-            return
-        confirmed = {one.partition: one.offset for one in partitions if one.error is None}
-        self._committed.update(confirmed)
-        self._loop.call_soon_threadsafe(self._listener.on_committed, confirmed)
+        refused = error or next((one.error for one in partitions if one.error is not None), None)
+        if error is None:
+            confirmed = {one.partition: one.offset for one in partitions if one.error is None}
+            self._committed.update(confirmed)
+            self._loop.call_soon_threadsafe(self._listener.on_committed, confirmed)
+        self._end_commit({one.partition: one.offset for one in partitions} or self._membership.oldest, refused)
 
     def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         new = [one.partition for one in partitions]
@@ -256,7 +315,7 @@ class KafkaSource:
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Delay the rebalance until the requests are drained, so that the next owner need not repeat them."""
         gone = [one.partition for one in partitions]
-        released = asyncio.run_coroutine_threadsafe(self._listener.on_revoked(gone), self._loop)
+        released = asyncio.run_coroutine_threadsafe(self._revoked(gone), self._loop)
         try:
             positions = released.result(self._patience)
             if news := {p: at for p, at in positions.items() if self._committed.get(p) != at}:
@@ -264,6 +323,10 @@ class KafkaSource:
         except (KafkaException, TimeoutError) as error:
             log.warning("requests will be repeated", extra={"facts": {"partitions": gone, "detail": str(error)}})
         self._forget(gone)
+
+    async def _revoked(self, gone: list[int]) -> dict[int, int]:
+        with self._proofs.refused(gone):
+            return await self._listener.on_revoked(gone)
 
     def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         gone = [one.partition for one in partitions]
@@ -275,6 +338,7 @@ class KafkaSource:
         self._paused.difference_update(gone)
         for partition in gone:
             self._committed.pop(partition, None)
+        self._proofs.forget(gone)
 
     def _lag(self) -> int:
         try:

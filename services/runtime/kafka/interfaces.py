@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime
 
@@ -90,12 +89,15 @@ class NewTopic(NamedTuple):
 class Producer(Protocol):
     """Writes records from an event loop."""
 
-    def send(self, outputs: Sequence[Output]) -> asyncio.Future[Sequence[int]]:
+    def send(self, outputs: Sequence[Output]) -> Awaitable[Sequence[int]]:
         """Write records, in the order of the calls; the future has their offsets when all in-sync replicas have them.
 
         While the queue of the client is full, the records wait for room. Those of a cancelled future that still wait
         are dropped. The future raises DeliveryFailedError, after all of its records are acknowledged or dropped.
         """
+
+    def drop_unsent(self) -> None:
+        """Drop the records that the client has not sent: their `send` raises DeliveryFailedError."""
 
     async def close(self) -> None:
         """Wait some seconds for the records in flight, and close the client."""

@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from services.runtime.kafka.errors import delivery_failed
 from services.runtime.kafka.options import create_producer
@@ -18,7 +18,7 @@ from services.runtime.kafka.options import create_producer
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from confluent_kafka import KafkaError, Message
+    from confluent_kafka import Message
 
     from services.runtime.errors import DeliveryFailedError
     from services.runtime.kafka.interfaces import Output
@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 FULL_WAIT_S = 0.01
 FLUSH_S = 5.0
 POLL_S = 0.1
+ROOM_S = 1.0
+"""The time for which records that may be dropped wait for room in the client."""
 DURABLE = {"acks": "all", "linger.ms": 1}
 FOREVER_MS = 0
 
@@ -36,12 +38,14 @@ FOREVER_MS = 0
 class KafkaProducer:
     """A synchronous producer with a polling thread: the client's own AIOProducer is far slower. Implements Producer.
 
-    An event loop creates it. The client drops records that are not acknowledged within `drop_after`; without it they
-    wait while the broker is down, and backpressure must bound their number.
+    An event loop creates it. With `drop_after`, it drops records for which the client has no room within a second, and
+    those that are not acknowledged in that time. Without it records wait while the broker is down: backpressure must
+    bound their number.
     """
 
     def __init__(self, client: Options, name: str, drop_after: timedelta | None = None) -> None:
         self._producer = create_producer(client, name, {**DURABLE, **message_timeout(drop_after)}, log)
+        self._drops = drop_after is not None
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Delivery] = deque()
         self._complete: deque[_Delivery] = deque()
@@ -52,23 +56,31 @@ class KafkaProducer:
 
     def send(self, outputs: Sequence[Output]) -> asyncio.Future[Sequence[int]]:
         """See `Producer.send`."""
-        delivery = _Delivery(outputs, self._loop.create_future())
+        delivery = _Delivery(outputs, self._loop.create_future(), self._loop.time() + ROOM_S)
         if self._waiting or not self._is_produced(delivery):
             self._waiting.append(delivery)
             if len(self._waiting) == 1:
                 self._loop.call_later(FULL_WAIT_S, self._produce_waiting)
         return delivery.future
 
+    def drop_unsent(self) -> None:
+        """See `Producer.drop_unsent`."""
+        self._producer.purge(in_queue=True, in_flight=False, blocking=False)
+
     async def close(self) -> None:
-        """See `Producer.close`."""
-        await asyncio.to_thread(self._producer.flush, FLUSH_S)
+        """See `Producer.close`. Records that may be dropped are not waited for."""
+        if not self._drops:
+            await asyncio.to_thread(self._producer.flush, FLUSH_S)
         self._stopped.set()
         await asyncio.to_thread(self._thread.join)
 
     def _produce_waiting(self) -> None:
         """Produce what waits for room in the client, in the order of the calls. The client does not report room."""
         while self._waiting:
-            if not self._is_produced(self._waiting[0]):
+            first = self._waiting[0]
+            if self._drops and self._loop.time() >= first.room_until:  # the process may have been frozen meanwhile
+                first.drop_rest()
+            elif not self._is_produced(first):
                 self._loop.call_later(FULL_WAIT_S, self._produce_waiting)
                 return
             self._waiting.popleft()
@@ -120,11 +132,13 @@ class _Delivery:
     The client's thread acknowledges records, and the event loop refuses them: each has a counter of its own.
     """
 
-    __slots__ = ("_acknowledged", "_error", "_offsets", "_refused", "future", "outputs", "produced")
+    __slots__ = ("_acknowledged", "_error", "_offsets", "_refused", "future", "outputs", "produced", "room_until")
 
-    def __init__(self, outputs: Sequence[Output], future: asyncio.Future[Sequence[int]]) -> None:
+    def __init__(self, outputs: Sequence[Output], future: asyncio.Future[Sequence[int]], room_until: float) -> None:
         self.outputs = outputs
         self.future = future
+        self.room_until = room_until
+        """The time of the event loop until which it may wait for room."""
         self.produced = self._acknowledged = self._refused = 0
         self._offsets = [0] * len(outputs)
         self._error: DeliveryFailedError | None = None
@@ -151,6 +165,14 @@ class _Delivery:
         if self.is_complete:
             self.settle()
 
+    def drop_rest(self) -> None:
+        """Drop the records that are not produced yet."""
+        self._fail(self.outputs[self.produced].topic, KafkaError(KafkaError._MSG_TIMED_OUT))  # noqa: SLF001  # a public name
+        self._refused += len(self.outputs) - self.produced
+        self.produced = len(self.outputs)
+        if self.is_complete:
+            self.settle()
+
     def settle(self) -> None:
         """Set the result of the future."""
         if self.future.done():
@@ -162,7 +184,7 @@ class _Delivery:
 
     def _fail(self, topic: str, error: KafkaError) -> None:
         """Note an error. A dropped record is reported only if no other one failed."""
-        if self._error is None or self._error.is_timeout:
+        if self._error is None or self._error.is_dropped:
             self._error = delivery_failed(topic, error)
 
 

@@ -122,9 +122,12 @@ class Assignment:
         return _positions(self._partitions)
 
     def full(self) -> frozenset[int]:
-        """Return the partitions that were read as far beyond an unfinished offset as the limits allow."""
+        """Return the partitions that were read as far beyond an unfinished offset as the limits allow.
+
+        The records that wait count: a partition that takes long to open must not fill the memory of all.
+        """
         most = self._limits.uncommitted
-        return frozenset(number for number, one in self._partitions.items() if one.uncommitted >= most)
+        return frozenset(number for number, one in self._partitions.items() if one.uncommitted + one.waiting >= most)
 
     @property
     def seeks(self) -> Mapping[int, int]:

@@ -33,6 +33,8 @@ class WorkerLimits(NamedTuple):
     """The interval at which the lag is measured."""
     stuck_after: timedelta
     """The time without progress, or without a poll, after which the worker counts as stuck."""
+    idle: timedelta | None = None
+    """The time without a record after which a partition is processed without records; never if unset."""
 
 
 class WorkerMetrics(NamedTuple):
@@ -68,6 +70,7 @@ class Handler(Protocol[S]):
         They no longer count in its `backpressure`: the handler counts what it keeps.
 
         The next ones wait until it returns. It tracks each offset, and finishes it when its outputs are acknowledged.
+        There are none if none came within `WorkerLimits.idle`.
         """
 
     def abandon(self, state: S) -> None:

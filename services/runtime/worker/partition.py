@@ -11,6 +11,7 @@ from services.runtime.worker.offsets import Offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine
+    from datetime import timedelta
 
     from contracts.records.record import Record
     from services.runtime.worker.backpressure import Backpressure
@@ -122,16 +123,18 @@ class AssignedPartition:
         self._arrived.set()
         return True
 
-    async def take(self, most: int) -> list[Record]:
-        """Take the oldest records, at most this many, with some MiB; wait until there is one.
+    async def take(self, most: int, within: timedelta | None = None) -> list[Record]:
+        """Take the oldest records, at most this many, with some MiB; wait until there is one, or for some time.
 
-        Return an empty list if the partition is closing. The records no longer count as unfinished: the handler
-        counts what it keeps.
+        Return an empty list after that time, and if the partition is closing. The records no longer count as
+        unfinished: the handler counts what it keeps.
         """
-        while not (self._records or self.is_closing):
-            self._arrived.clear()
-            await self._arrived.wait()
-        if self.is_closing:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None if within is None else within.total_seconds()):
+                while not (self._records or self.is_closing):
+                    self._arrived.clear()
+                    await self._arrived.wait()
+        if self.is_closing or not self._records:
             return []
         records = [self._records.popleft()]
         size = records[0].size

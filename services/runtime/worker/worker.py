@@ -99,7 +99,8 @@ class Worker(Generic[S]):
         try:
             await self._stopping.wait()
             await self._assignment.drain(self._limits.stop_within)
-            await self._assignment.wait_for_commits(self._limits.drain)  # polling goes on, and commits
+            patience = min(self._limits.drain, self._limits.stop_within)
+            await self._assignment.wait_for_commits(patience)  # polling goes on, and commits
         finally:
             self._handler.stop()
             self._assignment.abandon_all()
@@ -149,8 +150,10 @@ class Worker(Generic[S]):
     async def _process(self, partition: AssignedPartition) -> None:
         """Pass the records of a partition to the handler until the assignment ends."""
         self._states[partition] = state = await self._handler.open(partition)
-        while records := await partition.take(self._limits.batch):
-            await self._handler.process(state, records)
+        while not partition.is_closing:
+            records = await partition.take(self._limits.batch, self._limits.idle)
+            if not partition.is_closing:
+                await self._handler.process(state, records)
             await asyncio.sleep(0)  # a handler that waits for nothing lets other tasks run
 
     def _drop_state(self, partition: AssignedPartition) -> None:

@@ -71,6 +71,7 @@ def test_a_year_has_the_alerts_of_the_table() -> None:
             year.broker.run()
         year.read(rows[number])
     year.broker.run()
+    year.broker.end()
     found = year.crossings()
     assert found.opened.total() > 1000
     assert found.opened == Counter(year.oracle.opened)

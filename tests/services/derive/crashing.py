@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, TypeVar, cast
 
+from contracts.metrics.counts import Counts
+from contracts.metrics.derive import CATALOGUE
 from contracts.records.record import Record, timestamp_ms
-from services.derive.alert_worker import AlertWorker
-from services.derive.alerting import Alerting
-from services.derive.tables import Tables
-from services.derive.worker import DeriveWorker, names
+from services.alerts.reader import AlertReader, AlertSources
+from services.alerts.tables import Tables
+from services.derive.handler import PROGRESS_S, DeriveDependencies
+from services.derive.service import worker_of
+from services.derive.topics import names
+from services.runtime.errors import DeliveryFailedError, leaves
+from tests.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from contracts import Application
-    from contracts.metrics import Metric
-    from services.derive.derive import OutputRecord
+    from services.derive.handler import DeriveHandler
     from services.runtime.job_progress import Published
+    from services.runtime.kafka.interfaces import Output
+    from services.runtime.source import RebalanceListener
     from services.runtime.topic_reader import TopicReader
 
+T = TypeVar("T")
+
 AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
-
-
-FOLLOWED = 2
-"""After so many reads without a record the tables are followed to their end."""
+POLL_S = 0.1
+SETTLED_S = PROGRESS_S + 4 * POLL_S
+"""After this time without a step, all is evaluated: the worker has looked at everything."""
+TURNS = 5
+"""The turns of the event loop within which a worker that is to stop has closed its partitions."""
 
 
 class KilledError(Exception):
@@ -58,23 +68,37 @@ class Broker:
     def run(self, *, is_live: bool = False) -> None:
         """Run a worker until all is read and evaluated; after each kill or stop another one. `is_live`: no replay."""
         while True:
+            member = self.member or Member(self, is_live=is_live)
             try:
-                self.member = self.member or Member(self, is_live=is_live)
-                self.member.run()
+                member.run()
             except KilledError:
-                self.member = None
+                self.end()
             else:
-                self.member = None if self.restarts or self.is_stopping else self.member
                 if not self.is_stopping:
+                    if self.restarts:
+                        self.end()
                     return
+                self.end()
             self.is_stopping = False
+
+    def end(self) -> None:
+        """End the worker where it is."""
+        if self.member is not None:
+            self.member.close()
+            self.member = None
 
     def step(self) -> str:
         """Return the fate of the next step. Raises KilledError. A step is finished also when the worker is to stop."""
-        fate = self.fate()
+        member = self.member
+        assert member is not None
+        fate = "kill" if member.is_dead else self.fate()
+        member.note()
         if fate == "kill":
+            member.is_dead = True
             raise KilledError
-        self.is_stopping |= fate == "stop"
+        if fate == "stop":
+            self.is_stopping = True
+            member.worker.stop()
         return fate
 
     def commit(self, offset: int) -> bool:
@@ -83,65 +107,157 @@ class Broker:
         self.committed = max(self.committed, offset)
         return True
 
-    def write(self, outputs: Sequence[OutputRecord]) -> bool:
-        """Write all of these; or some, before the worker is killed, or has to take them for unsent."""
-        for one in outputs:
-            if self.step() == "refuse":
-                return False
-            self.append(one.topic, one.key, one.value)
-        return True
-
 
 class Member:
-    """The worker's Kafka."""
+    """A worker, on clients in memory and in virtual time."""
 
     def __init__(self, broker: Broker, *, is_live: bool) -> None:
+        broker.member = self
+        application = broker.application
         self.broker = broker
-        self.position = self.end = broker.committed
-        self.idle_reads = 0
-        application = self.broker.application
-        tables, reader = (cast("TopicReader", Reader(self.broker)) for _ in range(2))
-        partitions = dict.fromkeys(names(application), 1)
-        alerts = AlertWorker(
-            application,
-            Alerting(application, partitions, is_replay=not is_live),
-            Tables(application, tables),
-            reader,
-            _count,
-            lambda: broker.is_stopping,
-            lambda _: {} if broker.published is None else {0: broker.published},
+        self.loop = VirtualTimeLoop()
+        self.is_dead = False
+        self.noted_at = 0.0
+        tables, calls = Tables(application), InlineCalls()
+        sources = AlertSources(
+            tables=cast("TopicReader", Reader(broker)),
+            states=cast("TopicReader", Reader(broker)),
+            progress=lambda numbers: dict.fromkeys(numbers, broker.published) if broker.published else {},
+            following=calls,
+            restoring=calls,
         )
-        alerts.start()
-        alerts.assigned({0: self.broker.committed})
-        self.alerts = alerts
-        self.worker = DeriveWorker(application, self, partitions, _count, self._is_over, alerts)
+        dependencies = DeriveDependencies(
+            application=application,
+            source=Source(broker, self.loop),
+            producer=Producer(broker),
+            layout=self._layout,
+            tables=tables,
+            alerts=AlertReader(application, tables, sources),
+            counts=Counts(CATALOGUE),
+            clock=self.loop.time,
+            is_replay=not is_live,
+        )
+        self.worker = worker_of(dependencies, max(broker.batch, 1), commit_every=timedelta(0))
+        self._task: asyncio.Task[None] | None = None
+
+    def note(self) -> None:
+        """Note that the worker did something."""
+        self.noted_at = self.loop.time()
 
     def run(self) -> None:
-        self.idle_reads = 0
-        self.worker.run()
-        while not self.broker.is_stopping and not self.broker.commit(self.end):
-            """A rule that changes later is evaluated against what was evaluated before: so that is committed."""
+        """Run until there is nothing left to do, or the worker has stopped. Raises KilledError."""
+        self.note()
+        self.loop.run_until_complete(self._run())
 
-    def _is_over(self) -> bool:
-        return self.broker.is_stopping or self.idle_reads == FOLLOWED
+    def close(self) -> None:
+        """End the worker where it is."""
+        self.is_dead = True
+        if self._task is not None:
+            self._task.cancel()
+            self.loop.run_until_complete(asyncio.wait([self._task]))
+        self.loop.close()
 
-    def read(self, wait_s: float = 0) -> Sequence[Record]:  # noqa: ARG002  # it never waits
-        found = self.broker.topics[self.broker.application.topics.snapshots][
-            self.position : self.position + self.broker.batch
-        ]
-        self.idle_reads = 0 if found or self.alerts.is_busy else self.idle_reads + 1
+    async def _run(self) -> None:
+        self._task = self._task or self.loop.create_task(self.worker.run())
+        while not self._task.done():
+            await asyncio.wait([self._task], timeout=POLL_S)
+            handler = cast("DeriveHandler", self.worker._handler)  # noqa: SLF001
+            if self.loop.time() - self.noted_at > SETTLED_S and not handler.is_busy:
+                return
+        if (error := self._task.exception()) is not None:
+            raise next((one for one in leaves(error) if isinstance(one, KilledError)), error)
+
+    async def _layout(self) -> dict[str, int]:
+        application = self.broker.application
+        return dict.fromkeys([application.topics.snapshots, *names(application)], 1)
+
+
+class InlineCalls:
+    """Calls functions in the event loop, which notes soon afterwards if it is to stop."""
+
+    async def call(self, function: Callable[[], T]) -> T:
+        result = function()
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        return result
+
+
+class Source:
+    """The snapshots. Implements FencedSource."""
+
+    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+        self.broker, self.loop = broker, loop
+        self.position = broker.committed
+        self.confirmed: int | None = None
+
+    def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
+        self.listener = listener
+        loop.call_soon(listener.on_assigned, [0])
+
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
+        if 0 in positions and positions[0] != self.confirmed:
+            self._commit(positions[0])
+        topic = self.broker.topics[self.broker.application.topics.snapshots]
+        is_idle = paused or full or not self.broker.batch or len(topic) == self.position
+        await asyncio.sleep(POLL_S if is_idle else 0)
+        found = [] if is_idle else topic[self.position : self.position + self.broker.batch]
+        self.position += len(found)
+        if found:
+            cast("Member", self.broker.member).note()
         return found
 
-    def settle(self, records: Sequence[Record], outputs: Sequence[OutputRecord]) -> bool:
-        if not self.broker.write(outputs):
-            return False
-        if records:
-            self.position = self.end = records[-1].offset + 1
-            self.broker.commit(self.end)
-        return True
+    async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
+        raise AssertionError(f"nothing is read again: {positions}")
 
-    def write(self, outputs: Sequence[OutputRecord]) -> bool:
-        return self.broker.commit(self.end) and self.broker.write(outputs)
+    async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
+        return dict.fromkeys(partitions, self.position)
+
+    def proven_at(self, partition: int) -> float:
+        assert partition == 0
+        return self.loop.time()
+
+    async def prove(self, partition: int, position: int) -> bool:
+        assert partition == 0
+        await asyncio.sleep(0)
+        return self._commit(position)
+
+    async def lag(self) -> int:
+        return 0
+
+    def problem(self) -> None:
+        """Nothing is missing."""
+
+    async def close(self) -> None:
+        """Commit nothing more."""
+
+    def _commit(self, position: int) -> bool:
+        is_done = self.broker.commit(position)
+        if is_done:
+            self.confirmed = position
+            self.listener.on_committed({0: position})
+        return is_done
+
+
+class Producer:
+    """Writes to the broker. Implements Producer."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+
+    async def send(self, outputs: Sequence[Output]) -> Sequence[int]:
+        """Write all of these; or some, before the worker is killed, or does not know of the others."""
+        for one in outputs:
+            await asyncio.sleep(0)
+            if self.broker.step() == "refuse":
+                raise DeliveryFailedError(one.topic, "_MSG_TIMED_OUT", "no broker acknowledged it in time")
+            self.broker.append(one.topic, one.key, one.value)
+        return [0] * len(outputs)
+
+    def drop_unsent(self) -> None:
+        """Have nothing that is not sent."""
+
+    async def close(self) -> None:
+        """Close nothing."""
 
 
 class Reader:
@@ -163,7 +279,7 @@ class Reader:
     ) -> Iterator[list[Record]]:
         for topic, number in partitions:
             self.broker.step()
-            if is_stopping():
+            if is_stopping() or self.broker.is_stopping:
                 return
             records = [one for one in self.broker.topics[topic] if since is None or one.timestamp >= since]
             self.positions[topic] = len(records)
@@ -177,8 +293,6 @@ class Reader:
         for topic, position in self.positions.items():
             found += self.broker.topics[topic][position:]
             self.positions[topic] = len(self.broker.topics[topic])
+        if found:
+            cast("Member", self.broker.member).note()
         return found
-
-
-def _count(_: Metric, by: int) -> None:
-    assert by >= 0

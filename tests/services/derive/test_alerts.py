@@ -12,21 +12,25 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from contracts import Alerts, Application, DeclarationError, Table
-from contracts.records.tables import TableRow, encode_row
+from contracts.records.tables import encode_row
 from contracts.wire import DeadLetter, Snapshot
 from contracts.wire.alerts import AlertRecord
 from contracts.wire.window_key import window_key
-from services.derive import alert_worker
-from services.derive.alert_partition import AlertPartition
-from services.derive.alerting import Alerting
+from services.alerts.evaluator import AlertEvaluator
+from services.alerts.partition import AlertPartition
+from services.alerts.tables import RowChange, Tables
 from services.runtime.job_progress import Published
 from tests.services.derive.alerted import APP, HOUR, LIMITS, Limit, Oracle, Reading, Sensor, above, transitions
 from tests.services.derive.crashing import AT, Broker, KilledError, Member
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
+
+    from services.runtime.kafka.interfaces import Output
 
 KEYS = ("a1", "a2", "b1")
 PATTERNS = ("*", "a*", "a1", "[ab]1")
@@ -218,6 +222,7 @@ def test_an_alert_that_is_closed_before_its_snapshot_is_committed_does_not_open_
     broker.fate = fates.popleft
     with pytest.raises(KilledError):
         Member(broker, is_live=False).run()
+    broker.end()
     assert (_last(broker).status, broker.committed) == ("closed", 1)
     broker.fate, broker.batch = lambda: "go", 0
     broker.run()
@@ -225,6 +230,37 @@ def test_an_alert_that_is_closed_before_its_snapshot_is_committed_does_not_open_
     broker.run()
     opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
     assert (len(opened), len(closed), _last(broker).status) == (1, 1, "closed")
+
+
+class Hesitant(Broker):
+    """Refuses the first commits. The alerts must not be written before it has accepted one."""
+
+    refusals = 3
+    accepted = 0
+
+    @override
+    def commit(self, offset: int) -> bool:
+        if self.refusals:
+            self.refusals -= 1
+            return False
+        self.accepted += 1
+        return super().commit(offset)
+
+    @override
+    def append(self, topic: str, key: bytes | None, value: bytes | None) -> int:
+        assert topic != "too_high" or self.accepted
+        return super().append(topic, key, value)
+
+
+def test_changes_by_a_rule_are_written_after_the_evaluated_offsets_are_committed() -> None:
+    """Otherwise a worker that lost its partitions, and a restart before those offsets, would write for old states."""
+    broker = Hesitant(APP, lambda: "go")
+    _publish(broker, "a", 1, 7)
+    broker.run()
+    broker.refusals, broker.accepted = 3, 0
+    broker.append("limits", b"r", encode_row(LIMITS, "r", Limit(high=5, low=5).model_dump_json(), "ann"))
+    broker.run()
+    assert (_last(broker).status, broker.refusals, broker.accepted) == ("open", 0, 1)
 
 
 def test_a_bad_row_is_a_dead_letter_and_the_former_rule_stays() -> None:
@@ -310,15 +346,22 @@ def test_alerts_by_a_table_that_is_not_declared_are_refused() -> None:
         Alerts("too_high", Table("limits", Sensor), above)
 
 
-def test_a_worker_without_partitions_has_nothing_to_evaluate() -> None:
-    alerting, row = Alerting(APP, {}, is_replay=True), TableRow(1, Limit(high=1, low=1), None, AT)
-    alerting.change_row("limits", "r", row)
-    assert not alerting.is_busy
-    alerting.assign(AlertPartition(0, 0, ["too_high"]))
-    alerting.change_row("limits", "r", None)
-    assert alerting.is_busy
-    alerting.revoke([0])
-    assert (alerting.is_busy, alerting.work()) == (False, [])
+def test_a_partition_begins_with_all_rules_and_is_evaluated_by_those_that_change_later() -> None:
+    tables = Tables(APP)
+    evaluator = AlertEvaluator(
+        APP, tables, AlertPartition(0, 0, ["too_high"]), {"too_high": 1}, _nothing, is_replay=True
+    )
+    for _ in range(2):
+        assert evaluator.is_busy
+        while evaluator.is_busy:
+            assert evaluator.work() == []
+            evaluator.accept()
+        evaluator.change_row(RowChange("limits", "r"))
+    evaluator.close()
+
+
+def _nothing(*_: object) -> Iterator[Output]:
+    yield from ()
 
 
 def _hold(seconds: int) -> Limit:
@@ -395,11 +438,8 @@ def test_the_alerts_of_a_quiet_partition_expire_by_the_progress_of_the_job() -> 
     assert _last(broker).status == "closed", "a new rule finds no alert in an expired window"
 
 
-def test_an_alert_of_an_expired_window_closes_though_the_broker_has_deleted_the_snapshot(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_alert_of_an_expired_window_closes_though_the_broker_has_deleted_the_snapshot() -> None:
     """No worker ran for longer than the broker stores snapshots."""
-    monkeypatch.setattr(alert_worker, "PROGRESS_S", 0.0)
     broker, later = _broker(("r", Limit(high=5, low=5))), AT + 20 * 24 * HOUR
     _publish(broker, "a", 1, 7)
     broker.run(is_live=True)

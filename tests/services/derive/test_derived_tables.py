@@ -50,7 +50,8 @@ APP = Application(
 def test_the_last_record_of_each_window_is_of_the_last_snapshot_and_row(seed: int, waits: bool) -> None:  # noqa: FBT001
     story = Story(seed)
     story.broker.application = APP
-    story.kill, story.refuse = story.kill / 8, story.refuse / 8  # a slice has a record for each window and row
+    faults = story.kill, story.refuse, story.stop
+    story.kill, story.refuse, story.stop = (one / 8 for one in faults)  # a slice has a record for each window and row
     story.run(waits=waits)
     last = {}
     for one in story.broker.topics["margins"]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.broker.readiness import wait_until
-from services.derive.kafka import SESSION_MS
+from services.derive.service import SESSION_MS
 from tests.deadline import DEADLINE_S
 from tests.services.derive.working import Topics, flight
 

@@ -119,11 +119,34 @@ async def test_a_partition_is_full_at_the_maximum_of_uncommitted_offsets() -> No
     ours.assignment.on_assigned([0, 1])
     for offset in range(10):
         assert ours.assignment.full() == frozenset()
-        ours.read(offset).track(offset, 1 if offset == 0 else 0)
+        partition = ours.read(offset)
+        assert len(await partition.take(1)) == 1
+        partition.track(offset, 1 if offset == 0 else 0)
     assert ours.assignment.full() == {0}
     ours.opened[0].finish(0)
     assert ours.assignment.full() == frozenset()
     assert ours.assignment.positions() == {0: 10}
+
+
+async def test_a_partition_whose_records_wait_is_full_alone() -> None:
+    """One that takes long to open must not fill the memory of all."""
+    ours = Ours(uncommitted=10)
+    ours.assignment.on_assigned([0, 1])
+    for offset in range(10):
+        assert ours.assignment.full() == frozenset()
+        ours.read(offset)
+    ours.read(0, number=1)
+    assert ours.assignment.full() == {0}
+
+
+async def test_an_idle_partition_gives_no_records_after_a_while() -> None:
+    ours = Ours()
+    ours.assignment.on_assigned([0])
+    (partition,) = ours.opened
+    assert await partition.take(10, timedelta(milliseconds=1)) == []
+    assert not partition.is_closing
+    ours.read(5)
+    assert [one.offset for one in await partition.take(10, timedelta(0))] == [5]
 
 
 async def test_a_partition_that_is_back_before_it_has_gone_keeps_its_new_object() -> None:

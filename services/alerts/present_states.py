@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import lmdb
 
 from contracts.wire import decode_snapshot
-from services.derive.errors import StatesNotStoredError
+from services.alerts.errors import StatesNotStoredError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator

@@ -13,8 +13,8 @@ from contracts import AlertRule
 from contracts.records.alerts import Rules
 from contracts.records.tables import TableRow
 from contracts.wire import Snapshot
-from services.derive import alert_sweep
-from services.derive.present_states import PresentStates, position_of
+from services.alerts import sweep
+from services.alerts.present_states import PresentStates, position_of
 
 AT = datetime(2026, 5, 1, tzinfo=UTC)
 TEXTS = st.text("ab\0*?[]!-", min_size=1, max_size=4)
@@ -28,8 +28,8 @@ def test_each_key_of_the_rules_is_visited_once(keys: set[str], patterns: list[st
     states.change((position_of(one.window), one.order, one.encode()) for one in snapshots)
     rules = Rules({str(number): TableRow(number, AlertRule(keys=one), None, AT) for number, one in enumerate(patterns)})
     only = [str(number) for number in range(len(patterns)) if names_all or number % 2]
-    with patch.object(alert_sweep, "SLICE", 2):
-        slices = list(alert_sweep.concerned(states, (), rules, None if names_all else only))
+    with patch.object(sweep, "SLICE", 2):
+        slices = list(sweep.concerned(states, (), rules, None if names_all else only))
     states.close()
     chosen = [AlertRule(keys=patterns[int(name)]) for name in only]
     exact = [key for key in keys if any(one.keys == key and not one.is_pattern for one in chosen)]

@@ -11,34 +11,37 @@ from contracts.wire.partition import partition
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from services.derive.derive import OutputRecord
+    from services.runtime.kafka.interfaces import Output
     from services.runtime.topic_reader import TopicReader
 
 
 class ReportedRows:
     """Reads the dead letters since a row was written. Two workers that report a row at the same time both do."""
 
-    def __init__(self, topic: str, reader: TopicReader, is_stopping: Callable[[], bool]) -> None:
+    def __init__(self, topic: str, reader: TopicReader) -> None:
         self._topic = topic
         self._reader = reader
-        self._is_stopping = is_stopping
 
-    def unreported(self, outputs: Iterable[OutputRecord]) -> Iterator[OutputRecord]:
-        """Yield these records without the dead letters that the topic has. Raises KafkaException."""
-        return (one for one in outputs if one.topic != self._topic or not self._is_reported(one))
+    def is_about_row(self, one: Output) -> bool:
+        """Return whether a record is the dead letter of a row."""
+        return (
+            one.topic == self._topic and DeadLetter.model_validate_json(one.value or b"").reason == Reason.INVALID_ROW
+        )
 
-    def _is_reported(self, one: OutputRecord) -> bool:
-        dead_letter = DeadLetter.model_validate_json(one.value)
-        if dead_letter.reason != Reason.INVALID_ROW:
-            return False
+    def unreported(self, outputs: Iterable[Output], is_stopping: Callable[[], bool]) -> Iterator[Output]:
+        """Yield these records without the dead letters of rows that the topic has. Raises KafkaException."""
+        return (one for one in outputs if not self.is_about_row(one) or not self._is_reported(one, is_stopping))
+
+    def _is_reported(self, one: Output, is_stopping: Callable[[], bool]) -> bool:
+        dead_letter = DeadLetter.model_validate_json(one.value or b"")
         homes = self._reader.partitions([self._topic])
         home = self._topic, partition(one.key or b"", max(len(homes), 1))
         found = False
-        for records in self._reader.read_to_end([home], self._is_stopping, since=dead_letter.timestamp):
+        for records in self._reader.read_to_end([home], is_stopping, since=dead_letter.timestamp):
             same_key = (record.value for record in records if record.key == one.key and record.value is not None)
             found = found or any(_is_same(dead_letter, value) for value in same_key)
         self._reader.stop()
-        return found or self._is_stopping()
+        return found or is_stopping()
 
 
 def _is_same(one: DeadLetter, value: bytes) -> bool:

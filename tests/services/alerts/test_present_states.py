@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.wire import Order, Snapshot
-from services.derive import present_states
-from services.derive.errors import StatesNotStoredError
-from services.derive.present_states import Position, PresentStates, Window, position_of
+from services.alerts import present_states
+from services.alerts.errors import StatesNotStoredError
+from services.alerts.present_states import Position, PresentStates, Window, position_of
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KEYS = ("a", "ab", "a\0", "ä", "a\0\0\0\0\0\0\0\0\0", "b")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.derive.present_states import PresentStates, position_of
+from services.alerts.present_states import PresentStates, position_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contracts.records.record import Record
     from contracts.wire import Order, Snapshot
     from contracts.wire.alerts import AlertRecord
-    from services.derive.present_states import Position
+    from services.alerts.present_states import Position
     from services.runtime.job_progress import Published
 
 

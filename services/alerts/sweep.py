@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from contracts.model.alerts import AlertRule
     from contracts.records.alerts import Rules
-    from services.derive.present_states import Position, PresentStates
+    from services.alerts.present_states import Position, PresentStates
 
 T = TypeVar("T")
 

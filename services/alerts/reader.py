@@ -1,0 +1,124 @@
+"""Reads what the alerts of a worker depend on: tables, present states, last alerts, and the progress of the job."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import KafkaException
+
+from services.alerts.errors import KafkaFailedError
+from services.alerts.reported_rows import ReportedRows
+from services.alerts.restore import restore_alerts, restored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from contracts import Application
+    from services.alerts.partition import AlertPartition
+    from services.alerts.tables import RowChange, Tables
+    from services.runtime.call_thread import BlockingCalls
+    from services.runtime.job_progress import Published
+    from services.runtime.kafka.interfaces import Output
+    from services.runtime.topic_reader import TopicReader
+    from services.runtime.worker.partition import AssignedPartition
+
+
+class AlertSources(NamedTuple):
+    """The clients by which alerts are read, and the threads in which they are called."""
+
+    tables: TopicReader
+    states: TopicReader
+    """The client of snapshots, alerts and dead letters."""
+    progress: Callable[[Collection[int]], Mapping[int, Published]]
+    following: BlockingCalls
+    """The calls that follow the tables and the job's progress."""
+    restoring: BlockingCalls
+    """The calls of the client of the states, which may take minutes."""
+
+
+class AlertReader:
+    """Reads for the partitions of a worker, one at a time. Its methods raise KafkaFailedError."""
+
+    def __init__(self, application: Application, tables: Tables, sources: AlertSources) -> None:
+        self._application = application
+        self._tables = tables
+        self._sources = sources
+        self._reported = ReportedRows(application.topics.dead_letters, sources.states)
+        self._is_closed = False
+        self.attempts = 0
+        """The number of attempts to read more of the states, which is the progress of a restoration."""
+
+    async def start(self) -> None:
+        """Read the tables to their end."""
+
+        def read() -> None:
+            reader = self._sources.tables
+            with _reading("the reference tables"):
+                for records in reader.read_to_end(reader.partitions(self._tables.topics), lambda: self._is_closed):
+                    self._tables.apply(records)
+
+        await self._sources.following.call(read)
+
+    async def follow(self) -> list[RowChange]:
+        """Return the changes of the tables that have come since, without waiting for more."""
+        with _reading("the reference tables"):
+            records = await self._sources.following.call(self._sources.tables.poll)
+        return self._tables.apply(records)
+
+    async def progress(self, numbers: Sequence[int]) -> Mapping[int, Published]:
+        """Return the progress of the job in these partitions."""
+        return await self._sources.following.call(lambda: self._sources.progress(numbers))
+
+    async def open(self, partition: AssignedPartition, offset: int) -> AlertPartition:
+        """Restore a partition whose snapshots continue at an offset. It is incomplete if the partition closes."""
+
+        def read() -> AlertPartition:
+            with _reading("the snapshots and alerts"):
+                return restored(
+                    self._application, self._sources.states, partition.number, offset, self._ends_with(partition)
+                )
+
+        return await self._sources.restoring.call(read)
+
+    async def restore_alerts(self, partition: AssignedPartition, found: AlertPartition) -> None:
+        """Read the alerts of a partition again. They are incomplete if the partition closes."""
+
+        def read() -> None:
+            with _reading("the alerts"):
+                restore_alerts(self._application, self._sources.states, found, self._ends_with(partition))
+
+        await self._sources.restoring.call(read)
+
+    async def unreported(self, partition: AssignedPartition, outputs: list[Output]) -> list[Output]:
+        """Return these records without the dead letters of rows that the topic has."""
+        if not any(self._reported.is_about_row(one) for one in outputs):
+            return outputs
+
+        def read() -> list[Output]:
+            with _reading("the dead letters"):
+                return list(self._reported.unreported(outputs, self._ends_with(partition)))
+
+        return await self._sources.restoring.call(read)
+
+    def close(self) -> None:
+        """End what is being read."""
+        self._is_closed = True
+
+    def _ends_with(self, partition: AssignedPartition) -> Callable[[], bool]:
+        """Return a function that returns whether to read no further."""
+
+        def is_ended() -> bool:
+            self.attempts += 1
+            return partition.is_closing or self._is_closed
+
+        return is_ended
+
+
+@contextmanager
+def _reading(topics: str) -> Iterator[None]:
+    """Raise KafkaFailedError if Kafka does not return these topics."""
+    try:
+        yield
+    except KafkaException as error:
+        raise KafkaFailedError(f"{topics} cannot be read", error.args[0].name(), error.args[0].str()) from error

@@ -1,0 +1,89 @@
+"""The rows of an application's reference tables, which all partitions of a worker share."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from contracts.records.alerts import Rules
+from contracts.records.record import Reason
+from contracts.records.tables import TableRows
+from contracts.types.key import shortened
+from contracts.wire import DeadLetter
+from services.runtime.kafka.interfaces import Output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pydantic import BaseModel
+
+    from contracts import Application
+    from contracts.records.record import Record
+
+log = logging.getLogger(__name__)
+
+
+class RowChange(NamedTuple):
+    """A row that was put or removed."""
+
+    table: str
+    key: str
+
+
+class Tables:
+    """The present values of the tables, and the rules of the alerts.
+
+    Each record that a model rejects is a dead letter of the worker that has its partition.
+    """
+
+    def __init__(self, application: Application) -> None:
+        self._dead_letters = application.topics.dead_letters
+        self._rows = {application.topics.table(one): TableRows(one) for one in application.tables}
+        self._rules_of: dict[str, list[Rules]] = {one.name: [] for one in application.tables}
+        self._bad: list[tuple[Record, str]] = []
+        self.values: dict[str, dict[str, BaseModel]] = {one.name: {} for one in application.tables}
+        """The values of the tables, by name and key."""
+        self.rules = {one.name: Rules() for one in application.alerts}
+        """The rules, by the name of their alerts."""
+        self.failed_rules: set[tuple[str, str, int]] = set()
+        """The versions of rules that raised, by the name of their alerts: their dead letters are on the way."""
+        for one in application.alerts:
+            self._rules_of[one.rules.name].append(self.rules[one.name])
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics of the tables."""
+        return list(self._rows)
+
+    def apply(self, records: Iterable[Record]) -> list[RowChange]:
+        """Apply the next records of the topics; return what has changed."""
+        return [change for record in records if (change := self._applied(record)) is not None]
+
+    def dead_letters(self, partition: int) -> list[Output]:
+        """Return the dead letters of the bad records of a partition."""
+        return [self._dead_letter(record, problem) for record, problem in self._bad if record.partition == partition]
+
+    def reported(self, partition: int) -> None:
+        """Drop the bad records of a partition: their dead letters are written."""
+        self._bad = [one for one in self._bad if one[0].partition != partition]
+
+    def _applied(self, record: Record) -> RowChange | None:
+        table = self._rows[record.topic]
+        try:
+            key = table.apply(record)
+        except ValueError as error:
+            log.warning("no row at %s of %s: %s", record.offset, record.topic, error)
+            self._bad.append((record, str(error)))
+            return None
+        name, row = table.table.name, table.rows.get(key)
+        if row is None:
+            self.values[name].pop(key, None)
+        else:
+            self.values[name][key] = row.value
+        for rules in self._rules_of[name]:
+            rules.change(key, row)
+        return RowChange(name, key)
+
+    def _dead_letter(self, record: Record, problem: str) -> Output:
+        dead_letter = DeadLetter.of(record, Reason.INVALID_ROW, problem)
+        return Output(self._dead_letters, shortened(record.key), dead_letter.encode())

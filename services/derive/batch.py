@@ -1,0 +1,97 @@
+"""The records that follow from a batch of snapshots: alerts, derived states, dead letters."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from contracts.errors import AUTHOR_ERRORS
+from contracts.metrics import derive as metrics
+from contracts.wire import decode_snapshot
+from services.derive.derive import derived, failed
+from services.derive.errors import EverythingFailsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pydantic import BaseModel
+
+    from contracts import Application
+    from contracts.metrics import Metric
+    from contracts.records.record import Record
+    from contracts.wire import Snapshot
+    from services.alerts.evaluator import AlertEvaluator
+    from services.runtime.kafka.interfaces import Output
+
+log = logging.getLogger(__name__)
+
+MOST_FAILURES = 100
+"""The number of failed snapshots in a row at which the worker stops."""
+
+
+class DerivedBatch:
+    """The outputs of a batch of snapshots of one partition, and what to count when they are written.
+
+    `failures` is the number of snapshots in a row on which a function has raised, before and after the batch. `tables`
+    has the values of the reference tables; without an evaluator they are unused. Raises EverythingFailsError.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917  # its inputs
+        self,
+        application: Application,
+        records: Sequence[Record],
+        evaluator: AlertEvaluator | None,
+        partitions: Mapping[str, int],
+        tables: Mapping[str, Mapping[str, BaseModel]],
+        failures: int,
+    ) -> None:
+        self._application = application
+        self._evaluator = evaluator
+        self._partitions = partitions
+        self._tables = tables
+        self._by_snapshot = tuple(one for one in application.derived if not one.tables)
+        self._by_tables = tuple(one for one in application.derived if one.tables)
+        self._alerts = {application.topics.derived(one.name) for one in application.alerts}
+        self.failures = failures
+        self.counts: Counter[Metric] = Counter({metrics.SNAPSHOTS: len(records)})
+        self.outputs = [output for record in records for output in self._outputs(record)]
+
+    def _outputs(self, record: Record) -> Iterator[Output]:
+        """Yield the records for one snapshot, none for an undecodable one: the enrichment worker reports that."""
+        if record.value is None:
+            yield from self._evaluated(record, None)
+        try:
+            snapshot = decode_snapshot(record.value or b"")
+        except ValueError as error:
+            self.counts[metrics.REJECTED] += 1
+            log.warning("no snapshot at %s of partition %s: %.200s", record.offset, record.partition, error)
+            return
+        yield from self._evaluated(record, snapshot)
+        yield from self._derived(record, snapshot)
+
+    def _evaluated(self, record: Record, snapshot: Snapshot | None) -> Iterator[Output]:
+        if self._evaluator is not None:
+            for one in self._evaluator.evaluate(record, snapshot):
+                self.counts[metrics.ALERTS] += one.topic in self._alerts
+                yield one
+
+    def _derived(self, record: Record, snapshot: Snapshot) -> Sequence[Output]:
+        declared = self._by_snapshot
+        if self._evaluator is not None and self._evaluator.is_present(record, snapshot):
+            declared += self._by_tables
+        try:
+            outputs = tuple(derived(self._application, declared, snapshot, self._partitions, self._tables))
+        except AUTHOR_ERRORS as error:
+            return (self._failed(snapshot.device_id, record, error),)
+        self.failures = 0
+        self.counts[metrics.WRITTEN] += len(outputs)
+        return outputs
+
+    def _failed(self, device_id: str, record: Record, error: BaseException) -> Output:
+        self.failures += 1
+        if self.failures >= MOST_FAILURES:
+            raise EverythingFailsError(self.failures, error) from error
+        self.counts[metrics.FAILED] += 1
+        log.warning("nothing derived from offset %s of partition %s", record.offset, record.partition, exc_info=error)
+        return failed(self._application, device_id, record, error)

@@ -1,0 +1,157 @@
+"""Builds the workers of a process from its settings, and runs them until a signal stops them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from contracts.metrics.counts import Counts
+from contracts.metrics.derive import CATALOGUE
+from services.alerts.reader import AlertReader, AlertSources
+from services.alerts.tables import Tables
+from services.derive.handler import FOLLOW_S, DeriveDependencies, DeriveHandler
+from services.derive.topics import names, partition_counts
+from services.runtime.call_thread import CallThread
+from services.runtime.job_progress import JobProgress
+from services.runtime.kafka.options import create_consumer
+from services.runtime.kafka.producer import ROOM_S, KafkaProducer
+from services.runtime.membership import FRESH_S
+from services.runtime.source import KafkaSource
+from services.runtime.topic_check import TopicCheck
+from services.runtime.topic_owners import TopicOwners
+from services.runtime.topic_reader import TopicReader
+from services.runtime.worker.backpressure import Backpressure
+from services.runtime.worker.handler import WorkerLimits
+from services.runtime.worker.process import run_workers
+from services.runtime.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contracts import Application
+    from services.derive.partition import DerivePartition
+    from services.derive.settings import DeriveSettings
+
+log = logging.getLogger(__name__)
+
+NAME = "derive"
+"""The name of the Kafka clients."""
+SESSION_MS = 10_000
+"""The time after which the group takes the partitions of a dead worker, or a longer one of the user."""
+SESSION = "session.timeout.ms"
+DROP_AFTER = timedelta(seconds=5)
+"""The time after which the client drops an unsent record: a process that was frozen must not send it late. A record is
+produced 4 s after a proof of membership at the latest, so it is sent before the session's timeout, or not at all."""
+DRAIN = timedelta(seconds=FRESH_S + ROOM_S + 0.5) + DROP_AFTER
+"""The time for which a revoked partition waits for the current write: afterwards none of its records is sent."""
+STOP_WITHIN = timedelta(seconds=2)
+COMMIT_EVERY = timedelta(milliseconds=100)
+REPORT_EVERY = timedelta(seconds=5)
+STUCK_AFTER = timedelta(seconds=120)
+UNFINISHED, UNFINISHED_BYTES = 100_000, 64 << 20
+"""The number of snapshots, and of their bytes, that wait at most."""
+BATCHES = 4
+"""The number of batches of a partition that wait at most."""
+
+
+async def serve(settings: DeriveSettings, groups: Mapping[str, Application]) -> None:
+    """Run a worker for each application, by its group, until SIGTERM or SIGINT.
+
+    Raises a StateloopError, or a group of them, if one of them cannot work.
+    """
+    counts = Counts(CATALOGUE)
+    async with AsyncExitStack() as stack:
+        workers: dict[str, Worker[DerivePartition]] = {}
+        for group, one in groups.items():
+            producer = KafkaProducer(settings.client(), NAME, DROP_AFTER)
+            stack.push_async_callback(producer.close)
+            tables = Tables(one)
+            dependencies = DeriveDependencies(
+                application=one,
+                source=_source(settings, group, one),
+                producer=producer,
+                layout=partial(_layout, settings, one),
+                tables=tables,
+                alerts=_alerts(settings, one, tables, stack) if one.reads_tables else None,
+                counts=counts,
+                clock=time.monotonic,
+                is_replay=one.topics.replay,
+            )
+            workers[one.name] = worker_of(dependencies, settings.max_poll_records)
+        await run_workers(workers, counts, settings.http_host, settings.http_port)
+
+
+def worker_of(
+    dependencies: DeriveDependencies, batch: int, *, commit_every: timedelta = COMMIT_EVERY
+) -> Worker[DerivePartition]:
+    """Return a worker that processes this many snapshots of a partition at once."""
+    backpressure = Backpressure(UNFINISHED, UNFINISHED_BYTES)
+    limits = WorkerLimits(
+        batch=batch,
+        uncommitted=BATCHES * batch,
+        commit_every=commit_every,
+        drain=DRAIN,
+        stop_within=STOP_WITHIN,
+        report_every=REPORT_EVERY,
+        stuck_after=STUCK_AFTER,
+        idle=None if dependencies.alerts is None else timedelta(seconds=FOLLOW_S),
+    )
+    handler = DeriveHandler(dependencies, backpressure)
+    return Worker(handler, dependencies.source, limits, backpressure, dependencies.counts, dependencies.clock)
+
+
+def member(client: Mapping[str, str]) -> dict[str, str]:
+    """Return the configuration of the consumer: the user's, with a session that is not shorter than the fence."""
+    given = client.get(SESSION, "")
+    session_ms = max(SESSION_MS, int(given) if given.isdecimal() else 0)
+    return {**client, "partition.assignment.strategy": "cooperative-sticky", SESSION: str(session_ms)}
+
+
+def _source(settings: DeriveSettings, group: str, application: Application) -> KafkaSource:
+    topic, owners = application.topics.snapshots, TopicOwners(application, settings.client(), log.warning)
+    return KafkaSource(
+        member(settings.client()),
+        NAME,
+        group=group,
+        topic=topic,
+        batch=settings.max_poll_records,
+        drain=DRAIN,
+        check=TopicCheck((topic, *names(application)), settings.kafka, owners.check),
+    )
+
+
+def _alerts(settings: DeriveSettings, application: Application, tables: Tables, stack: AsyncExitStack) -> AlertReader:
+    following, restoring = CallThread("following"), CallThread("restoring")
+    for thread in (following, restoring):
+        stack.callback(thread.close)
+    sources = AlertSources(
+        tables=TopicReader(settings.client(), "tables", log),
+        states=TopicReader(settings.client(), "alerts", log),
+        progress=JobProgress(settings.client(), application.topics.snapshots).read,
+        following=following,
+        restoring=restoring,
+    )
+    return AlertReader(application, tables, sources)
+
+
+async def _layout(settings: DeriveSettings, application: Application) -> dict[str, int]:
+    """Wait for the topics, and return the number of partitions of each, in a thread that ends after a cancellation."""
+    topics, is_cancelled = [application.topics.snapshots, *names(application)], threading.Event()
+
+    def counts() -> dict[str, int]:
+        consumer = create_consumer(settings.client(), NAME, NAME, log=log)
+        try:
+            return partition_counts(consumer, topics, settings.kafka, is_cancelled.is_set)
+        finally:
+            consumer.close()
+
+    try:
+        return await asyncio.to_thread(counts)
+    finally:
+        is_cancelled.set()
