@@ -41,7 +41,7 @@ class Fence:
         now = "CAST(reflect('java.lang.System', 'nanoTime') AS BIGINT)"
         renewed = f"try_cast(reflect('java.lang.System', 'getProperty', '{self._property}') AS BIGINT)"
         late = f"coalesce({now} - {renewed} > {round(LEASE_S * 1e9)}L, false)"
-        looks = f"coalesce(reflect('java.lang.Thread', 'sleep', {LOOK_MS}L), '') = '' AND NOT {late}"
+        looks = f"coalesce(reflect('java.lang.Thread', 'sleep', {LOOK_MS}L), '') != 'x' AND NOT {late}"
         # A function of arrays is small: code for each look would be more than Java compiles.
         waits = f"{late} AND NOT exists(sequence(1, {LOOKS}), look -> {looks})"
         problem = f"raise_error('the lease of the checkpoint was not renewed for {LEASE_S:.0f} s')"

@@ -55,9 +55,13 @@ def test_a_row_after_the_lease_fails_the_query(spark: SparkSession, fence: Fence
     assert time.monotonic() - began >= fences.LOOKS * fences.LOOK_MS / 1000, "it looks for a renewal first"
 
 
-def test_a_row_after_the_lease_waits_for_a_renewal(spark: SparkSession, fence: Fence) -> None:
+def test_a_row_after_the_lease_waits_for_a_renewal(
+    spark: SparkSession, fence: Fence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fences, "LOOK_MS", 1000)  # so that a busy machine renews before the last look
     expire(spark)
-    renewal = threading.Timer(0.2, fence.renew, [lambda: None])
+    renewal, began = threading.Timer(2.0, fence.renew, [lambda: None]), time.monotonic()
     renewal.start()
     assert passed(spark, fence) == ROWS
+    assert time.monotonic() - began >= 2.0, "it looks until then"
     renewal.join()
