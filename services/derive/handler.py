@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from services.alerts.tables import Tables
     from services.runtime.kafka.interfaces import Output, Producer
     from services.runtime.source import FencedSource
-    from services.runtime.worker.assignment import AssignmentFigures
     from services.runtime.worker.backpressure import Backpressure
     from services.runtime.worker.partition import AssignedPartition, CreateTask
 
@@ -125,12 +124,8 @@ class DeriveHandler(Handler[DerivePartition]):
     async def process(self, state: DerivePartition, records: Sequence[Record]) -> None:
         """Write what follows from these snapshots, then from changed rules, pending alerts and expired windows."""
         if records:
-            size = sum(record.size for record in records)
-            self._backpressure.add(size, len(records))
-            try:
+            with self._backpressure.counted(records):
                 await self._settle(state, records)
-            finally:
-                self._backpressure.release(size, len(records))
         if state.evaluator is not None:
             while await self._work(state, state.evaluator) and not state.partition.waiting:
                 """There is more to do."""
@@ -143,10 +138,6 @@ class DeriveHandler(Handler[DerivePartition]):
             state.evaluator.close()
 
     @override
-    def make_room(self) -> None:
-        """Wait for Kafka: only its acknowledgements make room."""
-
-    @override
     def stop(self) -> None:
         """Drop what is not sent: others get the partitions soon."""
         self._producer.drop_unsent()
@@ -157,18 +148,6 @@ class DeriveHandler(Handler[DerivePartition]):
     def progress(self) -> float:
         read = 0 if self._alerts is None else self._alerts.attempts
         return self._attempts + read + sum(self._counts.get(one, self._name) for one in COUNTERS)
-
-    @override
-    def problem(self) -> None:
-        """Depend on nothing but Kafka."""
-
-    @override
-    def measure(self, figures: AssignmentFigures) -> None:
-        """Have no gauges of its own."""
-
-    @override
-    def report(self) -> None:
-        """Log nothing: the metrics have it."""
 
     @override
     async def close(self) -> None:

@@ -79,10 +79,6 @@ class EnrichmentHandler(Handler[PartitionState]):
     # Handler
 
     @override
-    async def start(self) -> None:
-        """Prepare nothing: connections open with the first calls."""
-
-    @override
     def begin(self, spawn: CreateTask) -> None:
         """Keep `spawn` for the tasks that wait for an API."""
         self._spawn = spawn
@@ -125,10 +121,6 @@ class EnrichmentHandler(Handler[PartitionState]):
         return sum(self._counts.get(one) for one in PROGRESS)
 
     @override
-    def problem(self) -> None:
-        """Wait for nothing as a whole: each API has its own queue."""
-
-    @override
     def measure(self, figures: AssignmentFigures) -> None:
         for metric, value in (
             (metrics.WAITING, figures.waiting),
@@ -148,10 +140,6 @@ class EnrichmentHandler(Handler[PartitionState]):
     @override
     def report(self) -> None:
         log.info("stats", extra={"facts": self._counts.values()})
-
-    @override
-    async def close(self) -> None:
-        """Close nothing: the process closes what its workers share."""
 
     # Planning
 

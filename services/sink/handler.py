@@ -94,26 +94,14 @@ class SinkHandler(Handler[SinkPartition]):
         waiting = WaitingRecords(state, tuple(records), asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._arrived.set()
-        size = sum(record.size for record in records)
-        self._backpressure.add(size, len(records))
-        try:
+        with self._backpressure.counted(records):
             await waiting.written
-        finally:
-            self._backpressure.release(size, len(records))
 
     @override
     def abandon(self, state: SinkPartition) -> None:
         if self._partitions.get(state.partition.number) is state:
             del self._partitions[state.partition.number]
         self._waiting = [one for one in self._waiting if one.state is not state]
-
-    @override
-    def make_room(self) -> None:
-        """Wait for the store: only its writes make room."""
-
-    @override
-    def stop(self) -> None:
-        """Start nothing by itself."""
 
     @override
     def progress(self) -> float:
@@ -128,10 +116,6 @@ class SinkHandler(Handler[SinkPartition]):
     def measure(self, figures: AssignmentFigures) -> None:
         self._counts.set(metrics.PENDING, self._backpressure.count, self._state)
         self._counts.set(metrics.OUTAGE_SECONDS, self._store.outage_s, self._state)
-
-    @override
-    def report(self) -> None:
-        """Log nothing: the metrics have it."""
 
     @override
     async def close(self) -> None:

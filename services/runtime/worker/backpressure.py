@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from contracts.records.record import Record
 
 
 class Backpressure:
@@ -32,6 +39,16 @@ class Backpressure:
         self.count -= count
         self.bytes -= size
         self._update()
+
+    @contextmanager
+    def counted(self, records: Collection[Record]) -> Iterator[None]:
+        """Count these records as unfinished until the end of the block."""
+        size = sum(record.size for record in records)
+        self.add(size, len(records))
+        try:
+            yield
+        finally:
+            self.release(size, len(records))
 
     def add_deferred(self, count: int) -> None:
         """Count deferred requests; a negative number subtracts resumed ones."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,8 +47,10 @@ class WorkerMetrics(NamedTuple):
     labels: tuple[str, ...] = ()
 
 
-class Handler(Protocol[S]):
+class Handler(ABC, Generic[S]):
     """The work of one consumer group's member. All its methods are called in the event loop.
+
+    Those that are not abstract do nothing unless a handler has something to do there.
 
     An error of `start`, `open`, `process`, or a task of `begin` stops the worker. The other methods raise none.
     """
@@ -60,19 +63,20 @@ class Handler(Protocol[S]):
     def begin(self, spawn: CreateTask) -> None:
         """Start the tasks that belong to no partition, now or later. They are cancelled when the worker ends."""
 
+    @abstractmethod
     async def open(self, partition: AssignedPartition) -> S:
         """Return the state of a partition that was assigned. Its records wait meanwhile."""
-        ...
 
+    @abstractmethod
     async def process(self, state: S, records: Sequence[Record]) -> None:
         """Process the next records of a partition, in the order of their offsets.
 
-        They no longer count in its `backpressure`: the handler counts what it keeps.
-
-        The next ones wait until it returns. It tracks each offset, and finishes it when its outputs are acknowledged.
-        There are none if none came within `WorkerLimits.idle`.
+        They no longer count in its `backpressure`: the handler counts what it keeps. It tracks each offset, and
+        finishes it when its outputs are acknowledged. The next records wait until this returns. There are none if none
+        came within `WorkerLimits.idle`.
         """
 
+    @abstractmethod
     def abandon(self, state: S) -> None:
         """Drop the state of a partition: it was revoked, or is read again. Its tasks are cancelled afterwards."""
 
@@ -82,13 +86,14 @@ class Handler(Protocol[S]):
     def stop(self) -> None:
         """Start nothing more; the worker is about to end."""
 
+    @abstractmethod
     def progress(self) -> float:
         """Return a number that grows while the work moves. Attempts count: during an outage they are the work."""
         ...
 
     def problem(self) -> str | None:
         """Return why it cannot work now; None if it can."""
-        ...
+        return None
 
     def measure(self, figures: AssignmentFigures) -> None:
         """Update the gauges."""
