@@ -10,7 +10,7 @@ RUN apt-get update \
  && groupadd --gid 10001 stateloop \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin stateloop \
  && install -d -o 10001 -g 10001 /var/lib/stateloop \
- && printf '#!/bin/sh\nexec python3 -m services.cli "$@"\n' > /usr/local/bin/stateloop \
+ && printf '#!/bin/sh\nexec python3 -m services.tools.cli "$@"\n' > /usr/local/bin/stateloop \
  && chmod 755 /usr/local/bin/stateloop
 # Modules come from these two folders only, never from the working directory, which any user may write to.
 ENV PYTHONPATH=/opt/stateloop:/opt/packages PYTHONSAFEPATH=1 PYTHONUNBUFFERED=1

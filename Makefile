@@ -53,7 +53,7 @@ install: $(VENV)/.stamp ## Install all pinned Python packages into .venv, those 
 # Does nothing when they are those of ivy.xml already.
 .PHONY: jars
 jars: $(INSTALLED) ## Download the jars of Kafka and of Spark's Kafka connector, as pinned in ivy.xml
-	@$(BIN)/python -m services.broker.jars
+	@$(BIN)/python -m services.tools.broker.jars
 
 # It holds for one JVM and the same jars, so it is made on the machine itself.
 .PHONY: classes

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.jvm import start_fast
-from tests.services.broker.embedded import EmbeddedBroker, free_port_pair
 from tests.services.sink.servers import PostgresqlServer, RedisServer, folder_for_servers
+from tests.services.tools.broker.embedded import EmbeddedBroker, free_port_pair
 from tests.shared import begin as begin_run
 from tests.shared import end as end_run
 from tests.shared_broker import shared_broker

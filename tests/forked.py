@@ -28,7 +28,7 @@ _FORKING.set_forkserver_preload(
         "services.query.service",
         "services.runtime.command_line",
         "services.sink.service",
-        "services.topics.rewrite",
+        "services.tools.topics.rewrite",
     ]
 )
 _LOCK = threading.Lock()

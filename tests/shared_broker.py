@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from typing_extensions import override
 
-from tests.services.broker.embedded import EmbeddedBroker, free_port_pair
+from tests.services.tools.broker.embedded import EmbeddedBroker, free_port_pair
 from tests.shared import FOLDER, shared_process
 
 

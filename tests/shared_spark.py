@@ -19,7 +19,7 @@ from pyspark import SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from services.broker.readiness import wait_until
+from services.tools.broker.readiness import wait_until
 from spark_app.run.session import session
 from spark_app.settings import JobSettings
 from tests.shared import running, shared_process

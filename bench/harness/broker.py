@@ -39,7 +39,7 @@ def broker(folder: Path) -> Iterator[Site]:
         "STATELOOP_BROKER_SESSION": str(SESSION_S),
         "STATELOOP_JARS": str(jars),
     }
-    group = Group([sys.executable, "-m", "services.broker"], environment, site.log("broker"))
+    group = Group([sys.executable, "-m", "services.tools.broker"], environment, site.log("broker"))
     try:
         _await(group, site)
         yield replace(site, pids=tuple(group.pids()))

@@ -12,7 +12,7 @@ from tests.shared_broker import shared_broker
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 
 @pytest.fixture(scope="module")

@@ -99,9 +99,9 @@ def main(checkout: Path, folder: Path) -> None:
             running.callback(process.terminate)
             return process
 
-        start("services.broker")
+        start("services.tools.broker")
         until(lambda: Producer({"bootstrap.servers": KAFKA, "log_level": 0}).list_topics(timeout=2), "a broker")
-        subprocess.run([sys.executable, "-m", "services.topics"], cwd=checkout, env=environment, check=True)
+        subprocess.run([sys.executable, "-m", "services.tools.topics"], cwd=checkout, env=environment, check=True)
         job = start("spark_app")
         start("services.enrichment")
         start("services.derive")

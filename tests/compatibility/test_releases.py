@@ -19,8 +19,8 @@ from contracts.wire import DeadLetter, DerivedRecord, Feedback, Snapshot, decode
 from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key, parse_window_key
 from services.runtime.kafka.admin import KafkaAdmin
-from services.topics.__main__ import make
-from services.topics.settings import TopicsSettings
+from services.tools.topics.__main__ import make
+from services.tools.topics.settings import TopicsSettings
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import identify
 from tests.compatibility.recorded import app
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from contracts import Topics
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 HERE = Path(__file__).parent
 RELEASES = sorted(path.name for path in HERE.iterdir() if (path / "events.jsonl").exists())

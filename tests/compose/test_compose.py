@@ -12,13 +12,13 @@ import pytest
 from contracts.model.suite import load_suite
 from examples.flights.reference.settings import ReferenceSettings
 from examples.flights.replay.settings import ReplaySettings
-from services.cli.command_table import COMMANDS
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
 from services.query.console.monitoring import unmonitored
 from services.query.lookup.authentication import Authenticator
 from services.query.settings import QuerySettings
-from services.topics.settings import TopicsSettings
+from services.tools.cli.command_table import COMMANDS
+from services.tools.topics.settings import TopicsSettings
 from spark_app.settings import JobSettings
 from tests.compose.configured import ROOT, Service, configured, variables
 

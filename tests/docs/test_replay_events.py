@@ -17,7 +17,7 @@ from services.runtime.kafka.options import record_of
 from tests.docs.replay_events import replay
 
 if TYPE_CHECKING:
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 RIDE = datetime(2020, 5, 1, 8, tzinfo=UTC)
 

@@ -17,7 +17,7 @@ from tests.docs.rides import follow, ping
 from tests.services.query.ingest.ingesting import COMPACTED, Topic, compacted
 
 if TYPE_CHECKING:
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 RIDE = datetime(2026, 5, 1, 8, tzinfo=UTC)
 PARTITIONS = 4

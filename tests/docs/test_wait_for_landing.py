@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from services.cli.__main__ import command_first
-from services.cli.app import create_app
+from services.tools.cli.__main__ import command_first
+from services.tools.cli.app import create_app
 from tests.docs.wait_for_landing import wait_for_landing
 from tests.services.client.fake_service import entry, problem
 from tests.services.client.streaming import Streaming, event

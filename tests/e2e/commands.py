@@ -23,7 +23,7 @@ class CommandProcess:
         self._log = log
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "services.cli", *arguments],
+                [sys.executable, "-m", "services.tools.cli", *arguments],
                 cwd=CHECKOUT,
                 env=os.environ | dict(environment) | {"STATELOOP_DRIVER_MEMORY": "1g"},
                 stdout=output,

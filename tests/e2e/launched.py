@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.services.broker.embedded import free_port_pair, free_ports
+from tests.services.tools.broker.embedded import free_port_pair, free_ports
 
 if TYPE_CHECKING:
     from datetime import date
@@ -50,7 +50,7 @@ class Launched:
     def __enter__(self) -> Self:
         """Start it, without waiting for anything."""
         with (self.folder / "launcher.log").open("ab") as log:
-            command = [sys.executable, "-m", "services.cli", "up", "--headless"]
+            command = [sys.executable, "-m", "services.tools.cli", "up", "--headless"]
             environment = os.environ | self._environment
             self._process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
         return self

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 PARTITIONS = 2
 BY_KEY = -1
@@ -50,7 +50,7 @@ class Loop:
             "STATELOOP_KAFKA": broker.bootstrap,
             "STATELOOP_BATCH": "PT15S",  # the end of each batch takes seconds of CPU
         }
-        self.run("services.topics", partitions=str(partitions))
+        self.run("services.tools.topics", partitions=str(partitions))
         self.connect()
 
     def connect(self) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.kills_broker]
 

@@ -17,7 +17,7 @@ from tests.e2e.loop import Loop
 from tests.e2e.reader import Reader
 from tests.examples.departures.agreement import differences
 from tests.examples.departures.oracle import by_day, by_hour
-from tests.services.broker.embedded import free_port_pair
+from tests.services.tools.broker.embedded import free_port_pair
 from tests.spark_app.hosted import HostedJob
 from tests.spark_app.running import everything, until
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from examples.flights.event import FlightEvent
     from tests.examples.departures.oracle import Expected, WindowKey
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 

@@ -21,7 +21,7 @@ from tests.e2e.monitors import monitors
 from tests.e2e.reader import Reader
 from tests.e2e.recorded_progress import RecordedProgress
 from tests.e2e.ward import PATIENTS, Ward, repeating
-from tests.services.broker.embedded import free_port_pair
+from tests.services.tools.broker.embedded import free_port_pair
 from tests.spark_app.running import PATIENCE_S, Job, until
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.ward import WindowKey
     from tests.forked import Forked
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 log = logging.getLogger(__name__)
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.full]

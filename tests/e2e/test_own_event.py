@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
     from pyspark.sql import SparkSession
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 

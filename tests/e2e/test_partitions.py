@@ -22,8 +22,8 @@ from contracts.wire.partition import partition
 from contracts.wire.window_key import parse_window_key
 from tests.e2e.fleet import Fleet, application
 from tests.e2e.test_rebuild import generations, rebuild, rebuild_process
-from tests.services.broker.embedded import free_port_pair
 from tests.services.enrichment.registry import Registry
+from tests.services.tools.broker.embedded import free_port_pair
 from tests.spark_app.running import until as until_within
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
     from tests.e2e.commands import CommandProcess
     from tests.e2e.fleet import Release
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 
 AFTER = application("after")
 DEVICES = [f"m{number}" for number in range(10)]
-PLANNED = "services.cli.rebuild.build"
+PLANNED = "services.tools.cli.rebuild.build"
 """It runs when the plan is reported."""
 IDENTIFIED = "spark_app.lifecycle.rebuild.build"
 """It runs when the generation has an identity and a lease."""

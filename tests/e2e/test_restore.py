@@ -21,9 +21,9 @@ from contracts.wire.window_key import window_key
 from tests.e2e.commands import running
 from tests.e2e.fleet import Fleet, application, following
 from tests.e2e.loop import PARTITIONS, ask
-from tests.services.broker.embedded import free_port_pair
 from tests.services.client.fake_service import Fake, entry
 from tests.services.enrichment.registry import Registry
+from tests.services.tools.broker.embedded import free_port_pair
 from tests.spark_app.hosted import done
 from tests.spark_app.running import until as until_within
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from contracts.wire import Snapshot
     from tests.e2e.commands import CommandProcess
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
     from tests.spark_app.hosted import HostedJob
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]

@@ -14,8 +14,8 @@ import pytest
 from tests.e2e.fleet import Fleet, application, following
 from tests.e2e.loop import ask
 from tests.e2e.times import newer, older
-from tests.services.broker.embedded import free_port_pair
 from tests.services.enrichment.registry import Registry
+from tests.services.tools.broker.embedded import free_port_pair
 from tests.spark_app.running import until as until_within
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.e2e.fleet import Place, Release
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
     from tests.spark_app.hosted import HostedJob
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]

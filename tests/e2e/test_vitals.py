@@ -20,15 +20,15 @@ from tests.e2e.loop import Loop
 from tests.e2e.reader import Reader
 from tests.e2e.sink import Sink
 from tests.examples.vitals.oracle import BLOB_S, Expected, WindowKey, expected
-from tests.services.broker.embedded import free_port_pair
+from tests.services.tools.broker.embedded import free_port_pair
 from tests.spark_app.running import Job, until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from contracts.wire import Snapshot
-    from tests.services.broker.embedded import EmbeddedBroker
     from tests.services.sink.servers import PostgresqlServer, RedisServer
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 

@@ -14,8 +14,8 @@ from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key, window_key
 from tests.e2e.loop import PARTITIONS, Loop, ask
 from tests.e2e.times import newer, now, older
-from tests.services.broker.embedded import free_port_pair
 from tests.services.enrichment.registry import Registry
+from tests.services.tools.broker.embedded import free_port_pair
 from tests.spark_app.hosted import HostedJob
 from tests.spark_app.running import until
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 

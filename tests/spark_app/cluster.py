@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyspark
 
 from tests.jvm import COMPILE_FAST
-from tests.services.broker.embedded import free_port_pair
+from tests.services.tools.broker.embedded import free_port_pair
 from tests.spark_app.running import until
 
 if TYPE_CHECKING:

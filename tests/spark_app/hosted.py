@@ -21,7 +21,7 @@ from contracts import Application, Suite
 from contracts.errors import StateloopError
 from contracts.model.suite import load_suite
 from contracts.settings import read
-from services.cli.__main__ import main
+from services.tools.cli.__main__ import main
 from spark_app.main import run
 from spark_app.run.report import JobReport
 from spark_app.settings import JobSettings
@@ -37,7 +37,7 @@ numbers = count()
 """For the names of modules that are imported once more, and of checkpoints."""
 CRASHED = -9
 """The exit code of a command that a test has ended in the middle."""
-COMMANDS_SESSION = "services.cli.spark.open_session"
+COMMANDS_SESSION = "services.tools.cli.spark.open_session"
 
 
 class Crash(BaseException):

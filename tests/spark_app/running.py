@@ -17,8 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.options import create_producer
-from services.topics.__main__ import make
-from services.topics.settings import TopicsSettings
+from services.tools.topics.__main__ import make
+from services.tools.topics.settings import TopicsSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bench.alerts.jobs import AlertJob
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 CHANGES = RuleChanges("rules", keys=2_000, changes=2)
 

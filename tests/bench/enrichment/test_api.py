@@ -11,7 +11,7 @@ import pytest
 
 from bench.enrichment.api import Behaviour, await_api, fetch_ledger, place, serve
 from bench.harness.background import Background
-from tests.services.broker.embedded import free_ports
+from tests.services.tools.broker.embedded import free_ports
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

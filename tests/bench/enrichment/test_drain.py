@@ -16,7 +16,7 @@ from bench.harness.jobs import Job
 from bench.harness.measure import Site
 
 if TYPE_CHECKING:
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 CALLS = Calls("calls", 200, Behaviour(latency_s=0.01))
 SCRIPT = Path(__file__).with_name("a_worker.py")

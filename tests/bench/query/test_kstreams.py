@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [
     pytest.mark.kafka,

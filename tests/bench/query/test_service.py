@@ -15,7 +15,7 @@ from bench.query.service import KeyQueries, Keys
 from bench.query.services import REDIS, Service
 
 if TYPE_CHECKING:
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
 

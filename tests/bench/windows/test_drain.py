@@ -17,7 +17,7 @@ from contracts import Emit
 from contracts.model.suite import load_suite
 
 if TYPE_CHECKING:
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 COUNTS = WindowCounts("windows", events=3_500, devices=50, hours=3)
 SCRIPT = Path(__file__).with_name("a_count.py")

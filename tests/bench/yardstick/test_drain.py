@@ -18,10 +18,10 @@ from bench.harness.process import RunningJob
 from bench.yardstick.drain import Backlog, Drain
 from bench.yardstick.jobs import StateJob
 from bench.yardstick.latency import Latency, Stream
-from services.broker.readiness import wait_until
+from services.tools.broker.readiness import wait_until
 
 if TYPE_CHECKING:
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
 

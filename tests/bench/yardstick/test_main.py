@@ -10,12 +10,12 @@ from bench.yardstick.__main__ import make_dead_letters
 from bench.yardstick.application import app, stamped_by_senders
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
-from services.broker.readiness import wait_until
+from services.tools.broker.readiness import wait_until
 from spark_app.topics.identity import identify
 from tests.shared_broker import shared_broker
 
 if TYPE_CHECKING:
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 
 @pytest.fixture

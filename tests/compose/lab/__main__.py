@@ -25,7 +25,7 @@ from tests.compose.lab.images import Images
 from tests.compose.lab.scenario import Scenario
 from tests.compose.lab.stack import Stack
 from tests.compose.lab.steps import Steps
-from tests.services.broker.embedded import free_ports
+from tests.services.tools.broker.embedded import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

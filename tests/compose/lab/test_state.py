@@ -4,7 +4,7 @@ import pytest
 
 from tests.compose.configured import ROOT, configured
 from tests.compose.lab.state import DOCUMENTED
-from tests.services.cli.test_command import OF_SPARK
+from tests.services.tools.cli.test_command import OF_SPARK
 
 
 @pytest.mark.parametrize("command", DOCUMENTED)

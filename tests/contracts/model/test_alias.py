@@ -15,8 +15,8 @@ from contracts.records.record import Record, timestamp_ms
 from contracts.wire import Snapshot, decode_snapshot
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.feedback import failed_request, feedback
-from services.redrive.action import RedriveAction, action_for, reopening
-from services.redrive.dead_letters import StoredDeadLetter
+from services.tools.redrive.action import RedriveAction, action_for, reopening
+from services.tools.redrive.dead_letters import StoredDeadLetter
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWNER, STREET = {"name": "Ann"}, {"street": "Main Street"}

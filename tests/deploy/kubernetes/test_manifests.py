@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 from contracts.model.suite import load_suite
-from services.cli.command_table import COMMANDS
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
 from services.query.console.monitoring import unmonitored
 from services.query.console.sampler import targets
 from services.query.settings import QuerySettings
 from services.sink.settings import SinkSettings
-from services.topics.settings import TopicsSettings
+from services.tools.cli.command_table import COMMANDS
+from services.tools.topics.settings import TopicsSettings
 from spark_app.run.session import slots
 from spark_app.settings import JobSettings
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
-from services.cli.__main__ import main
 from services.client import Client, Interval, InvalidResponseError, KeyCoverage, NeverSeen
+from services.tools.cli.__main__ import main
 from tests.services.client.fake_service import body_response, problem
 
 if TYPE_CHECKING:

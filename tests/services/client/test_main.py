@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.cli.__main__ import main
+from services.tools.cli.__main__ import main
 from tests.services.client.fake_service import Fake, entry, problem, problem_response
 from tests.services.client.streaming import Streaming, event, message
 from tests.services.client.test_key_watch import KEY, PLACE, answer_json
@@ -44,7 +44,7 @@ async def command(*arguments: str, url: str) -> int:
 
 async def process(*arguments: str, url: str) -> Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "services.cli", *arguments, "--url", url, stdout=-1, stderr=-1
+        sys.executable, "-m", "services.tools.cli", *arguments, "--url", url, stdout=-1, stderr=-1
     )
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.cli.__main__ import main
 from services.client import Client, Found, InvalidResponseError, Left, RejectedError, WatchFilter
+from services.tools.cli.__main__ import main
 from tests.services.client.fake_service import SCHEMA, Fake, body_response, entry, problem_response
 from tests.services.client.streaming import message
 from tests.services.client.test_key_watch import following

@@ -13,17 +13,17 @@ import pytest
 from contracts.wire.partition import partition
 from services.client import Client, Expired, Found, Left, NeverSeen, NotArrivedError, RejectedError, WatchFilter
 from tests.deadline import DEADLINE_S
-from tests.services.broker.embedded import free_port_pair
 from tests.services.client.test_key_watch import following, versions
 from tests.services.query.fleet import snapshot
 from tests.services.query.running import PARTITIONS, Fleet
+from tests.services.tools.broker.embedded import free_port_pair
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
     from pathlib import Path
 
     from tests.forked import Forked
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
 CARS = [f"car/{number}" for number in range(40)]

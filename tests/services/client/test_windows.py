@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from services.cli.__main__ import main
 from services.client import (
     Client,
     Found,
@@ -23,6 +22,7 @@ from services.client import (
     StaleReadError,
     WatchFilter,
 )
+from services.tools.cli.__main__ import main
 from tests.services.client.fake_service import body_response, described, entry, problem, shortest_attempt
 from tests.services.client.streaming import event, message
 from tests.services.client.test_key_watch import following

@@ -19,12 +19,12 @@ from contracts.settings import KafkaSettings
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
-from services.broker.readiness import wait_until
 from services.runtime.kafka.options import create_producer
 from services.runtime.table_writer import TableWriter
 from services.runtime.topic_reader import TopicReader
-from services.topics import growth
-from services.topics.growth import PartitionGrowth
+from services.tools.broker.readiness import wait_until
+from services.tools.topics import growth
+from services.tools.topics.growth import PartitionGrowth
 from tests.deadline import DEADLINE_S
 from tests.forked import Forked
 from tests.services.derive.alerted import LIMITS, Crossing, Limit, sensors, transitions
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contracts.records.state_record import StateRecord
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kills_broker
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.broker.readiness import wait_until
 from services.derive.service import SESSION_MS
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 from tests.services.derive.working import Topics, flight
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kills_broker
 

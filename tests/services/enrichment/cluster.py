@@ -16,8 +16,8 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 from contracts.wire import Feedback
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
-from services.broker.readiness import wait_until
 from services.runtime.kafka.options import create_consumer, create_producer
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 from tests.forked import Forked
 from tests.services.enrichment.fleet import application

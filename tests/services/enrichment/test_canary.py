@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from services.broker.readiness import wait_until
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 from tests.services.enrichment.cluster import Cluster
 from tests.services.enrichment.fleet import snapshot
@@ -18,8 +18,8 @@ from tests.services.enrichment.fleet import snapshot
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.services.broker.embedded import EmbeddedBroker
     from tests.services.enrichment.registry import Registry
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 CANARY = "canary-4711"
 SENT = f"Bearer {CANARY}"

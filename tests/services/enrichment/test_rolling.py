@@ -21,8 +21,8 @@ from tests.services.enrichment.fleet import app, snapshot
 if TYPE_CHECKING:
     from contracts.wire import Feedback, Snapshot
     from tests.forked import Forked
-    from tests.services.broker.embedded import EmbeddedBroker
     from tests.services.enrichment.registry import Registry
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 EVERY_S = float(os.environ.get("ROLLING_EVERY_S", "1.5"))
 """The time between two restarts; a careful operator waits 10 s."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from contracts.wire import Feedback
     from tests.forked import Forked
-    from tests.services.broker.embedded import EmbeddedBroker
     from tests.services.enrichment.registry import Registry
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kills_broker
 

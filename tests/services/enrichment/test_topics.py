@@ -11,8 +11,8 @@ from tests.services.enrichment.cluster import Cluster
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.services.broker.embedded import EmbeddedBroker
     from tests.services.enrichment.registry import Registry
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 
 async def test_a_worker_without_its_topics_exits_and_names_the_command_that_creates_them(

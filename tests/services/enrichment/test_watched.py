@@ -13,10 +13,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from contracts.records.record import Record
-from services.broker.readiness import wait_until
 from services.enrichment.settings import GROUP
 from services.runtime.source import KafkaSource
 from services.runtime.topic_check import PATIENCE_S, TopicCheck
+from services.tools.broker.readiness import wait_until
 from tests.clock import Clock
 from tests.deadline import DEADLINE_S
 from tests.services.enrichment.cluster import PARTITIONS, Cluster
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.services.broker.embedded import EmbeddedBroker
     from tests.services.enrichment.registry import Registry
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
 

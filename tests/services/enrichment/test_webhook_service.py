@@ -20,9 +20,9 @@ from contracts.records.tables import encode_row
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
-from services.broker.readiness import wait_until
 from services.runtime.kafka.options import create_producer
 from services.runtime.table_writer import TableWriter
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 from tests.forked import Forked
 from tests.services.enrichment.alerted import APP, LIMITS, NOON, crossings
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contracts.wire.alerts import AlertRecord
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 PARTITIONS = 4
 DEVICES = 100

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
-from services.broker.readiness import wait_until
 from services.runtime.kafka.options import create_producer
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 from tests.forked import Forked
-from tests.services.broker.embedded import free_port_pair
 from tests.services.query.fleet import application
+from tests.services.tools.broker.embedded import free_port_pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ class Fleet:
             "FLEET_PREFIX": prefix,
         }
         self._bootstrap = bootstrap
-        topics = Forked.module("services.topics", os.environ | self.environment, folder / "topics.log")
+        topics = Forked.module("services.tools.topics", os.environ | self.environment, folder / "topics.log")
         assert topics.wait(DEADLINE_S) == 0
 
     def publish(self, *snapshots: Snapshot) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
-from services.broker.readiness import wait_until
 from services.runtime.job_progress import JobProgress
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 from tests.services.query.hourly import GRACE, HOUR, app
 from tests.services.query.running import PARTITIONS, Fleet
@@ -18,7 +18,7 @@ from tests.services.query.running import PARTITIONS, Fleet
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
 CAR = "/v1/states/cars/a"

@@ -18,9 +18,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from contracts.model.suite import Suite
-from services.broker.readiness import PAUSE_S, wait_until
 from services.query.service import serve
 from services.query.settings import QuerySettings
+from services.tools.broker.readiness import PAUSE_S, wait_until
 from tests.deadline import DEADLINE_S
 from tests.services.query.fleet import START, app, snapshot
 from tests.services.query.running import Fleet
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contracts.wire import Snapshot
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kills_broker]
 WAIT_S = 20

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contracts.settings import KafkaSettings
-from services.cli.__main__ import main
 from services.runtime import broker_check
 from services.runtime.broker_check import require_broker
 from services.runtime.errors import NoBrokerError
-from services.topics.settings import TopicsSettings
+from services.tools.cli.__main__ import main
+from services.tools.topics.settings import TopicsSettings
 
 if TYPE_CHECKING:
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 NOWHERE = "127.0.0.1:1"
 LIMIT_S = 12.0
@@ -39,7 +39,7 @@ COMMANDS = [
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     for name in [name for name in os.environ if name.startswith("STATELOOP_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("STATELOOP_APPLICATION", "tests.services.cli.limited:app")
+    monkeypatch.setenv("STATELOOP_APPLICATION", "tests.services.tools.cli.limited:app")
     monkeypatch.setenv("STATELOOP_KAFKA", NOWHERE)
     return monkeypatch
 
@@ -67,7 +67,7 @@ def test_a_command_names_the_address_and_the_setting_before_it_starts_spark(
 
     environment.setattr("services.runtime.broker_check.TRY_S", 0.5)
     environment.setattr(require_broker, "__defaults__", (0.5, print))
-    environment.setattr("services.cli.spark.open_session", opened)
+    environment.setattr("services.tools.cli.spark.open_session", opened)
     began = time.monotonic()
     assert main(command.split()) == 1
     assert time.monotonic() - began < LIMIT_S

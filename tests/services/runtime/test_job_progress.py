@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from services.broker.readiness import wait_until
 from services.runtime import job_progress
 from services.runtime.job_progress import JobProgress, Published
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 AT = datetime(2026, 5, 1, 8, 0, 0, 123456, tzinfo=UTC)
 

@@ -9,9 +9,9 @@ from threading import enumerate as threads
 
 import pytest
 
-from services.broker.readiness import wait_until
 from services.runtime.errors import PortTakenError
 from services.runtime.monitoring import serving
+from services.tools.broker.readiness import wait_until
 from spark_app.run.metrics import MARGIN, JobMetrics
 from tests.clock import Clock
 from tests.deadline import DEADLINE_S

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from services.broker.readiness import wait_until
 from services.runtime import topic_owners
 from services.runtime.errors import ForeignTopicsError, OlderCheckpointError
 from services.runtime.kafka.options import create_producer
 from services.runtime.topic_owners import TopicOwner, TopicOwners, outputs
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 from tests.forked import Forked
 from tests.services.runtime.rivals import rival
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 ROLES = {"snapshots": "snapshots", "feedback": "feedback", "dead_letters": "dead_letters", "sites": "derived"}
 PROCESSES = {
@@ -88,7 +88,7 @@ class Rivals:
 
     def make(self, name: str, **more: str) -> None:
         """Create the topics of one of them, which claims them without a warning."""
-        code, output = self.run("services.topics", name, STATELOOP_REPLICATION="1", **more)
+        code, output = self.run("services.tools.topics", name, STATELOOP_REPLICATION="1", **more)
         assert code == 0, output
         assert "stateloop topics: " not in output
 
@@ -207,7 +207,7 @@ def test_topics_of_another_application_are_refused_before_any_is_created(rivals:
     rivals.create("snapshots", "feedback", "dead_letters", "sites")
     rivals.owners().claim()
     before = rivals.listed()
-    code, output = rivals.run("services.topics", "second")
+    code, output = rivals.run("services.tools.topics", "second")
     (line,) = output.splitlines()
     assert code == 1
     assert line.startswith("stateloop topics: the application 'second' cannot write to topics of another application")
@@ -218,7 +218,7 @@ def test_topics_of_another_application_are_refused_before_any_is_created(rivals:
 def test_the_topics_command_claims_and_takes_over(rivals: Rivals) -> None:
     for name, settings in (("first", {}), ("first", {}), ("second", {"STATELOOP_TAKE_OVER": "true"}), ("second", {})):
         rivals.make(name, **settings)
-    code, _ = rivals.run("services.topics", "first")
+    code, _ = rivals.run("services.tools.topics", "first")
     assert code == 1
 
 
@@ -251,7 +251,7 @@ def test_a_second_application_on_the_same_topics_is_refused_and_publishes_nothin
 ) -> None:
     """As a user meets it: both have the default prefix, and events arrive."""
     rivals.make("first")
-    code, _ = rivals.run("services.topics", "second", STATELOOP_REPLICATION="1")
+    code, _ = rivals.run("services.tools.topics", "second", STATELOOP_REPLICATION="1")
     assert code == 1
     producer = create_producer({"bootstrap.servers": rivals.kafka}, "test")
     producer.produce(f"{rivals.prefix}events", b"{}", "machine-1")

@@ -13,7 +13,7 @@ from services.runtime.topic_reader import TopicReader
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

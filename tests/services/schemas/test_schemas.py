@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from services.cli.__main__ import main
-from services.cli.commands.schemas import written
+from services.tools.cli.__main__ import main
+from services.tools.cli.commands.schemas import written
 
 CHECKOUT = Path(__file__).parents[3]
 COMMITTED = {"examples.flights.application:app": "examples/flights/schemas"}

@@ -21,9 +21,9 @@ from psycopg import errors, sql
 
 from contracts.sinks import Windows
 from contracts.testing.stores import StoredRow
-from services.broker.readiness import wait_until
 from services.sink.stores.postgresql import PostgresqlStore
 from services.sink.stores.redis import OFFSET, RedisStore
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from contracts.testing.stores import StoredRow
 from contracts.wire import DeadLetter, Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
-from services.broker.readiness import wait_until
 from services.runtime.kafka.options import create_producer
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 from tests.forked import Forked
 from tests.queried import ask
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from tests.services.broker.embedded import EmbeddedBroker
     from tests.services.sink.servers import PostgresqlServer, RedisServer, Server
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 PARTITIONS = 4
 KEYS = 50

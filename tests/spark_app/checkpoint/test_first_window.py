@@ -16,9 +16,9 @@ from contracts import Emit
 from contracts.model.topics import Stamp
 from contracts.wire import Snapshot, decode_snapshot
 from contracts.wire.partition import partition
-from services.cli.verify import is_published
 from services.runtime.kafka.interfaces import OffsetAt, Partition
-from services.verify.comparison import Stored, StoredSnapshots, compare, snapshots_of
+from services.tools.cli.verify import is_published
+from services.tools.verify.comparison import Stored, StoredSnapshots, compare, snapshots_of
 from spark_app.checkpoint.commit_files import commit_files
 from spark_app.checkpoint.commit_log import committed_watermark
 from spark_app.checkpoint.first_window import last_undecoded, last_unread, store_bound, stored_bound
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from spark_app.lifecycle.savepoint import Savepoint
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 AIRPORTS = ("JFK", "LGA")
 WHOLE, SO_FAR = 60, 29

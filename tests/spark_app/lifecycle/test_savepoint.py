@@ -53,7 +53,7 @@ def newest(topics: Topics) -> dict[tuple[str, datetime], Snapshot]:
 
 def kill_while_it_copies(topics: Topics, checkpoint: Path, folder: Path) -> None:
     """Run `stateloop savepoint create` in a process, and kill it at a file that it cannot read to the end."""
-    command = (sys.executable, "-m", "services.cli", "savepoint", "create", str(folder))
+    command = (sys.executable, "-m", "services.tools.cli", "savepoint", "create", str(folder))
     environment = {"EVERYTHING_PREFIX": topics.names.prefix}
     running = Job(topics.kafka, checkpoint.parent, APPLICATION, environment, command)
     pipe = checkpoint / "sources" / "pipe"

@@ -14,8 +14,8 @@ from contracts.wire import Snapshot, decode_snapshot
 from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.options import create_producer
-from services.topics.__main__ import make
-from services.topics.settings import TopicsSettings
+from services.tools.topics.__main__ import make
+from services.tools.topics.settings import TopicsSettings
 from tests.monitored import GRACE, SECOND, application
 from tests.spark_app.hosted import HostedJob
 from tests.spark_app.running import everything, until
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

@@ -14,11 +14,11 @@ import pytest
 from contracts.records.record import Reason
 from contracts.types.origin import PLACE
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
-from services.cli.__main__ import main as stateloop
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.options import create_producer
-from services.topics.__main__ import make
-from services.topics.settings import TopicsSettings
+from services.tools.cli.__main__ import main as stateloop
+from services.tools.topics.__main__ import make
+from services.tools.topics.settings import TopicsSettings
 from tests.spark_app.batches import SHORT
 from tests.spark_app.hosted import HostedJob, anew
 from tests.spark_app.running import everything, until
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from services.runtime.kafka.interfaces import Output
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 WINDOW = everything.KEPT_FOR + timedelta(minutes=1)
 MINUTE = timedelta(minutes=1)

@@ -13,8 +13,8 @@ from contracts import Suite
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.options import create_producer
-from services.topics.__main__ import make
-from services.topics.settings import TopicsSettings
+from services.tools.topics.__main__ import make
+from services.tools.topics.settings import TopicsSettings
 from tests.spark_app.hosted import HostedJob
 from tests.spark_app.running import everything, until
 from tests.suites import three
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from contracts import Application
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

@@ -9,10 +9,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from contracts.errors import TopicConfigError
 from contracts.settings import KafkaSettings
-from services.broker.readiness import wait_until
 from services.runtime.kafka.admin import KafkaAdmin
-from services.topics.__main__ import make
-from services.topics.settings import TopicsSettings
+from services.tools.broker.readiness import wait_until
+from services.tools.topics.__main__ import make
+from services.tools.topics.settings import TopicsSettings
 from spark_app.errors import BrokerUnreachableError, PartitionCountError, TopicMissingError
 from spark_app.run.session import slots
 from spark_app.topics.identity import identify
@@ -20,7 +20,7 @@ from tests import everything
 from tests.spark_app.running import PARTITIONS, Topics
 
 if TYPE_CHECKING:
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 
 def await_listed(admin: AdminClient, names: list[str]) -> None:

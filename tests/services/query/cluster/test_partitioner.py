@@ -16,7 +16,7 @@ from tests.deadline import DEADLINE_S
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 PARTITIONS = 13
 keys = st.lists(st.text(max_size=40) | st.binary(max_size=40), min_size=1, max_size=300)

@@ -10,7 +10,6 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from contracts.wire import DeadLetter
-from services.broker.readiness import wait_until
 from services.query.console.dead_letters import (
     KEPT,
     LOOKED_BACK,
@@ -23,11 +22,12 @@ from services.query.console.dead_letters import (
 from services.query.console.end_offsets import EndOffsets
 from services.query.console.models import DeadLetterSummary
 from services.runtime.kafka.options import create_producer
+from services.tools.broker.readiness import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 WITHIN_S = 30.0

@@ -17,17 +17,17 @@ import pytest
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
-from services.broker.readiness import wait_until
 from services.runtime.kafka.options import create_producer
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
-from tests.services.broker.embedded import free_port_pair
 from tests.services.derive.alerted import APP
 from tests.services.query.console.browser import WITHIN_MS, opened
+from tests.services.tools.broker.embedded import free_port_pair
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 CHECKOUT = Path(__file__).parents[4]
@@ -48,7 +48,7 @@ class Services:
             "ALERTED_PREFIX": prefix,
         }
         self._producer = create_producer({"bootstrap.servers": bootstrap}, "test")
-        subprocess.run([sys.executable, "-m", "services.topics"], cwd=CHECKOUT, env=self._environment, check=True)
+        subprocess.run([sys.executable, "-m", "services.tools.topics"], cwd=CHECKOUT, env=self._environment, check=True)
         self._start("query", STATELOOP_HTTP_PORT=str(self.port))
         self._start("derive")
         wait_until(self._is_ready, f"ready: see {folder}", DEADLINE_S)

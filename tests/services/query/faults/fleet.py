@@ -12,11 +12,11 @@ from urllib.request import urlopen
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from services.broker.readiness import wait_until
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 from tests.forked import Forked
-from tests.services.broker.embedded import free_port_pair
 from tests.services.query.faults.cars import NAME, PARTITIONS, application
+from tests.services.tools.broker.embedded import free_port_pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

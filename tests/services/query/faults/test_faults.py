@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from services.broker.readiness import wait_until
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 from tests.services.query.faults.checker import Checker
 from tests.services.query.faults.fleet import Fleet, Instance
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kills_broker, pytest.mark.timed]
 KEYS = [f"car/{number}" for number in range(100)]

@@ -11,7 +11,7 @@ from services.query.cluster import Member
 from services.query.http.peer_client import ForwardedRequest, HttpPeerClient
 from services.query.lookup.problems import ProblemError
 from services.query.push.peer_relays import FORWARDED
-from tests.services.broker.embedded import free_port_pair
+from tests.services.tools.broker.embedded import free_port_pair
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -10,7 +10,7 @@ from contracts.model.named_state import NamedState, QueryOptions
 from tests.services.query.ingest.ingesting import Topic
 
 if TYPE_CHECKING:
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from contracts.model.named_state import NamedState
     from services.query.store import Change, Update
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
 

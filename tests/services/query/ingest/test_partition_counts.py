@@ -13,7 +13,7 @@ from services.query.ingest.partition_counts import watch_partition_counts
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 
 @pytest.mark.kafka

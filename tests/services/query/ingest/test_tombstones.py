@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contracts.model.named_state import NamedState
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 HOUR = 3_600_000
 

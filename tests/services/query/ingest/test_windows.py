@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from contracts.model.named_state import NamedState
     from contracts.wire import Snapshot
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
 

@@ -14,7 +14,7 @@ from services.runtime.errors import NoBrokerError
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 
 def _state(topic: str) -> dict[str, NamedState]:

@@ -13,18 +13,18 @@ import orjson
 import pytest
 from aiohttp import ClientSession, WSMsgType
 
-from services.broker.readiness import wait_until
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
-from tests.services.broker.embedded import free_port_pair
 from tests.services.query.fleet import snapshot
 from tests.services.query.running import Fleet
+from tests.services.tools.broker.embedded import free_port_pair
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from aiohttp import ClientWebSocketResponse
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = pytest.mark.kafka
 CARS = [f"car/{number}" for number in range(40)]

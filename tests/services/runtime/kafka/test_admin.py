@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from services.broker.readiness import wait_until
 from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka import admin as admins
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.interfaces import EARLIEST, LATEST, NEWEST, GroupOffset, NewTopic, OffsetAt, Partition
 from services.runtime.kafka.options import create_producer
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

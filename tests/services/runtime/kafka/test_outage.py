@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.broker.readiness import wait_until
 from services.runtime.errors import KafkaRequestError, TopicReadError
 from services.runtime.kafka import admin as admins
 from services.runtime.kafka import reader as readers
@@ -17,10 +16,11 @@ from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.interfaces import BoundedRange, EndlessRange, NewTopic, Output, Partition
 from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.kafka.reader import BlockingKafkaReader
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kills_broker, pytest.mark.slow]
 TOPIC = "events"

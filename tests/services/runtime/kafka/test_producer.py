@@ -26,7 +26,7 @@ from tests.spark_app.running import everything
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from tests.services.broker.embedded import EmbeddedBroker
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 SOON = timedelta(milliseconds=200)

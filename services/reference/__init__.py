@@ -1,1 +1,0 @@
-"""Writes the reference of declarations from the code: `python -m services.reference docs/reference/declarations.md`."""

@@ -1,0 +1,1 @@
+"""Writes the catalogue of metrics: `python -m services.tools.catalogue docs/reference/observability.md`."""

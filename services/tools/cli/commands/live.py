@@ -1,0 +1,20 @@
+"""`stateloop live`."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def live(
+    *,
+    application: Annotated[
+        str | None, Parameter(metavar="NAME", help="an application of the suite (default: the first)")
+    ] = None,
+) -> None:
+    """Show the loop of an application. Ctrl-C or SIGTERM stops it."""
+    import asyncio
+
+    from contracts.settings import read
+    from services.tools.live.show import LiveSettings, show
+
+    asyncio.run(show(read(LiveSettings), application))

@@ -1,0 +1,152 @@
+"""Builds the state anew from the topics while the job runs, and switches to it: `stateloop rebuild`."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from contracts.settings import read
+from services.runtime.broker_check import require_broker
+from services.runtime.command_line import ExitCode
+from services.tools.cli.spark import selected, spark_session
+from services.tools.topics.growth import PartitionGrowth
+from spark_app.lifecycle.rebuild import Rebuild
+from spark_app.settings import JobSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+    from contracts import Application
+    from services.tools.cli.commands.rebuild import RebuildOptions
+    from spark_app.lifecycle.rebuild import RebuildPlan
+
+SLOW, FAST = 1_000, 20_000
+"""The rates of builders, in records a second: the estimate before one was measured."""
+
+
+def rebuild(options: RebuildOptions) -> ExitCode:
+    """Build and activate the states. Return ERROR after a refusal. Raises StateloopError, CommandError."""
+    console = Console(highlight=False, soft_wrap=True)
+    settings = read(JobSettings)
+    require_broker(settings)
+    with spark_session(settings) as spark:
+        each = [
+            ApplicationRebuild(console, spark, application, own, options)
+            for application, own in selected(settings, options.application)
+        ]
+        built = [one for one in each if options.rollback or one.build()]
+        if not options.dry_run:
+            for one in built:  # those that share events switch together
+                one.switch()
+            if options.watch:
+                for one in built:
+                    one.watch()
+    return ExitCode.ERROR if len(built) < len(each) else ExitCode.OK
+
+
+class ApplicationRebuild:
+    """The rebuild of one application, with its output."""
+
+    def __init__(
+        self,
+        console: Console,
+        spark: SparkSession,
+        application: Application,
+        settings: JobSettings,
+        options: RebuildOptions,
+    ) -> None:
+        self._console = console
+        self._application = application
+        self._settings = settings
+        self._options = options
+        self._growth = PartitionGrowth(application, settings, options.partitions)
+        self._rebuild = Rebuild(spark, application, settings, self._growth.partitions)
+        self._generation = ""
+
+    def build(self) -> bool:
+        """Build a generation; return False if there is a reason to refuse that."""
+        plan = self._rebuild.plan(_now_ms())
+        _describe(self._console, plan)
+        if missing := self._growth.missing:
+            listed = ", ".join(f"{name} (now {count})" for name, count in missing.items())
+            self._print(f"These topics get {self._growth.partitions} partitions: {listed}.")
+        if self._options.dry_run:
+            return True
+        if plan.missing and not self._options.accept_missing:
+            self._print("Run it with --accept-missing to build the state without the windows that began before.")
+            return False
+        build(self._console, self._rebuild, plan)
+        self._generation = plan.generation
+        return True
+
+    def switch(self) -> None:
+        """Stop the running job, and activate the new generation, or the former one, for the next job."""
+        if self._options.rollback:
+            self._activation, self._handover = self._rebuild.roll_back(_now_ms())
+        else:
+            self._activation, self._handover = self._rebuild.activate(self._generation, _now_ms(), self._grow)
+        self._print(
+            f"The active generation is {self._activation} now. A running job stops: start the job of this "
+            "release, which publishes each window once. `stateloop rebuild --rollback` goes back."
+        )
+
+    def watch(self) -> None:
+        """Wait for the first snapshot of the next job, and print the time without new snapshots."""
+        epoch = self._activation.epoch
+        waited = self._handover.await_epoch(self._settings, self._application, epoch)
+        since = "" if waited is None else f", {waited.total_seconds():.1f} s after the last one of the former job"
+        self._print(f"The first snapshot of {self._application.name} in epoch {epoch} is there{since}.")
+
+    def _grow(self) -> None:
+        own = self._application
+        groups = [
+            *([own.enrichment_group] if own.enrichments else []),
+            *([f"{own.name}-derive"] if own.derived_names else []),
+        ]
+        self._growth.run([*groups, *(self._options.group or ())], self._print)
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, markup=False)
+
+
+def build(console: Console, rebuild: Rebuild, plan: RebuildPlan) -> None:
+    """Build the generation, with a progress bar on a terminal, otherwise with a line for each batch."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("records", total=plan.records)
+        done, began = 0, time.monotonic()
+
+        def report(batch: StreamingQueryProgress) -> None:
+            nonlocal done
+            done += batch.numInputRows // rebuild.scans
+            progress.update(task, completed=done, total=max(plan.records, done))
+            if not console.is_terminal:
+                console.print(f"{done} of {plan.records} records{_left(plan.records - done, done, began)}")
+
+        rebuild.build(plan, _now_ms(), report, lambda line: console.print(f"! {line}", style="yellow", markup=False))
+
+
+def _describe(console: Console, plan: RebuildPlan) -> None:
+    for difference in plan.differences:
+        console.print(f"- {difference}", markup=False)
+    least, most = (timedelta(seconds=round(plan.records / rate)) for rate in (FAST, SLOW))
+    verb = "continues" if plan.is_begun else "builds"
+    console.print(f"This {verb} {plan.generation} from {plan.records} records, in {least} to {most}.")
+    for one in plan.missing:
+        console.print(f"! {one}", style="yellow", markup=False)
+
+
+def _left(records: int, done: int, began: float) -> str:
+    """Return the time that these records take at the rate since the beginning; nothing while there is none."""
+    if records <= 0 or not done:
+        return ""
+    return f", about {timedelta(seconds=round(records * (time.monotonic() - began) / done))} left"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

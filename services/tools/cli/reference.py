@@ -1,0 +1,77 @@
+"""Writes the reference of commands: `python -m services.tools.cli.reference docs/reference/commands.md`."""
+
+from __future__ import annotations
+
+import sys
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
+from services.runtime.command_line import run
+from services.tools.cli.app import create_app
+from services.tools.cli.command_table import COMMANDS, GROUPS
+
+WIDTH = 100
+HEAD = """# Commands
+
+`python -m services.tools.cli.reference docs/reference/commands.md` generates this page from the help of the commands.
+
+`stateloop COMMAND --help` prints the help of a command. It starts nothing, and needs neither Spark nor a broker. An
+error is one line on stderr, `stateloop COMMAND: …`, with its remedy. Abbreviations of options are not accepted.
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | done; of a query: found |
+| 1 | error; of `stateloop doctor`: a check failed; of `stateloop rebuild`: refused without `--accept-missing` |
+| 2 | wrong arguments |
+| 3 | `get`, `coverage`, `state get`, `table get`: there is no such key, window or row; `verify`: differences |
+| 4 | `get`: the window of the key has expired |
+| 130 | Ctrl-C. SIGTERM and Ctrl-C stop a service cleanly, with 0 |
+
+`stateloop job` reports an error as the last line of its JSON report.
+
+## Completion
+
+A shell completes commands, options and their choices by a script:
+
+    stateloop completion bash > ~/.local/share/bash-completion/completions/stateloop
+    stateloop completion zsh > "${fpath[1]}/_stateloop"
+    stateloop completion fish > ~/.config/fish/completions/stateloop.fish
+
+The script has the commands of the release that wrote it: write it again after an upgrade.
+"""
+
+
+def page() -> str:
+    """Return the whole page."""
+    return "\n".join((HEAD, *(part for title, commands in GROUPS.items() for part in _group(title, tuple(commands)))))
+
+
+def _group(title: str, names: tuple[str, ...]) -> list[str]:
+    helps = (help_of(*words) for name in names for words in _commands(name))
+    return [f"## {title}\n", *(f"```text\n{text}\n```\n" for text in helps)]
+
+
+def _commands(name: str) -> list[tuple[str, ...]]:
+    """Return a command and its subcommands."""
+    own = create_app(described=name)[name] if COMMANDS[name].takes_arguments else ()
+    return [(name,), *((name, one) for one in own if not one.startswith("-"))]
+
+
+def help_of(*words: str) -> str:
+    """Return the help of a command, as a terminal of 100 columns shows it."""
+    printed = StringIO()
+    create_app(described=words[0]).help_print(words, console=Console(file=printed, width=WIDTH))
+    return "\n".join(line.rstrip() for line in printed.getvalue().strip().splitlines())
+
+
+def main() -> None:
+    """Write the page."""
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(run("reference", main))

@@ -1,0 +1,78 @@
+"""Copies the state of the job, lists the copies, and restores one: `stateloop savepoint create|list|restore`."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from contracts.settings import read
+from services.runtime.broker_check import require_broker
+from services.tools.cli.spark import selected, spark_session
+from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.checkpoint.identity import identity
+from spark_app.lifecycle import savepoint
+from spark_app.settings import JobSettings
+from spark_app.topics.identity import identify
+from spark_app.topics.offsets import offset_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from contracts import Application
+    from spark_app.lifecycle.savepoint import Savepoint
+
+
+def on_each(run: Callable[[SparkSession, Application, JobSettings, str], None], path: str, name: str | None) -> None:
+    """Run a function for all applications, or for the named one. Raises StateloopError, CommandError."""
+    settings = read(JobSettings)
+    with spark_session(settings) as spark:
+        for application, own in selected(settings, name):
+            run(spark, application, own, path)
+
+
+def restore_one(path: str, name: str | None) -> None:
+    """Restore a savepoint, which is of one application of the suite. Raises StateloopError, CommandError."""
+    settings = read(JobSettings)
+    require_broker(settings)
+    with spark_session(settings) as spark:
+        each = selected(settings, name)
+        if len(each) > 1:
+            each = selected(settings, savepoint.read(CheckpointFolder(spark, path)).application)
+        ((application, own),) = each
+        restore(spark, application, own, path)
+
+
+def create(spark: SparkSession, application: Application, settings: JobSettings, folder: str) -> None:
+    """Copy the checkpoint's last commit into a new folder below `folder`, and print its path."""
+    path = f"{folder.rstrip('/')}/{application.name}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+    checkpoint = CheckpointFolder(spark, settings.checkpoint)
+    made = savepoint.create(checkpoint, CheckpointFolder(spark, path), application.name)
+    print(_line(path, made))
+
+
+def listing(spark: SparkSession, application: Application, _: JobSettings, folder: str) -> None:
+    """Print a line for each savepoint of the application in `folder`, the oldest first."""
+    open_folder = partial(CheckpointFolder, spark)
+    for path, found in savepoint.savepoints(open_folder(folder), open_folder):
+        if found.application == application.name:
+            print(_line(path, found))
+
+
+def restore(spark: SparkSession, application: Application, settings: JobSettings, path: str) -> None:
+    """Create the checkpoint from a savepoint. The next start of the job continues from it."""
+    topics = identify(settings, application)
+    mine = identity(application, topics, settings.state_partitions or topics[0].partitions)
+    source, checkpoint = CheckpointFolder(spark, path), CheckpointFolder(spark, settings.checkpoint)
+    found = savepoint.restore(source, checkpoint, mine, offset_ranges(settings, topics), time.time_ns() // 1_000_000)
+    print(
+        f"{settings.checkpoint} is {path} again ({found.files} files): start the job, which publishes each window once"
+    )
+
+
+def _line(path: str, one: Savepoint) -> str:
+    size = f"{one.bytes / 1_000_000:.1f} MB in {one.files} files"
+    return f"{path}  {one.created:%Y-%m-%d %H:%M:%S}Z  {one.application}  epoch {one.epoch}  batch {one.batch}  {size}"

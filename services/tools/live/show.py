@@ -1,0 +1,59 @@
+"""Shows the loop in the terminal until a signal stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+from pydantic import SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+from rich.console import Console
+from rich.live import Live
+
+from contracts.settings import Duration
+from services.tools.live.feed import Feed
+from services.tools.live.screen import line, screen
+from services.tools.live.view import LiveView
+
+FRAME_S = 0.25
+
+
+class LiveSettings(BaseSettings):
+    """The settings of the view: STATELOOP_URL, STATELOOP_TOKEN, and so on."""
+
+    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
+
+    url: str = "http://127.0.0.1:8090"
+    """An instance of the query service; several, separated by commas."""
+    token: SecretStr = SecretStr("")
+    """A token that may read all keys, where the query service requires one."""
+    status: Path | None = None
+    """The launcher's file with the state of each process."""
+    line_every: Duration = timedelta(seconds=5)
+    """The interval between two lines when the output is not a terminal."""
+
+
+async def show(settings: LiveSettings, application: str | None) -> None:
+    """Draw the screen on a terminal; otherwise print a line at each interval."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    console, view = Console(highlight=False), LiveView()
+    urls, token = settings.url.split(","), settings.token.get_secret_value()
+    async with Feed(view, urls, token, settings.status, application):
+        if not console.is_terminal:
+            while not await _wait(stopping, settings.line_every.total_seconds()):
+                console.print(line(view), markup=False, soft_wrap=True)
+            return
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            while not await _wait(stopping, FRAME_S):
+                live.update(screen(view, *console.size), refresh=True)
+
+
+async def _wait(stopping: asyncio.Event, seconds: float) -> bool:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stopping.wait(), seconds)
+    return stopping.is_set()

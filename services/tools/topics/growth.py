@@ -1,0 +1,109 @@
+"""Adds partitions to the topics of an application, while its job and its workers do not run.
+
+Events and feedback stay where they are: a state is the merge of its deltas in any order, so the next job reads the
+former and the new partitions, and producers follow by themselves. A reader finds a snapshot, or a derived record, in
+the partition of its key. So those topics are rewritten: each record goes to the partition that its key has now. The
+copies have the same epoch and version as the records that they replace, and readers drop what they have seen.
+
+The application's `layout_topic` gets its partitions last. As long as it has fewer, the query service uses the former
+number, and finds every key in what it has read. Every step may be repeated, so a growth that was interrupted continues
+with the next call.
+
+Alerts and derived states follow from each snapshot, and the workers continue behind the copies. So with these the
+growth begins when the workers have read all snapshots.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from contracts.records.named_states import named
+from contracts.wire import DerivedRecord
+from contracts.wire.alerts import AlertRecord
+from services.runtime.errors import KafkaRequestError, NoBrokerError
+from services.runtime.kafka.admin import KafkaAdmin
+from services.tools.topics.errors import FewerPartitionsError, WebhooksError, refused
+from services.tools.topics.followers import await_end, move_to_end
+from services.tools.topics.rewrite import rewrite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from contracts.model.application import Application
+    from contracts.settings import KafkaSettings
+    from contracts.wire import OffsetVersioned
+
+PAUSE_S = 0.1
+FOLLOW_S = 10.0
+"""The time for which the next job waits: the instances of the query service check every 5 s, and restart."""
+
+
+class PartitionGrowth:
+    """The growth of an application's topics to so many `partitions`; None only completes one that was interrupted.
+
+    Raises FewerPartitionsError, WebhooksError, and NoBrokerError as each of its methods.
+    """
+
+    def __init__(self, application: Application, settings: KafkaSettings, partitions: int | None) -> None:
+        self._application = application
+        self._settings = settings
+        self._admin = KafkaAdmin(settings.client(), "topics")
+        self._names = {one.name for one in application.catalogue() if one.grows}
+        self.counts = self._read()
+        topics = application.topics
+        equal = {application.layout_topic, topics.events, topics.snapshots} & self.counts.keys()
+        found = {self.counts[name] for name in equal} or {topics.partitions}
+        self.partitions = partitions or max(found)
+        self._is_due = partitions is not None or len(found) > 1
+        if self.missing and any(one.webhook for one in application.alerts):
+            raise WebhooksError(application.name)
+        for name, count in self.counts.items():
+            if self._is_due and count > self.partitions:
+                raise FewerPartitionsError(name, count, self.partitions)
+
+    @property
+    def missing(self) -> dict[str, int]:
+        """The number of partitions of each topic that gets more."""
+        return {name: count for name, count in self.counts.items() if self._is_due and count < self.partitions}
+
+    def run(self, groups: Collection[str], report: Callable[[str], object]) -> None:
+        """Add the partitions, once the workers of these groups have stopped. Raises TopicRefusedError."""
+        if not self.missing:
+            return
+        topics, last = self._application.topics, self._application.layout_topic
+        if self._application.derived_names and topics.snapshots in self.missing:  # else there are copies
+            await_end(self._settings, topics.snapshots, groups, report)
+        move_to_end(self._settings, topics.snapshots, groups, report)
+        self._add(self._names - {last})
+        states, models = named(self._application), self._offset_versioned()
+        for name in (self._application.name, *self._application.derived_names):
+            report(f"{states[name].topic} has {self.partitions} partitions, and is rewritten")
+            rewrite(self._settings, states[name], self.partitions, models.get(name))
+        move_to_end(self._settings, topics.snapshots, groups, report)
+        self._add({last})
+        time.sleep(FOLLOW_S)
+
+    def _offset_versioned(self) -> dict[str, type[OffsetVersioned]]:
+        """The models of the records whose versions are offsets, by the name of their state."""
+        derived: dict[str, type[OffsetVersioned]] = {
+            one.name: DerivedRecord for one in self._application.derived if one.tables
+        }
+        return derived | {one.name: AlertRecord for one in self._application.alerts}
+
+    def _add(self, names: Collection[str]) -> None:
+        missing = sorted(self.missing.keys() & names)
+        try:
+            self._admin.grow(dict.fromkeys(missing, self.partitions))
+        except KafkaRequestError as error:
+            raise refused(error.topic, self._settings.kafka, error) from error
+        while not self.missing.keys().isdisjoint(missing):  # a broker lists them a moment later
+            time.sleep(PAUSE_S)
+            self.counts = self._read()
+
+    def _read(self) -> dict[str, int]:
+        try:
+            counts = self._admin.partition_counts()
+        except KafkaRequestError as error:
+            raise NoBrokerError(self._settings.kafka, error.detail) from error
+        return {name: counts[name] for name in sorted(self._names) if name in counts}

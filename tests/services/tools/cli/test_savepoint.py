@@ -1,0 +1,45 @@
+"""The names of savepoints; tests/spark_app/lifecycle/test_savepoint.py makes and restores them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, cast
+from unittest.mock import MagicMock, Mock
+
+from examples.departures.application import carriers
+from examples.flights.application import app
+from services.tools.cli import savepoint
+from services.tools.cli.__main__ import main
+from spark_app.settings import JobSettings
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_two_savepoints_within_one_second_have_different_names_in_the_order_of_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("spark_app.lifecycle.savepoint.create", Mock())
+    monkeypatch.setattr(savepoint, "CheckpointFolder", Mock())
+    monkeypatch.setattr(savepoint, "_line", lambda path, _: path)
+    settings = JobSettings(application="")
+    for _ in range(20):
+        savepoint.create(cast("Any", None), app, settings, "copies/")
+    made = capsys.readouterr().out.splitlines()
+    assert len(set(made)) == 20
+    assert sorted(made) == made
+    assert all(re.fullmatch(r"copies/flights-\d{8}T\d{6}\.\d{6}Z", one) for one in made)
+
+
+def test_of_a_suite_the_application_is_restored_that_the_savepoint_is_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATELOOP_APPLICATION", "examples.departures.application:suite")
+    monkeypatch.setattr("spark_app.lifecycle.savepoint.read", Mock(return_value=Mock(application="carriers")))
+    for name in ("CheckpointFolder", "require_broker", "spark_session"):
+        monkeypatch.setattr(savepoint, name, MagicMock())
+    restore = Mock()
+    monkeypatch.setattr(savepoint, "restore", restore)
+    assert main(["savepoint", "restore", "copies/one"]) == 0
+    ((_, application, settings, path), _) = restore.call_args
+    assert restore.call_count == 1
+    assert (application, path) == (carriers, "copies/one")
+    assert settings.checkpoint.endswith("/carriers")

@@ -1,0 +1,248 @@
+"""Topics that get more partitions, on a real broker."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import TYPE_CHECKING, Annotated
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from pydantic import BaseModel
+
+from contracts import AlertRule, Alerts, Application, Derived, Event, Latest, State, Table, Topics, Webhook
+from contracts.settings import KafkaSettings
+from contracts.wire import DerivedRecord, Snapshot
+from contracts.wire.partition import partition
+from contracts.wire.window_key import derived_key, window_key
+from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.blocking import TransactionalKafkaProducer
+from services.runtime.kafka.options import create_producer
+from services.tools.broker.readiness import wait_until
+from services.tools.topics import growth
+from services.tools.topics.__main__ import make
+from services.tools.topics.errors import FewerPartitionsError, WebhooksError
+from services.tools.topics.growth import PartitionGrowth
+from services.tools.topics.rewrite import RecordMover
+from services.tools.topics.settings import TopicsSettings
+from tests.spark_app.running import everything
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from confluent_kafka import Message
+
+    from contracts.records.record import Record
+    from tests.services.tools.broker.embedded import EmbeddedBroker
+
+pytestmark = pytest.mark.kafka
+
+BEFORE, AFTER = 2, 5
+GROUP = "workers"
+START = datetime(2026, 5, 1, 8, tzinfo=UTC)
+DEVICES = [f"device-{number}" for number in range(30)]
+
+
+ALARMS = Table("alarm_rules", AlertRule)
+
+
+class Ping(Event):
+    place: str | None = None
+
+
+class Machine(State):
+    place: Annotated[str | None, Latest()]
+
+
+class Place(BaseModel):
+    device: str
+
+
+class World:
+    """The topics of an application, with snapshots of some devices and a derived record of each."""
+
+    def __init__(self, broker: EmbeddedBroker, prefix: str) -> None:
+        self.application = Application(
+            name="machines",
+            event=Ping,
+            state=Machine,
+            topics=Topics(prefix=prefix, partitions=BEFORE),
+            derived=(Derived("places", Place, lambda _: ()),),
+        )
+        self.settings = KafkaSettings(kafka=broker.bootstrap)
+        self.group = f"{prefix}{GROUP}"
+        self.reports: list[str] = []
+        self.topics = self.application.topics
+        self.place_topic = self.topics.derived("places")
+        self._admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        make(
+            KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test"),
+            self.application.catalogue(),
+            TopicsSettings(application="", kafka=broker.bootstrap),
+        )
+        wait_until(lambda: set(self.counts().values()) == {BEFORE}, "the topics", 30)
+        producer = create_producer({"bootstrap.servers": broker.bootstrap}, "test")
+        for version in (1, 2, 3):
+            for device in DEVICES:
+                one = Snapshot(device_id=device, first_seen=START, version=version, as_of=START, state={})
+                home = partition(device.encode(), BEFORE)
+                producer.produce(
+                    self.topics.snapshots, one.encode(), window_key(device, START), home, headers=[("n", str(version))]
+                )
+                key = f"\x1fof {device}"
+                record = DerivedRecord(
+                    key=key, device_id=device, first_seen=START, version=version, as_of=START, value={"device": device}
+                )
+                home = partition(key.encode(), BEFORE)
+                producer.produce(self.place_topic, record.encode(), derived_key(key, device, START), home)
+        gone = window_key(DEVICES[0], START + timedelta(hours=1))
+        producer.produce(self.topics.snapshots, None, gone, partition(DEVICES[0].encode(), BEFORE))
+        assert producer.flush(30) == 0
+
+    def counts(self) -> dict[str, int]:
+        """The number of partitions of each topic."""
+        listed = self._admin.list_topics(timeout=10).topics
+        names = [one.name for one in self.application.catalogue()]
+        return {name: len(listed[name].partitions) for name in names if name in listed}
+
+    def grow(self, partitions: int | None = AFTER) -> None:
+        """Add partitions."""
+        PartitionGrowth(self.application, self.settings, partitions).run([self.group], self.reports.append)
+
+    def records(self, topic: str) -> dict[bytes, list[Message]]:
+        """The records of each key, in their order."""
+        found: dict[bytes, list[Message]] = {}
+        for message in everything(self.settings.kafka, topic):
+            found.setdefault(message.key() or b"", []).append(message)
+        return found
+
+    def check(self) -> None:
+        """All records are where their keys are, with headers and in their order, and the workers are beyond them."""
+        assert set(self.counts().values()) == {AFTER}
+        found = self.records(self.topics.snapshots)
+        gone = found.pop(window_key(DEVICES[0], START + timedelta(hours=1)))
+        assert [one.value() for one in gone] == [None]
+        assert found.keys() == {window_key(device, START) for device in DEVICES}
+        for window, records in found.items():
+            assert {one.partition() for one in records} == {partition(window.split(b"@")[0], AFTER)}
+            assert [Snapshot.model_validate_json(one.value() or b"").version for one in records] == [1, 2, 3]
+            assert [one.headers() for one in records] == [[("n", str(n).encode())] for n in (1, 2, 3)]
+        derived = self.records(self.place_topic)
+        for device in DEVICES:
+            key = f"\x1fof {device}"
+            records = derived[derived_key(key, device, START)]
+            assert [one.partition() for one in records] == [partition(key.encode(), AFTER)] * 3
+        consumer = Consumer({"bootstrap.servers": self.settings.kafka, "group.id": self.group})
+        for place in consumer.committed([TopicPartition(self.topics.snapshots, one) for one in range(AFTER)], 10):
+            assert place.offset == consumer.get_watermark_offsets(place, 10)[1]
+        consumer.close()
+
+
+@pytest.fixture
+def world(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Give topics with few partitions."""
+    monkeypatch.setattr(growth, "FOLLOW_S", 0.0)
+    return World(broker, topics_prefix)
+
+
+def test_records_are_where_their_keys_are(world: World) -> None:
+    """Also after a growth that was interrupted before the last topic, at which the query service looks."""
+    world.grow()
+    world.check()
+    world.grow()
+    world.grow(None)
+    world.check()
+    with pytest.raises(FewerPartitionsError, match=f"has {AFTER} partitions, not 3 or fewer"):
+        world.grow(3)
+
+
+def test_due_calls_of_webhooks_are_not_moved(world: World) -> None:
+    alarms = Alerts("alarms", ALARMS, lambda *_: True, webhook=Webhook("pager"))
+    application = Application(
+        name="machines", event=Ping, state=Machine, topics=world.topics, tables=(ALARMS,), alerts=(alarms,)
+    )
+    with pytest.raises(WebhooksError, match="calls of webhooks that are due"):
+        PartitionGrowth(application, world.settings, AFTER)
+    assert not PartitionGrowth(application, world.settings, BEFORE).missing
+
+
+def test_an_interrupted_growth_continues(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    last = world.application.layout_topic
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(growth, "rewrite", killed)
+        with pytest.raises(KeyboardInterrupt):
+            world.grow()
+    assert {name for name, count in world.counts().items() if count == BEFORE} == {last}
+    world.grow(None)
+    world.check()
+
+
+@contextmanager
+def left_open(producer: TransactionalKafkaProducer) -> Iterator[None]:
+    """Begin a transaction that nothing ends, as in a process that is killed."""
+    producer.begin()
+    yield
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_readers_never_find_a_part_of_the_copies(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, is_killed: bool
+) -> None:
+    """An interrupted call has copied some versions of a key: behind the newest one, they would be what is left."""
+    moved, done = RecordMover.moved, count(1)
+
+    def interrupted(mover: RecordMover, record: Record) -> tuple[int, bytes | None] | None:
+        if next(done) == len(DEVICES) + 5:
+            raise KeyboardInterrupt
+        return moved(mover, record)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordMover, "moved", interrupted)
+        if is_killed:
+            patch.setattr(TransactionalKafkaProducer, "transaction", left_open)
+        with pytest.raises(KeyboardInterrupt):
+            world.grow()
+    newest = world.records(world.topics.snapshots)[window_key(DEVICES[1], START)][-1]
+    assert Snapshot.model_validate_json(newest.value() or b"").version == 3
+    world.grow(None)
+    world.check()
+
+
+def test_it_waits_until_the_workers_have_derived_from_all_snapshots(world: World) -> None:
+    worker = Consumer({"bootstrap.servers": world.settings.kafka, "group.id": world.group})
+    places = [TopicPartition(world.topics.snapshots, number) for number in range(BEFORE)]
+    ends = [TopicPartition(one.topic, one.partition, worker.get_watermark_offsets(one, 10)[1]) for one in places]
+    unread = [TopicPartition(one.topic, one.partition, one.offset - 1) for one in ends]
+    worker.commit(offsets=unread, asynchronous=False)
+    growing = threading.Thread(target=world.grow)
+    growing.start()
+    wait_until(lambda: bool(world.reports), "a report", 60)
+    assert f"have read {world.topics.snapshots}" in world.reports[0]
+    assert set(world.counts().values()) == {BEFORE}
+    worker.commit(offsets=ends, asynchronous=False)
+    growing.join(60)
+    worker.close()
+    world.check()
+
+
+def test_it_waits_until_the_workers_have_stopped(world: World) -> None:
+    worker = Consumer(
+        {"bootstrap.servers": world.settings.kafka, "group.id": world.group, "auto.offset.reset": "earliest"}
+    )
+    worker.subscribe([world.topics.snapshots])
+    wait_until(lambda: worker.poll(0.1) is not None, "the worker reads", 60)
+    growing = threading.Thread(target=world.grow)
+    growing.start()
+    wait_until(lambda: bool(world.reports), "a report", 60)
+    assert world.reports == [f"waits until the workers of the group {world.group} have stopped"]
+    assert set(world.counts().values()) == {BEFORE}
+    worker.close()
+    growing.join(60)
+    world.check()
