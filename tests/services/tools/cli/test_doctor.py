@@ -149,9 +149,9 @@ def test_a_newest_record_from_the_future_is_a_warning(
 ) -> None:
     cluster = Cluster(broker.bootstrap, topics_prefix, tmp_path)
     here = settings(tmp_path).model_copy(update={"kafka": broker.bootstrap})
-    now = datetime.now(UTC).timestamp()
 
     def compared() -> checks.Finding:
+        now = datetime.now(UTC).timestamp()
         (found,) = checks.broker_clock(here, fleet.application(topics_prefix), now - ahead_s)
         return found
 
