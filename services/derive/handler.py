@@ -15,7 +15,7 @@ from services.derive.derive import derived_of_present
 from services.derive.partition import DerivePartition
 from services.derive.topics import check_partitions
 from services.runtime.errors import DeliveryFailedError
-from services.runtime.membership import FRESH_S
+from services.runtime.kafka.membership import FRESH_S
 from services.runtime.worker.handler import Handler, WorkerMetrics
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
     from services.alerts.reader import AlertReader
     from services.alerts.tables import Tables
-    from services.runtime.kafka.interfaces import Output, Producer
-    from services.runtime.source import FencedSource
+    from services.runtime.kafka.interfaces import FencedGroupConsumer, Output, Producer
     from services.runtime.worker.backpressure import Backpressure
     from services.runtime.worker.partition import AssignedPartition, CreateTask
 
@@ -47,7 +46,7 @@ class DeriveDependencies(NamedTuple):
     """The dependencies of the worker of one application."""
 
     application: Application
-    source: FencedSource
+    consumer: FencedGroupConsumer
     producer: Producer
     layout: Callable[[], Awaitable[Mapping[str, int]]]
     """Waits for the topics, and returns the number of partitions of each."""
@@ -69,7 +68,7 @@ class DeriveHandler(Handler[DerivePartition]):
 
     def __init__(self, dependencies: DeriveDependencies, backpressure: Backpressure) -> None:
         self._application = dependencies.application
-        self._source = dependencies.source
+        self._consumer = dependencies.consumer
         self._producer = dependencies.producer
         self._layout_of_topics = dependencies.layout
         self._tables = dependencies.tables
@@ -183,7 +182,7 @@ class DeriveHandler(Handler[DerivePartition]):
     async def _first_offset(self, partition: AssignedPartition) -> int:
         """Wait for the offset from which on a partition is read."""
         while True:
-            found = await self._source.next_offsets([partition.number])
+            found = await self._consumer.next_offsets([partition.number])
             if partition.first is not None:
                 return partition.first
             if partition.number in found:
@@ -253,9 +252,9 @@ class DeriveHandler(Handler[DerivePartition]):
         """Return whether this worker was known to own the partition just now; commit its position to find out."""
         number = state.partition.number
         is_needed = state.is_doubted or (is_after_commit and not state.is_committed)
-        while is_needed or self._clock() - self._source.proven_at(number) > FRESH_S:
+        while is_needed or self._clock() - self._consumer.proven_at(number) > FRESH_S:
             position = state.position
-            if not await self._source.prove(number, position):
+            if not await self._consumer.prove(number, position):
                 state.is_doubted = True
                 return False
             state.committed, state.is_doubted, is_needed = position, False, False

@@ -19,10 +19,10 @@ from services.derive.handler import FOLLOW_S, DeriveDependencies, DeriveHandler
 from services.derive.topics import names, partition_counts
 from services.runtime.call_thread import CallThread
 from services.runtime.job_progress import JobProgress
+from services.runtime.kafka.group_consumer import KafkaGroupConsumer
+from services.runtime.kafka.membership import FRESH_S
 from services.runtime.kafka.options import create_consumer
 from services.runtime.kafka.producer import ROOM_S, KafkaProducer
-from services.runtime.membership import FRESH_S
-from services.runtime.source import KafkaSource
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
 from services.runtime.topic_reader import TopicReader
@@ -74,7 +74,7 @@ async def serve(settings: DeriveSettings, groups: Mapping[str, Application]) -> 
             tables = Tables(one)
             dependencies = DeriveDependencies(
                 application=one,
-                source=_source(settings, group, one),
+                consumer=_consumer(settings, group, one),
                 producer=producer,
                 layout=partial(_layout, settings, one),
                 tables=tables,
@@ -103,7 +103,7 @@ def worker_of(
         idle=None if dependencies.alerts is None else timedelta(seconds=FOLLOW_S),
     )
     handler = DeriveHandler(dependencies, backpressure)
-    return Worker(handler, dependencies.source, limits, backpressure, dependencies.counts, dependencies.clock)
+    return Worker(handler, dependencies.consumer, limits, backpressure, dependencies.counts, dependencies.clock)
 
 
 def member(client: Mapping[str, str]) -> dict[str, str]:
@@ -113,9 +113,9 @@ def member(client: Mapping[str, str]) -> dict[str, str]:
     return {**client, "partition.assignment.strategy": "cooperative-sticky", SESSION: str(session_ms)}
 
 
-def _source(settings: DeriveSettings, group: str, application: Application) -> KafkaSource:
+def _consumer(settings: DeriveSettings, group: str, application: Application) -> KafkaGroupConsumer:
     topic, owners = application.topics.snapshots, TopicOwners(application, settings.client(), log.warning)
-    return KafkaSource(
+    return KafkaGroupConsumer(
         member(settings.client()),
         NAME,
         group=group,

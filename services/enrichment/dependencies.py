@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from services.enrichment.planner import RequestPlanner
     from services.enrichment.rereader import Rereader
     from services.enrichment.settings import EnrichmentSettings
+    from services.runtime.kafka.interfaces import GroupConsumer
     from services.runtime.publisher import Publisher
-    from services.runtime.source import RecordSource
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Dependencies:
     application: Application
     planner: RequestPlanner
     settings: EnrichmentSettings
-    source: RecordSource
+    consumer: GroupConsumer
     rereader: Rereader
     caller: Enricher
     availability: Availability

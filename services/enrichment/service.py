@@ -20,10 +20,10 @@ from services.enrichment.rereader import NAME as REREADER
 from services.enrichment.rereader import SMALL_QUEUE, TopicRereader
 from services.enrichment.webhooks import DeliveryPlanner
 from services.runtime.kafka.async_reader import KafkaTopicReader
+from services.runtime.kafka.group_consumer import KafkaGroupConsumer
 from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.kafka.reader import BlockingKafkaReader
 from services.runtime.publisher import KafkaPublisher
-from services.runtime.source import KafkaSource
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
 from services.runtime.worker.backpressure import Backpressure
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from services.enrichment.planner import RequestPlanner
     from services.enrichment.settings import AlertDelivery, EnrichmentSettings
     from services.enrichment.tracing import Tracing
+    from services.runtime.kafka.interfaces import GroupConsumer
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ def worker_of(dependencies: Dependencies) -> Worker[PartitionState]:
         stuck_after=patience(settings.stuck_after, apis),
     )
     handler = EnrichmentHandler(dependencies, backpressure)
-    return Worker(handler, dependencies.source, limits, backpressure, dependencies.counts, dependencies.clock)
+    return Worker(handler, dependencies.consumer, limits, backpressure, dependencies.counts, dependencies.clock)
 
 
 def patience(stuck_after: timedelta, policies: Iterable[Policy]) -> timedelta:
@@ -161,7 +162,7 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
         application=application,
         planner=planner,
         settings=settings,
-        source=_source(settings, group, application, planner.topics),
+        consumer=_consumer(settings, group, application, planner.topics),
         rereader=TopicRereader(reader, planner.topic),
         caller=tracing.traced(calls.caller) if tracing else calls.caller,
         availability=calls.availability,
@@ -172,10 +173,10 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
     )
 
 
-def _source(settings: EnrichmentSettings, group: str, application: Application, topics: Sequence[str]) -> KafkaSource:
+def _consumer(settings: EnrichmentSettings, group: str, application: Application, topics: Sequence[str]) -> GroupConsumer:
     """The consumer of the first of these topics. All of them must exist."""
     owners = TopicOwners(application, settings.client(), log.warning)
-    return KafkaSource(
+    return KafkaGroupConsumer(
         settings.member(),
         NAME,
         group=group,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from contracts.metrics.counts import Counts
     from contracts.records.record import Record
-    from services.runtime.source import RecordSource
+    from services.runtime.kafka.interfaces import GroupConsumer
     from services.runtime.worker.assignment import AssignmentFigures
     from services.runtime.worker.backpressure import Backpressure
     from services.runtime.worker.partition import AssignedPartition, CreateTask
@@ -41,7 +41,7 @@ class SinkDependencies(NamedTuple):
     state: str
     batch: int
     """The maximum number of records per write."""
-    source: RecordSource
+    consumer: GroupConsumer
     store: RetriedStore
     planner: Planner
     dead_letters: DeadLetters
@@ -57,7 +57,7 @@ class SinkHandler(Handler[SinkPartition]):
     def __init__(self, dependencies: SinkDependencies, backpressure: Backpressure) -> None:
         self._state = dependencies.state
         self._batch = dependencies.batch
-        self._source = dependencies.source
+        self._consumer = dependencies.consumer
         self._store = dependencies.store
         self._planner = dependencies.planner
         self._dead_letters = dependencies.dead_letters
@@ -241,7 +241,7 @@ class SinkHandler(Handler[SinkPartition]):
             number: state.partition for number, state in self._partitions.items() if state.partition.first is None
         }
         if unread:
-            for number, offset in (await self._source.next_offsets(unread.keys())).items():
+            for number, offset in (await self._consumer.next_offsets(unread.keys())).items():
                 if unread[number].first is None:
                     unread[number].first = offset
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.sink import CATALOGUE
+from services.runtime.kafka.group_consumer import KafkaGroupConsumer
 from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.publisher import KafkaPublisher
-from services.runtime.source import KafkaSource
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
 from services.runtime.worker.backpressure import Backpressure
@@ -68,7 +68,7 @@ async def serve(settings: SinkSettings, suite: Suite) -> None:
             dependencies = SinkDependencies(
                 state=name,
                 batch=settings.sink_batch,
-                source=_source(settings, f"{group}-{name}", application, state),
+                consumer=_consumer(settings, f"{group}-{name}", application, state),
                 store=RetriedStore(name, opened[name], settings.sink_timeout, counts, time.monotonic),
                 planner=Planner(state, settings.target(state).windows, settings.retention(state)),
                 dead_letters=DeadLetters(KafkaPublisher(producer), application.topics.dead_letters),
@@ -93,12 +93,12 @@ def worker_of(dependencies: SinkDependencies, settings: SinkSettings) -> Worker[
         stuck_after=max(settings.stuck_after, CALLS * settings.sink_timeout),
     )
     handler = SinkHandler(dependencies, backpressure)
-    return Worker(handler, dependencies.source, limits, backpressure, dependencies.counts, dependencies.clock)
+    return Worker(handler, dependencies.consumer, limits, backpressure, dependencies.counts, dependencies.clock)
 
 
-def _source(settings: SinkSettings, group: str, application: Application, state: NamedState) -> KafkaSource:
+def _consumer(settings: SinkSettings, group: str, application: Application, state: NamedState) -> KafkaGroupConsumer:
     owners = TopicOwners(application, settings.client(), log.warning)
-    return KafkaSource(
+    return KafkaGroupConsumer(
         settings.member(),
         NAME,
         group=group,

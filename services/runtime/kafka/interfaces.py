@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime
@@ -145,6 +146,77 @@ class TransactionalProducer(Protocol):
 
         Raises KafkaRequestError.
         """
+
+
+class RebalanceListener(Protocol):
+    """Receives the events of a member of a group, always in the event loop."""
+
+    def on_assigned(self, partitions: list[int]) -> None:
+        """Handle the assignment of these partitions."""
+
+    async def on_revoked(self, partitions: list[int]) -> dict[int, int]:
+        """Finish what can be finished soon of partitions that are being revoked; return the positions to commit."""
+
+    def on_lost(self, partitions: list[int]) -> None:
+        """Handle the loss of these partitions: another worker may have them already."""
+
+    def on_committed(self, positions: dict[int, int]) -> None:
+        """The broker confirmed these positions."""
+
+    def on_error(self) -> None:
+        """Kafka had a transient error."""
+
+
+class GroupConsumer(Protocol):
+    """Reads a topic from an event loop, as a member of a group."""
+
+    def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
+        """Join the group. From now on `fetch` must be called regularly, or the group revokes the partitions."""
+
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
+        """Commit these positions in the background, and return the next records, after at most 0.1 s.
+
+        While paused it returns none and does not wait, but remains a member of the group; it skips the full partitions.
+        Raises ConsumerFailedError, and TopicsMissingError at the start.
+        """
+        ...
+
+    async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
+        """Read these partitions from these offsets on; 0 is the beginning. Return the partitions that it has set.
+
+        What `fetch` returns afterwards is of the new positions. A partition that was assigned just now may not be set.
+        """
+        ...
+
+    async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
+        """Return the offset from which each of these is read on, 0 for the beginning; none of which it is unknown."""
+        ...
+
+    async def lag(self) -> int:
+        """Return the number of unread records in the assigned partitions."""
+        ...
+
+    def problem(self) -> str | None:
+        """Return why the worker can read or write nothing without an operator's action; None without such a problem."""
+        ...
+
+    async def close(self) -> None:
+        """Leave the group."""
+
+
+class FencedGroupConsumer(GroupConsumer, Protocol):
+    """A member of a group whose outputs must not replace the outputs of a later owner of a partition."""
+
+    def proven_at(self, partition: int) -> float:
+        """Return when this member was last known to own a partition; minus infinity if it does not."""
+        ...
+
+    async def prove(self, partition: int, position: int) -> bool:
+        """Commit a position, and return whether the group has accepted that, which is a proof.
+
+        `fetch` must be called meanwhile. While the broker is away this waits.
+        """
+        ...
 
 
 class TopicReader(Protocol):

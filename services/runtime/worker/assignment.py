@@ -33,7 +33,7 @@ class AssignmentFigures(NamedTuple):
 
 
 class Assignment:
-    """One AssignedPartition per assigned partition, each with a running loop. Implements `source.RebalanceListener`."""
+    """One AssignedPartition per assigned partition, each with a running loop. Implements `RebalanceListener`."""
 
     def __init__(  # noqa: PLR0913, PLR0917  # the parts that it connects
         self,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from contracts.metrics.counts import Counts
-    from services.runtime.source import RecordSource
+    from services.runtime.kafka.interfaces import GroupConsumer
     from services.runtime.worker.backpressure import Backpressure
     from services.runtime.worker.handler import Handler, WorkerLimits
     from services.runtime.worker.partition import AssignedPartition
@@ -32,14 +32,14 @@ class Worker(Generic[S]):
     def __init__(  # noqa: PLR0913, PLR0917  # the parts that it connects
         self,
         handler: Handler[S],
-        source: RecordSource,
+        consumer: GroupConsumer,
         limits: WorkerLimits,
         backpressure: Backpressure,
         counts: Counts,
         clock: Callable[[], float],
     ) -> None:
         self._handler = handler
-        self._source = source
+        self._consumer = consumer
         self._limits = limits
         self._backpressure = backpressure
         self._counts = counts
@@ -84,12 +84,12 @@ class Worker(Generic[S]):
             await asyncio.gather(starting, stopping, return_exceptions=True)
 
     async def _run_as_member(self) -> None:
-        self._source.subscribe(self._assignment, asyncio.get_running_loop())
+        self._consumer.subscribe(self._assignment, asyncio.get_running_loop())
         try:
             async with self._tasks:
                 await self._run_until_stopped()
         finally:
-            await self._source.close()
+            await self._consumer.close()
             self._handler.report()
 
     async def _run_until_stopped(self) -> None:
@@ -128,7 +128,7 @@ class Worker(Generic[S]):
             await self._seek()
             is_due = self._clock() - last >= every
             last = self._clock() if is_due else last
-            records = await self._source.fetch(
+            records = await self._consumer.fetch(
                 paused=self._stopping.is_set() or not has_room,
                 full=self._assignment.full(),
                 positions=self._assignment.positions() if is_due else {},
@@ -139,7 +139,7 @@ class Worker(Generic[S]):
 
     async def _seek(self) -> None:
         if seeks := dict(self._assignment.seeks):
-            done = await self._source.seek(seeks)
+            done = await self._consumer.seek(seeks)
             self._assignment.sought({number: seeks[number] for number in done})
 
     # Processing
@@ -176,7 +176,7 @@ class Worker(Generic[S]):
             self._backlog(),
             is_member=self._assignment.is_member,
             is_stopping=self._stopping.is_set(),
-            blocked_by=self._source.problem(),
+            blocked_by=self._consumer.problem(),
             hindered_by=self._handler.problem(),
         )
 
@@ -188,7 +188,7 @@ class Worker(Generic[S]):
         metrics = self._handler.loop_metrics
         while True:
             await asyncio.sleep(self._limits.report_every.total_seconds())
-            self._counts.set(metrics.lag, await self._source.lag(), *metrics.labels)
+            self._counts.set(metrics.lag, await self._consumer.lag(), *metrics.labels)
             self.measure()
             self._handler.report()
 

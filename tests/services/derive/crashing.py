@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from services.derive.handler import DeriveHandler
     from services.runtime.job_progress import Published
-    from services.runtime.kafka.interfaces import Output
-    from services.runtime.source import RebalanceListener
+    from services.runtime.kafka.interfaces import Output, RebalanceListener
     from services.runtime.topic_reader import TopicReader
 
 T = TypeVar("T")
@@ -128,7 +127,7 @@ class Member:
         )
         dependencies = DeriveDependencies(
             application=application,
-            source=Source(broker, self.loop),
+            consumer=Source(broker, self.loop),
             producer=Producer(broker),
             layout=self._layout,
             tables=tables,
@@ -183,7 +182,7 @@ class InlineCalls:
 
 
 class Source:
-    """The snapshots. Implements FencedSource."""
+    """The snapshots. Implements FencedGroupConsumer."""
 
     def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
         self.broker, self.loop = broker, loop

@@ -27,14 +27,14 @@ from services.derive.service import DRAIN, DROP_AFTER, SESSION_MS, STOP_WITHIN, 
 from services.derive.topics import names
 from services.runtime.errors import DeliveryFailedError, leaves
 from services.runtime.kafka.interfaces import BY_KEY, Output
+from services.runtime.kafka.membership import FRESH_S, NEVER
 from services.runtime.kafka.producer import ROOM_S
-from services.runtime.membership import FRESH_S, NEVER
 from tests.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from services.runtime.source import RebalanceListener
+    from services.runtime.kafka.interfaces import RebalanceListener
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -61,7 +61,7 @@ class Level(BaseModel):
 
 
 class InMemory:
-    """A source of batches, after which the worker stops, and a publisher. Implements FencedSource, Producer.
+    """A source of batches, after which the worker stops, and a publisher. Implements FencedGroupConsumer, Producer.
 
     `undone` writes have an unknown result. The membership was proven `age_s` ago, or by a commit; `refused` commits
     are not accepted.
@@ -83,7 +83,7 @@ class InMemory:
         self.log: list[str] = []
         self.counted = Counts(metrics.CATALOGUE)
 
-    # FencedSource
+    # FencedGroupConsumer
 
     def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
         self.listener = listener

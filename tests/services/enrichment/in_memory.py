@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from services.enrichment.dispatcher import Availability
     from services.enrichment.partition_state import PartitionState
     from services.enrichment.planner import RequestPlanner
+    from services.runtime.kafka.interfaces import RebalanceListener
     from services.runtime.publisher import Publisher
-    from services.runtime.source import RebalanceListener
     from services.runtime.worker.worker import Worker
 
 ROUND_S = 0.001
 
 
 class Log:
-    """A partition in memory. Implements RecordSource and Rereader."""
+    """A partition in memory. Implements GroupConsumer and Rereader."""
 
     def __init__(self, values: list[bytes | None], topic: str = "snapshots") -> None:
         self.values = values
@@ -100,7 +100,7 @@ class Log:
         raise NotImplementedError
 
     def problem(self) -> None:
-        """See `RecordSource.problem`."""
+        """See `GroupConsumer.problem`."""
 
     async def lag(self) -> int:
         return len(self.values) - self.read
@@ -211,7 +211,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
         application=application,
         planner=planner or EnrichmentPlanner(application, counts),
         settings=EnrichmentSettings.model_validate({"application": "fleet", "commit_every": 0, **settings}),
-        source=source,
+        consumer=source,
         rereader=source,
         caller=caller,
         availability=availability,

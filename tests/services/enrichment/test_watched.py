@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from contracts.records.record import Record
 from services.enrichment.settings import GROUP
-from services.runtime.source import KafkaSource
+from services.runtime.kafka.group_consumer import KafkaGroupConsumer
 from services.runtime.topic_check import PATIENCE_S, TopicCheck
 from services.tools.broker.readiness import wait_until
 from tests.clock import Clock
@@ -81,8 +81,8 @@ async def test_a_worker_whose_topic_is_deleted_has_a_problem_and_reads_it_when_i
     clock, member, topic = Clock(), Member(), cluster.topics.snapshots
     client = GROUP["classic"] | {"bootstrap.servers": cluster.bootstrap, "topic.metadata.refresh.interval.ms": "500"}
     check = TopicCheck((topic,), cluster.bootstrap, lambda: None, clock)
-    source = KafkaSource(client, "test", group="g", topic=topic, batch=1, drain=timedelta(0), check=check)
-    source.subscribe(member, asyncio.get_running_loop())
+    consumer = KafkaGroupConsumer(client, "test", group="g", topic=topic, batch=1, drain=timedelta(0), check=check)
+    consumer.subscribe(member, asyncio.get_running_loop())
     cluster.publish(snapshot(1, "P1", "d1"))
 
     async def fetch_until(condition: Callable[[], Any]) -> list[Record]:
@@ -90,22 +90,22 @@ async def test_a_worker_whose_topic_is_deleted_has_a_problem_and_reads_it_when_i
         async with asyncio.timeout(DEADLINE_S):
             while not (condition() or found):
                 clock.now += PATIENCE_S
-                found = await source.fetch(paused=False, full=(), positions={})
+                found = await consumer.fetch(paused=False, full=(), positions={})
         return found
 
     assert await fetch_until(lambda: False)
     await asyncio.to_thread(cluster.delete, topic)
-    assert not await fetch_until(source.problem)
-    assert f"no longer has {topic}" in (source.problem() or "")
+    assert not await fetch_until(consumer.problem)
+    assert f"no longer has {topic}" in (consumer.problem() or "")
     await asyncio.to_thread(cluster.create, topic)
-    assert not await fetch_until(lambda: not source.problem())
+    assert not await fetch_until(lambda: not consumer.problem())
     cluster.publish(snapshot(2, "P1", "d1"))
     assert await fetch_until(lambda: False)
-    await source.close()
+    await consumer.close()
 
 
 class Member:
-    """Records the partitions of a source. Implements RebalanceListener."""
+    """Records the partitions of a consumer. Implements RebalanceListener."""
 
     def __init__(self) -> None:
         self.ours: list[int] | None = None
@@ -135,16 +135,18 @@ async def test_a_member_without_partitions_is_notified_of_its_membership(cluster
         taken = sorted(one for member in members for one in member.ours or [])
         return all(member.ours is not None for member in members) and taken == list(range(PARTITIONS))
 
-    async def poll(source: KafkaSource) -> None:
+    async def poll(consumer: KafkaGroupConsumer) -> None:
         async with asyncio.timeout(DEADLINE_S):
             while not settled():
-                await source.fetch(paused=False, full=(), positions={})
+                await consumer.fetch(paused=False, full=(), positions={})
 
     topic = cluster.topics.snapshots
     check = TopicCheck((topic,), cluster.bootstrap, lambda: None)
-    sources = [KafkaSource(client, "test", group="g", topic=topic, batch=1, drain=drain, check=check) for _ in members]
-    for source, member in zip(sources, members, strict=True):
-        source.subscribe(member, asyncio.get_running_loop())
-    await asyncio.gather(*map(poll, sources))
+    consumers = [
+        KafkaGroupConsumer(client, "test", group="g", topic=topic, batch=1, drain=drain, check=check) for _ in members
+    ]
+    for consumer, member in zip(consumers, members, strict=True):
+        consumer.subscribe(member, asyncio.get_running_loop())
+    await asyncio.gather(*map(poll, consumers))
     assert sorted(len(member.ours or []) for member in members) == [0, 1, 1, 1, 1]
-    await asyncio.gather(*(source.close() for source in sources))
+    await asyncio.gather(*(consumer.close() for consumer in consumers))

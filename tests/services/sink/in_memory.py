@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from contracts.records.record import Record
     from contracts.sinks import RowBatch
-    from services.runtime.source import RebalanceListener
+    from services.runtime.kafka.interfaces import RebalanceListener
 
 ROUND_S = 0.001
 TARGET = Target("flights", "snapshots", Windows.NEWEST)
@@ -38,7 +38,7 @@ URL = "redis://host"
 
 
 class Topic:
-    """A partition in memory, from which one member reads. Implements RecordSource."""
+    """A partition in memory, from which one member reads. Implements GroupConsumer."""
 
     def __init__(self, records: list[Record], start: int = 0) -> None:
         self.records = records
@@ -149,7 +149,7 @@ class RunningSink:
         self.dependencies = SinkDependencies(
             state=STATE.name,
             batch=configured.sink_batch,
-            source=topic,
+            consumer=topic,
             store=self.retried,
             planner=Planner(STATE, TARGET.windows, timedelta(0)),
             dead_letters=DeadLetters(published, "dead_letters"),

@@ -1,4 +1,4 @@
-"""Reads a topic as a member of a consumer group: a consumer in its own thread, which the event loop calls."""
+"""Reads a topic as a member of a group: a consumer in its own thread, which the event loop calls."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import logging
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, TopicPartition
 
 from services.runtime.errors import ConsumerFailedError
+from services.runtime.kafka.membership import NEVER, Membership
 from services.runtime.kafka.options import create_consumer, log_error, record_of
-from services.runtime.membership import NEVER, Membership
-from services.runtime.proofs import REVOKED, Proofs
+from services.runtime.kafka.proofs import REVOKED, Proofs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import TopicMetadata
 
     from contracts.records.record import Record
+    from services.runtime.kafka.interfaces import RebalanceListener
     from services.runtime.topic_check import TopicCheck
 
 log = logging.getLogger(__name__)
@@ -43,79 +44,8 @@ FLOW = {
 }
 
 
-class RebalanceListener(Protocol):
-    """Receives the events of the consumer, always in the event loop."""
-
-    def on_assigned(self, partitions: list[int]) -> None:
-        """Handle the assignment of these partitions."""
-
-    async def on_revoked(self, partitions: list[int]) -> dict[int, int]:
-        """Finish what can be finished soon of partitions that are being revoked; return the positions to commit."""
-
-    def on_lost(self, partitions: list[int]) -> None:
-        """Handle the loss of these partitions: another worker may have them already."""
-
-    def on_committed(self, positions: dict[int, int]) -> None:
-        """The broker confirmed these positions."""
-
-    def on_error(self) -> None:
-        """Kafka had a transient error."""
-
-
-class RecordSource(Protocol):
-    """The consumer of a worker."""
-
-    def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
-        """Join the group. From now on `fetch` must be called regularly, or the group revokes the partitions."""
-
-    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
-        """Commit these positions in the background, and return the next records, after at most 0.1 s.
-
-        While paused it returns none and does not wait, but remains a member of the group; it skips the full partitions.
-        Raises ConsumerFailedError, and TopicsMissingError at the start.
-        """
-        ...
-
-    async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
-        """Read these partitions from these offsets on; 0 is the beginning. Return the partitions that it has set.
-
-        What `fetch` returns afterwards is of the new positions. A partition that was assigned just now may not be set.
-        """
-        ...
-
-    async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
-        """Return the offset from which each of these is read on, 0 for the beginning; none of which it is unknown."""
-        ...
-
-    async def lag(self) -> int:
-        """Return the number of unread records in the assigned partitions."""
-        ...
-
-    def problem(self) -> str | None:
-        """Return why the worker can read or write nothing without an operator's action; None without such a problem."""
-        ...
-
-    async def close(self) -> None:
-        """Leave the group."""
-
-
-class FencedSource(RecordSource, Protocol):
-    """The consumer of a worker whose outputs must not replace the outputs of a later owner of a partition."""
-
-    def proven_at(self, partition: int) -> float:
-        """Return when this member was last known to own a partition; minus infinity if it does not."""
-        ...
-
-    async def prove(self, partition: int, position: int) -> bool:
-        """Commit a position, and return whether the group has accepted that, which is a proof.
-
-        `fetch` must be called meanwhile. While the broker is away this waits.
-        """
-        ...
-
-
-class KafkaSource:
-    """A member of the group. All its calls and callbacks run in one thread."""
+class KafkaGroupConsumer:
+    """A member of the group. All its calls and callbacks run in one thread. Implements FencedGroupConsumer."""
 
     def __init__(  # noqa: PLR0913  # its dependencies
         self,
@@ -144,7 +74,7 @@ class KafkaSource:
         self._proofs = Proofs()
 
     def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
-        """See `RecordSource.subscribe`."""
+        """See `GroupConsumer.subscribe`."""
         self._listener = listener
         self._loop = loop
         self._consumer.subscribe(
@@ -155,35 +85,35 @@ class KafkaSource:
         )
 
     async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
-        """See `RecordSource.fetch`."""
+        """See `GroupConsumer.fetch`."""
         return await self._loop.run_in_executor(self._thread, self._fetch, paused, full, positions)
 
     async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
-        """See `RecordSource.seek`."""
+        """See `GroupConsumer.seek`."""
         return await self._loop.run_in_executor(self._thread, self._seek, positions)
 
     async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
-        """See `RecordSource.next_offsets`."""
+        """See `GroupConsumer.next_offsets`."""
         return await self._loop.run_in_executor(self._thread, self._next_offsets, partitions)
 
     def proven_at(self, partition: int) -> float:
-        """See `FencedSource.proven_at`."""
+        """See `FencedGroupConsumer.proven_at`."""
         return self._membership.proven_at if partition in self._ours else NEVER
 
     async def prove(self, partition: int, position: int) -> bool:
-        """See `FencedSource.prove`."""
+        """See `FencedGroupConsumer.prove`."""
         return await self._proofs.wait((partition, position), self._request_proof)
 
     async def lag(self) -> int:
-        """See `RecordSource.lag`."""
+        """See `GroupConsumer.lag`."""
         return await self._loop.run_in_executor(self._thread, self._lag)
 
     def problem(self) -> str | None:
-        """See `RecordSource.problem`."""
+        """See `GroupConsumer.problem`."""
         return self._check.problem
 
     async def close(self) -> None:
-        """See `RecordSource.close`. It gives up after some seconds: it takes long while the broker is down.
+        """See `GroupConsumer.close`. It gives up after some seconds: it takes long while the broker is down.
 
         The client would wait for the answer to a commit, which the worker has waited for before.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.runtime.membership import FRESH_S, NEVER, Membership
+from services.runtime.kafka.membership import FRESH_S, NEVER, Membership
 from tests.clock import Clock
 
 PAUSE_S = FRESH_S + 1

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from services.runtime import source
-from services.runtime.membership import FRESH_S, NEVER
-from services.runtime.source import KafkaSource
+from services.runtime.kafka import group_consumer
+from services.runtime.kafka.group_consumer import KafkaGroupConsumer
+from services.runtime.kafka.membership import FRESH_S, NEVER
 from services.runtime.topic_check import TopicCheck
 from tests.clock import Clock
 from tests.deadline import DEADLINE_S
@@ -92,8 +92,8 @@ class Listener:
         """It is logged."""
 
 
-class Sourced:
-    """A source with its consumer."""
+class Joining:
+    """A member of a group, with its client."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         members: list[Member] = []
@@ -102,10 +102,10 @@ class Sourced:
             members.append(Member(arguments[3]))
             return members[0]
 
-        monkeypatch.setattr(source, "create_consumer", create)
+        monkeypatch.setattr(group_consumer, "create_consumer", create)
         self.clock = Clock(100.0)
         check = TopicCheck((), "nowhere", lambda: None)
-        self.source = KafkaSource(
+        self.consumer = KafkaGroupConsumer(
             {},
             "test",
             group="g",
@@ -119,131 +119,131 @@ class Sourced:
         self.listener = Listener()
 
     async def join(self) -> None:
-        self.source.subscribe(self.listener, asyncio.get_running_loop())
+        self.consumer.subscribe(self.listener, asyncio.get_running_loop())
         await self.fetch()
 
     async def fetch(self) -> None:
-        await self.source.fetch(paused=True, full=(), positions={})
+        await self.consumer.fetch(paused=True, full=(), positions={})
 
     async def prove(self, position: int = 7) -> asyncio.Task[bool]:
         """Begin a proof whose commit was sent."""
-        task = asyncio.create_task(self.source.prove(0, position))
+        task = asyncio.create_task(self.consumer.prove(0, position))
         await asyncio.sleep(0)
-        await self.source.lag()
+        await self.consumer.lag()
         return task
 
 
 @pytest.fixture
-def sourced(monkeypatch: pytest.MonkeyPatch) -> Sourced:
+def joining(monkeypatch: pytest.MonkeyPatch) -> Joining:
     monkeypatch.setattr(Member, "position", lambda *_: [], raising=False)
-    return Sourced(monkeypatch)
+    return Joining(monkeypatch)
 
 
-async def test_a_commit_that_the_group_accepts_is_a_proof_from_its_begin_on(sourced: Sourced) -> None:
-    await sourced.join()
-    assert sourced.source.proven_at(0) == NEVER
-    proof = await sourced.prove()
-    began_at, sourced.clock.now = sourced.clock.now, sourced.clock.now + 1
-    await sourced.fetch()
+async def test_a_commit_that_the_group_accepts_is_a_proof_from_its_begin_on(joining: Joining) -> None:
+    await joining.join()
+    assert joining.consumer.proven_at(0) == NEVER
+    proof = await joining.prove()
+    began_at, joining.clock.now = joining.clock.now, joining.clock.now + 1
+    await joining.fetch()
     assert not proof.done()
-    sourced.member.answers.append(None)
-    await sourced.fetch()
+    joining.member.answers.append(None)
+    await joining.fetch()
     assert await proof
-    assert sourced.source.proven_at(0) == began_at
-    assert sourced.source.proven_at(1) == NEVER, "it is not assigned"
-    assert sourced.listener.confirmed == [{0: 7}]
-    await sourced.fetch()
-    assert sourced.source.proven_at(0) == sourced.clock.now
+    assert joining.consumer.proven_at(0) == began_at
+    assert joining.consumer.proven_at(1) == NEVER, "it is not assigned"
+    assert joining.listener.confirmed == [{0: 7}]
+    await joining.fetch()
+    assert joining.consumer.proven_at(0) == joining.clock.now
 
 
 @pytest.mark.parametrize("raises", [False, True])
-async def test_a_refused_commit_is_none(sourced: Sourced, caplog: pytest.LogCaptureFixture, *, raises: bool) -> None:
-    await sourced.join()
-    sourced.member.raises = raises
-    proof = await sourced.prove()
-    sourced.member.answers.append(UNKNOWN)
-    await sourced.fetch()
+async def test_a_refused_commit_is_none(joining: Joining, caplog: pytest.LogCaptureFixture, *, raises: bool) -> None:
+    await joining.join()
+    joining.member.raises = raises
+    proof = await joining.prove()
+    joining.member.answers.append(UNKNOWN)
+    await joining.fetch()
     assert not await proof
     assert "not committed" in caplog.text
-    assert sourced.source.proven_at(0) == NEVER
-    assert not sourced.listener.confirmed
+    assert joining.consumer.proven_at(0) == NEVER
+    assert not joining.listener.confirmed
 
 
-async def test_an_error_without_positions_is_the_answer_to_the_oldest_commit(sourced: Sourced) -> None:
-    await sourced.join()
-    proof = await sourced.prove()
-    sourced.member.pending[0] = []
-    sourced.member.answers.append(UNKNOWN)
-    await sourced.fetch()
+async def test_an_error_without_positions_is_the_answer_to_the_oldest_commit(joining: Joining) -> None:
+    await joining.join()
+    proof = await joining.prove()
+    joining.member.pending[0] = []
+    joining.member.answers.append(UNKNOWN)
+    await joining.fetch()
     assert not await proof
 
 
-async def test_a_partition_that_is_lost_is_not_committed(sourced: Sourced, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_partition_that_is_lost_is_not_committed(joining: Joining, caplog: pytest.LogCaptureFixture) -> None:
     """The group would accept the commit of a member that has another partition."""
-    await sourced.join()
-    waits = await sourced.prove()
-    sourced.member.events.append(sourced.member.handlers["on_lost"])
-    await sourced.fetch()
+    await joining.join()
+    waits = await joining.prove()
+    joining.member.events.append(joining.member.handlers["on_lost"])
+    await joining.fetch()
     assert not await waits
-    assert not await sourced.source.prove(0, 7)
-    assert sourced.member.commits == [(0, 7)]
+    assert not await joining.consumer.prove(0, 7)
+    assert joining.member.commits == [(0, 7)]
     assert caplog.text.count("not committed") == 2
 
 
 async def test_a_proof_does_not_delay_the_revocation_of_its_partition(
-    sourced: Sourced, monkeypatch: pytest.MonkeyPatch
+    joining: Joining, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The listener waits for the work in progress, in the consumer's thread, which would have to commit."""
-    await sourced.join()
-    sent = await sourced.prove()
+    await joining.join()
+    sent = await joining.prove()
     answers: list[bool] = []
 
     async def revoked(partitions: list[int]) -> dict[int, int]:
         assert partitions == [0]
-        answers.extend([await sent, await sourced.source.prove(0, 8)])
+        answers.extend([await sent, await joining.consumer.prove(0, 8)])
         return {}
 
-    monkeypatch.setattr(sourced.listener, "on_revoked", revoked)
-    sourced.member.events.append(sourced.member.handlers["on_revoke"])
-    revoking = asyncio.create_task(sourced.fetch())
-    waits = asyncio.create_task(sourced.source.prove(0, 9))
+    monkeypatch.setattr(joining.listener, "on_revoked", revoked)
+    joining.member.events.append(joining.member.handlers["on_revoke"])
+    revoking = asyncio.create_task(joining.fetch())
+    waits = asyncio.create_task(joining.consumer.prove(0, 9))
     async with asyncio.timeout(DEADLINE_S):
         await revoking
         assert not await waits
     assert answers == [False, False]
-    assert sourced.member.commits == [(0, 7)]
+    assert joining.member.commits == [(0, 7)]
 
 
-async def test_an_equal_commit_that_began_before_a_pause_is_awaited_and_is_no_proof(sourced: Sourced) -> None:
-    await sourced.join()
-    await sourced.source.fetch(paused=True, full=(), positions={0: 7})
-    sourced.clock.now += FRESH_S + 1
-    await sourced.fetch()
-    proof = await sourced.prove()
-    assert sourced.member.commits == [(0, 7)]
-    sourced.member.answers.append(None)
-    await sourced.fetch()
+async def test_an_equal_commit_that_began_before_a_pause_is_awaited_and_is_no_proof(joining: Joining) -> None:
+    await joining.join()
+    await joining.consumer.fetch(paused=True, full=(), positions={0: 7})
+    joining.clock.now += FRESH_S + 1
+    await joining.fetch()
+    proof = await joining.prove()
+    assert joining.member.commits == [(0, 7)]
+    joining.member.answers.append(None)
+    await joining.fetch()
     assert await proof
-    assert sourced.clock.now - sourced.source.proven_at(0) > FRESH_S
-    proof = await sourced.prove()
-    sourced.member.answers.append(None)
-    await sourced.fetch()
+    assert joining.clock.now - joining.consumer.proven_at(0) > FRESH_S
+    proof = await joining.prove()
+    joining.member.answers.append(None)
+    await joining.fetch()
     assert await proof
-    assert sourced.source.proven_at(0) == sourced.clock.now
+    assert joining.consumer.proven_at(0) == joining.clock.now
 
 
 @pytest.mark.parametrize("is_answered", [True, False])
 async def test_a_worker_leaves_the_group_unless_a_commit_is_unanswered(
-    sourced: Sourced, caplog: pytest.LogCaptureFixture, *, is_answered: bool
+    joining: Joining, caplog: pytest.LogCaptureFixture, *, is_answered: bool
 ) -> None:
     """The client would wait for the answer, and the broker may be away."""
-    await sourced.join()
-    proof = await sourced.prove()
+    await joining.join()
+    proof = await joining.prove()
     if is_answered:
-        sourced.member.answers.append(None)
-        await sourced.fetch()
+        joining.member.answers.append(None)
+        await joining.fetch()
     async with asyncio.timeout(DEADLINE_S):
-        await sourced.source.close()
-    assert sourced.member.closed is is_answered
+        await joining.consumer.close()
+    assert joining.member.closed is is_answered
     assert ("without leaving the group" in caplog.text) is not is_answered
     proof.cancel()
