@@ -14,6 +14,7 @@ from services.derive.errors import NothingDerivedError
 from services.derive.service import serve
 from services.derive.settings import DeriveSettings
 from services.runtime.command_line import report, run
+from services.runtime.kafka.clients import KafkaClients
 from services.runtime.shutdown import STOP_SIGNALS
 
 
@@ -27,7 +28,7 @@ def main() -> None:
         signal.signal(number, lambda *_: sys.exit(0))
     report("derive", settings.model_dump_json())
     logs.to(sys.stderr)
-    uvloop.run(serve(settings, groups))
+    uvloop.run(serve(settings, groups, KafkaClients(settings.client())))
 
 
 if __name__ == "__main__":

@@ -19,10 +19,10 @@ from services.derive.handler import FOLLOW_S, DeriveDependencies, DeriveHandler
 from services.derive.topics import names, partition_counts
 from services.runtime.call_thread import CallThread
 from services.runtime.job_progress import JobProgress
-from services.runtime.kafka.group_consumer import KafkaGroupConsumer
+from services.runtime.kafka.interfaces import Subscription
 from services.runtime.kafka.membership import FRESH_S
 from services.runtime.kafka.options import create_consumer
-from services.runtime.kafka.producer import ROOM_S, KafkaProducer
+from services.runtime.kafka.producer import ROOM_S
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
 from services.runtime.topic_reader import TopicReader
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from services.derive.partition import DerivePartition
     from services.derive.settings import DeriveSettings
+    from services.runtime.kafka.interfaces import Kafka
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ BATCHES = 4
 """The number of batches of a partition that wait at most."""
 
 
-async def serve(settings: DeriveSettings, groups: Mapping[str, Application]) -> None:
+async def serve(settings: DeriveSettings, groups: Mapping[str, Application], kafka: Kafka) -> None:
     """Run a worker for each application, by its group, until SIGTERM or SIGINT.
 
     Raises a StateloopError, or a group of them, if one of them cannot work.
@@ -69,12 +70,12 @@ async def serve(settings: DeriveSettings, groups: Mapping[str, Application]) -> 
     async with AsyncExitStack() as stack:
         workers: dict[str, Worker[DerivePartition]] = {}
         for group, one in groups.items():
-            producer = KafkaProducer(settings.client(), NAME, DROP_AFTER)
+            producer = kafka.producer(NAME, DROP_AFTER)
             stack.push_async_callback(producer.close)
             tables = Tables(one)
             dependencies = DeriveDependencies(
                 application=one,
-                consumer=_consumer(settings, group, one),
+                consumer=kafka.consumer(NAME, _subscription(settings, group, one)),
                 producer=producer,
                 layout=partial(_layout, settings, one),
                 tables=tables,
@@ -113,16 +114,15 @@ def member(client: Mapping[str, str]) -> dict[str, str]:
     return {**client, "partition.assignment.strategy": "cooperative-sticky", SESSION: str(session_ms)}
 
 
-def _consumer(settings: DeriveSettings, group: str, application: Application) -> KafkaGroupConsumer:
+def _subscription(settings: DeriveSettings, group: str, application: Application) -> Subscription:
     topic, owners = application.topics.snapshots, TopicOwners(application, settings.client(), log.warning)
-    return KafkaGroupConsumer(
-        member(settings.client()),
-        NAME,
+    return Subscription(
         group=group,
         topic=topic,
         batch=settings.max_poll_records,
         drain=DRAIN,
         check=TopicCheck((topic, *names(application)), settings.kafka, owners.check),
+        options=member(settings.client()),
     )
 
 

@@ -19,10 +19,7 @@ from services.enrichment.planner import EnrichmentPlanner
 from services.enrichment.rereader import NAME as REREADER
 from services.enrichment.rereader import SMALL_QUEUE, TopicRereader
 from services.enrichment.webhooks import DeliveryPlanner
-from services.runtime.kafka.async_reader import KafkaTopicReader
-from services.runtime.kafka.group_consumer import KafkaGroupConsumer
-from services.runtime.kafka.producer import KafkaProducer
-from services.runtime.kafka.reader import BlockingKafkaReader
+from services.runtime.kafka.interfaces import Subscription
 from services.runtime.publisher import KafkaPublisher
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
     from services.enrichment.planner import RequestPlanner
     from services.enrichment.settings import AlertDelivery, EnrichmentSettings
     from services.enrichment.tracing import Tracing
-    from services.runtime.kafka.interfaces import GroupConsumer
+    from services.runtime.kafka.interfaces import Kafka
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +57,7 @@ async def serve(
     settings: EnrichmentSettings,
     groups: Mapping[str, Application],
     webhooks: Mapping[str, AlertDelivery],
+    kafka: Kafka,
     tracing: Tracing | None = None,
 ) -> None:
     """Run a worker for each application, and for each webhook, until SIGTERM or SIGINT.
@@ -70,7 +68,7 @@ async def serve(
     async with AsyncExitStack() as stack:
         if tracing:
             stack.callback(tracing.close)
-        resources = _Resources(settings, stack, tracing)
+        resources = _Resources(settings, kafka, stack, tracing)
         workers: dict[str, Worker[PartitionState]] = {}
         counted: list[tuple[dict[str, str], Counts]] = []
 
@@ -119,6 +117,7 @@ class _Resources(NamedTuple):
     """The resources that the workers of a process share. The stack closes them."""
 
     settings: EnrichmentSettings
+    kafka: Kafka
     stack: AsyncExitStack
     tracing: Tracing | None
 
@@ -151,18 +150,17 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
     calls: ApiCalls,
     counts: Counts,
 ) -> Dependencies:
-    settings, stack, tracing = resources
+    settings, kafka, stack, tracing = resources
     stack.callback(calls.close)
-    producer = KafkaProducer(settings.client(), NAME)
+    producer = kafka.producer(NAME)
     stack.push_async_callback(producer.close)
-    blocking = BlockingKafkaReader(settings.client(), REREADER, group=group, options=SMALL_QUEUE, log=log)
-    reader = KafkaTopicReader(blocking)
+    reader = kafka.reader(REREADER, group=group, options=SMALL_QUEUE, log=log)
     stack.push_async_callback(reader.close)
     return Dependencies(
         application=application,
         planner=planner,
         settings=settings,
-        consumer=_consumer(settings, group, application, planner.topics),
+        consumer=kafka.consumer(NAME, _subscription(settings, group, application, planner.topics)),
         rereader=TopicRereader(reader, planner.topic),
         caller=tracing.traced(calls.caller) if tracing else calls.caller,
         availability=calls.availability,
@@ -173,17 +171,18 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
     )
 
 
-def _consumer(settings: EnrichmentSettings, group: str, application: Application, topics: Sequence[str]) -> GroupConsumer:
-    """The consumer of the first of these topics. All of them must exist."""
+def _subscription(
+    settings: EnrichmentSettings, group: str, application: Application, topics: Sequence[str]
+) -> Subscription:
+    """A subscription to the first of these topics. All of them must exist."""
     owners = TopicOwners(application, settings.client(), log.warning)
-    return KafkaGroupConsumer(
-        settings.member(),
-        NAME,
+    return Subscription(
         group=group,
         topic=topics[0],
         batch=settings.max_poll_records,
         drain=settings.drain,
         check=TopicCheck(topics, settings.kafka, owners.check),
+        options=settings.member(),
     )
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.sink import CATALOGUE
-from services.runtime.kafka.group_consumer import KafkaGroupConsumer
-from services.runtime.kafka.producer import KafkaProducer
+from services.runtime.kafka.interfaces import Subscription
 from services.runtime.publisher import KafkaPublisher
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from contracts import Application, Suite
     from contracts.model.named_state import NamedState
     from contracts.sinks import SinkStore
+    from services.runtime.kafka.interfaces import Kafka
     from services.sink.partition import SinkPartition
     from services.sink.settings import SinkSettings
 
@@ -52,7 +52,7 @@ def stores(settings: SinkSettings, suite: Suite) -> dict[str, SinkStore]:
     return {name: factory(url, settings.target(state)) for name, (_, state) in settings.states(suite).items()}
 
 
-async def serve(settings: SinkSettings, suite: Suite) -> None:
+async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
     """Run a sink for each state until SIGTERM or SIGINT.
 
     Raises a StateloopError, or a group of them, if one of them cannot work.
@@ -61,14 +61,14 @@ async def serve(settings: SinkSettings, suite: Suite) -> None:
     group = settings.group or f"sink-{store_name(settings.url(), settings.sink_store)}"
     opened = stores(settings, suite)
     async with AsyncExitStack() as stack:
-        producer = KafkaProducer(settings.client(), NAME)
+        producer = kafka.producer(NAME)
         stack.push_async_callback(producer.close)
         workers: dict[str, Worker[SinkPartition]] = {}
         for name, (application, state) in settings.states(suite).items():
             dependencies = SinkDependencies(
                 state=name,
                 batch=settings.sink_batch,
-                consumer=_consumer(settings, f"{group}-{name}", application, state),
+                consumer=kafka.consumer(NAME, _subscription(settings, f"{group}-{name}", application, state)),
                 store=RetriedStore(name, opened[name], settings.sink_timeout, counts, time.monotonic),
                 planner=Planner(state, settings.target(state).windows, settings.retention(state)),
                 dead_letters=DeadLetters(KafkaPublisher(producer), application.topics.dead_letters),
@@ -96,16 +96,15 @@ def worker_of(dependencies: SinkDependencies, settings: SinkSettings) -> Worker[
     return Worker(handler, dependencies.consumer, limits, backpressure, dependencies.counts, dependencies.clock)
 
 
-def _consumer(settings: SinkSettings, group: str, application: Application, state: NamedState) -> KafkaGroupConsumer:
+def _subscription(settings: SinkSettings, group: str, application: Application, state: NamedState) -> Subscription:
     owners = TopicOwners(application, settings.client(), log.warning)
-    return KafkaGroupConsumer(
-        settings.member(),
-        NAME,
+    return Subscription(
         group=group,
         topic=state.topic,
         batch=settings.max_poll_records,
         drain=DRAIN,
         check=TopicCheck((state.topic, application.topics.dead_letters), settings.kafka, owners.check),
+        options=settings.member(),
     )
 
 

@@ -18,14 +18,13 @@ from services.runtime.kafka.proofs import REVOKED, Proofs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
-    from datetime import timedelta
 
     from confluent_kafka import Consumer
     from confluent_kafka.admin import TopicMetadata
 
     from contracts.records.record import Record
-    from services.runtime.kafka.interfaces import RebalanceListener
-    from services.runtime.topic_check import TopicCheck
+    from services.runtime.kafka.interfaces import RebalanceListener, Subscription
+    from services.runtime.kafka.options import Options
 
 log = logging.getLogger(__name__)
 
@@ -47,25 +46,17 @@ FLOW = {
 class KafkaGroupConsumer:
     """A member of the group. All its calls and callbacks run in one thread. Implements FencedGroupConsumer."""
 
-    def __init__(  # noqa: PLR0913  # its dependencies
-        self,
-        client: Mapping[str, str | int | float | bool],
-        name: str,
-        *,
-        group: str,
-        topic: str,
-        batch: int,
-        drain: timedelta,
-        check: TopicCheck,
-        clock: Callable[[], float] = time.monotonic,
+    def __init__(
+        self, client: Options, name: str, subscription: Subscription, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        options = {**FLOW, **client, **subscription.options}
         callbacks = {"on_commit": self._on_commit, "error_cb": self._on_error}
-        self._consumer = create_consumer({**FLOW, **client}, name, group, callbacks, log)
+        self._consumer = create_consumer(options, name, subscription.group, callbacks, log)
         self._name = name
-        self._topic = topic
-        self._batch = batch
-        self._check = check
-        self._patience = drain.total_seconds() + MARGIN_S
+        self._topic = subscription.topic
+        self._batch = subscription.batch
+        self._check = subscription.check
+        self._patience = subscription.drain.total_seconds() + MARGIN_S
         self._thread = ThreadPoolExecutor(1, "source")
         self._ours: set[int] = set()
         self._paused: set[int] = set()

@@ -6,15 +6,17 @@ loop; the methods of the others block their thread, and one thread at a time use
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import asyncio
+    import logging
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from contracts.records.record import Record
+    from services.runtime.topic_check import TopicCheck
 
 BY_KEY = -1
 """The partition of a record whose partition follows from its key."""
@@ -148,6 +150,21 @@ class TransactionalProducer(Protocol):
         """
 
 
+class Subscription(NamedTuple):
+    """What a member of a group reads."""
+
+    group: str
+    topic: str
+    batch: int
+    """The number of records that it receives at once."""
+    drain: timedelta
+    """The time for which a revoked partition waits for the work in progress."""
+    check: TopicCheck
+    """The check of the topics that must exist. The client lists them for it."""
+    options: Mapping[str, Any]
+    """The options of the client, which replace those of all clients."""
+
+
 class RebalanceListener(Protocol):
     """Receives the events of a member of a group, always in the event loop."""
 
@@ -179,26 +196,21 @@ class GroupConsumer(Protocol):
         While paused it returns none and does not wait, but remains a member of the group; it skips the full partitions.
         Raises ConsumerFailedError, and TopicsMissingError at the start.
         """
-        ...
 
     async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
         """Read these partitions from these offsets on; 0 is the beginning. Return the partitions that it has set.
 
         What `fetch` returns afterwards is of the new positions. A partition that was assigned just now may not be set.
         """
-        ...
 
     async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
         """Return the offset from which each of these is read on, 0 for the beginning; none of which it is unknown."""
-        ...
 
     async def lag(self) -> int:
         """Return the number of unread records in the assigned partitions."""
-        ...
 
     def problem(self) -> str | None:
         """Return why the worker can read or write nothing without an operator's action; None without such a problem."""
-        ...
 
     async def close(self) -> None:
         """Leave the group."""
@@ -209,14 +221,12 @@ class FencedGroupConsumer(GroupConsumer, Protocol):
 
     def proven_at(self, partition: int) -> float:
         """Return when this member was last known to own a partition; minus infinity if it does not."""
-        ...
 
     async def prove(self, partition: int, position: int) -> bool:
         """Commit a position, and return whether the group has accepted that, which is a proof.
 
         `fetch` must be called meanwhile. While the broker is away this waits.
         """
-        ...
 
 
 class TopicReader(Protocol):
@@ -335,3 +345,32 @@ class Admin(Protocol):
 
     def close(self) -> None:
         """Close the clients."""
+
+
+class Kafka(Protocol):
+    """Makes the clients of a process. `name` is the client id that brokers and logs show.
+
+    A reader with a `log` logs the errors that may pass by themselves, and goes on; without, it raises them.
+    """
+
+    def consumer(self, name: str, subscription: Subscription) -> FencedGroupConsumer:
+        """Return a consumer that is not yet a member of its group."""
+
+    def reader(
+        self,
+        name: str,
+        *,
+        group: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        log: logging.Logger | None = None,
+    ) -> TopicReader:
+        """Return a reader for an event loop. `group` is for authorization only: it joins none."""
+
+    def blocking_reader(self, name: str, log: logging.Logger | None = None) -> BlockingTopicReader:
+        """Return a reader for a thread."""
+
+    def producer(self, name: str, drop_after: timedelta | None = None) -> Producer:
+        """Return a producer, which drops records that are not acknowledged within this time, if it is given."""
+
+    def admin(self, name: str) -> Admin:
+        """Return a client that administers topics and offsets."""

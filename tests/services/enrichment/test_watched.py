@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from contracts.records.record import Record
 from services.enrichment.settings import GROUP
 from services.runtime.kafka.group_consumer import KafkaGroupConsumer
+from services.runtime.kafka.interfaces import Subscription
 from services.runtime.topic_check import PATIENCE_S, TopicCheck
 from services.tools.broker.readiness import wait_until
 from tests.clock import Clock
@@ -81,7 +82,7 @@ async def test_a_worker_whose_topic_is_deleted_has_a_problem_and_reads_it_when_i
     clock, member, topic = Clock(), Member(), cluster.topics.snapshots
     client = GROUP["classic"] | {"bootstrap.servers": cluster.bootstrap, "topic.metadata.refresh.interval.ms": "500"}
     check = TopicCheck((topic,), cluster.bootstrap, lambda: None, clock)
-    consumer = KafkaGroupConsumer(client, "test", group="g", topic=topic, batch=1, drain=timedelta(0), check=check)
+    consumer = KafkaGroupConsumer(client, "test", Subscription("g", topic, 1, timedelta(0), check, {}))
     consumer.subscribe(member, asyncio.get_running_loop())
     cluster.publish(snapshot(1, "P1", "d1"))
 
@@ -128,7 +129,7 @@ class Member:
 
 
 async def test_a_member_without_partitions_is_notified_of_its_membership(cluster: Cluster) -> None:
-    client, drain = GROUP["classic"] | {"bootstrap.servers": cluster.bootstrap}, timedelta(0)
+    client = GROUP["classic"] | {"bootstrap.servers": cluster.bootstrap}
     members = [Member() for _ in range(PARTITIONS + 1)]
 
     def settled() -> bool:
@@ -142,9 +143,8 @@ async def test_a_member_without_partitions_is_notified_of_its_membership(cluster
 
     topic = cluster.topics.snapshots
     check = TopicCheck((topic,), cluster.bootstrap, lambda: None)
-    consumers = [
-        KafkaGroupConsumer(client, "test", group="g", topic=topic, batch=1, drain=drain, check=check) for _ in members
-    ]
+    subscription = Subscription("g", topic, 1, timedelta(0), check, {})
+    consumers = [KafkaGroupConsumer(client, "test", subscription) for _ in members]
     for consumer, member in zip(consumers, members, strict=True):
         consumer.subscribe(member, asyncio.get_running_loop())
     await asyncio.gather(*map(poll, consumers))
