@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 T = TypeVar("T")
 
@@ -18,9 +18,8 @@ T = TypeVar("T")
 class BlockingCalls(Protocol):
     """Calls functions that block."""
 
-    async def call(self, function: Callable[[], T]) -> T:
-        """Return what the function returns, or raise what it raises. A call that is cancelled goes on."""
-        ...
+    def call(self, function: Callable[[], T]) -> Awaitable[T]:
+        """Call a function: what it returns or raises is the result. A call that is cancelled goes on."""
 
 
 class CallThread:
@@ -30,8 +29,8 @@ class CallThread:
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
-    async def call(self, function: Callable[[], T]) -> T:
-        """See `BlockingCalls.call`."""
+    def call(self, function: Callable[[], T]) -> asyncio.Future[T]:
+        """See `BlockingCalls.call`. The calls run in their order."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -44,7 +43,7 @@ class CallThread:
                 loop.call_soon_threadsafe(settle)
 
         self._calls.put(called)
-        return await future
+        return future
 
     def close(self) -> None:
         """End the thread after the calls that wait."""

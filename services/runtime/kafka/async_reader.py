@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
+
+from services.runtime.call_thread import CallThread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
@@ -15,45 +15,40 @@ if TYPE_CHECKING:
     from contracts.records.record import Record
     from services.runtime.kafka.interfaces import BlockingTopicReader, BoundedRange, OffsetRange, Partition
 
-Result = TypeVar("Result")
-
 
 class KafkaTopicReader:
     """Calls a blocking reader in a thread, which ends its call soon after a cancellation. Implements TopicReader."""
 
     def __init__(self, reader: BlockingTopicReader) -> None:
         self._reader = reader
-        self._thread = ThreadPoolExecutor(1, "topic-reader")
+        self._thread = CallThread("topic-reader")
 
     async def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
         """See `TopicReader.partitions`."""
-        return await self._run(partial(self._reader.partitions, topics))
+        return await self._thread.call(partial(self._reader.partitions, topics))
 
     async def bounds(self, partitions: Collection[Partition]) -> Mapping[Partition, BoundedRange]:
         """See `TopicReader.bounds`."""
-        return await self._run(partial(self._reader.bounds, partitions))
+        return await self._thread.call(partial(self._reader.bounds, partitions))
 
     async def read(self, ranges: Mapping[Partition, OffsetRange]) -> AsyncIterator[Sequence[Record]]:
         """See `TopicReader.read`."""
         with _cancellation() as is_cancelled:
             batches = self._reader.read(ranges, is_cancelled)
-            while (records := await self._run(partial(next, batches, None))) is not None:
+            while (records := await self._thread.call(partial(next, batches, None))) is not None:
                 yield records
 
     async def at(self, partition: Partition, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> Sequence[Record]:
         """See `TopicReader.at`."""
         with _cancellation() as is_cancelled:
-            return await self._run(
+            return await self._thread.call(
                 lambda: self._reader.at(partition, offsets, lambda: is_wanted() and not is_cancelled())
             )
 
     async def close(self) -> None:
         """See `TopicReader.close`."""
-        await self._run(self._reader.close)
-        self._thread.shutdown(wait=False)
-
-    async def _run(self, call: Callable[[], Result]) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+        await self._thread.call(self._reader.close)
+        self._thread.close()
 
 
 @contextmanager

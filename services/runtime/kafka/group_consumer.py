@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, TopicPartition
 
+from services.runtime.call_thread import CallThread
 from services.runtime.errors import ConsumerFailedError
 from services.runtime.kafka.membership import NEVER, Membership
 from services.runtime.kafka.options import create_consumer, log_error, record_of
@@ -57,7 +57,7 @@ class KafkaGroupConsumer:
         self._batch = subscription.batch
         self._check = subscription.check
         self._patience = subscription.drain.total_seconds() + MARGIN_S
-        self._thread = ThreadPoolExecutor(1, "source")
+        self._thread = CallThread("consumer")
         self._ours: set[int] = set()
         self._paused: set[int] = set()
         self._committed: dict[int, int] = {}
@@ -77,15 +77,15 @@ class KafkaGroupConsumer:
 
     async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
         """See `GroupConsumer.fetch`."""
-        return await self._loop.run_in_executor(self._thread, self._fetch, paused, full, positions)
+        return await self._thread.call(lambda: self._fetch(positions, full, paused=paused))
 
     async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
         """See `GroupConsumer.seek`."""
-        return await self._loop.run_in_executor(self._thread, self._seek, positions)
+        return await self._thread.call(lambda: self._seek(positions))
 
     async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
         """See `GroupConsumer.next_offsets`."""
-        return await self._loop.run_in_executor(self._thread, self._next_offsets, partitions)
+        return await self._thread.call(lambda: self._next_offsets(partitions))
 
     def proven_at(self, partition: int) -> float:
         """See `FencedGroupConsumer.proven_at`."""
@@ -97,37 +97,30 @@ class KafkaGroupConsumer:
 
     async def lag(self) -> int:
         """See `GroupConsumer.lag`."""
-        return await self._loop.run_in_executor(self._thread, self._lag)
+        return await self._thread.call(self._lag)
 
     def problem(self) -> str | None:
         """See `GroupConsumer.problem`."""
         return self._check.problem
 
     async def close(self) -> None:
-        """See `GroupConsumer.close`. It gives up after some seconds: it takes long while the broker is down.
-
-        The client would wait for the answer to a commit, which the worker has waited for before.
-        """
-        await self._loop.run_in_executor(self._thread, self._paused.clear)  # its thread has ended
-        self._thread.shutdown(wait=False)
-        if self._membership.has_pending:
-            log.warning(NOT_LEFT)
-            return
-        closed = asyncio.Event()
-        threading.Thread(target=self._close, args=(closed,), name="closing", daemon=True).start()
-        try:
+        """See `GroupConsumer.close`. It gives up after some seconds: it takes long while the broker is down."""
+        closing, has_left = self._thread.call(self._close), False
+        self._thread.close()
+        with suppress(TimeoutError):
             async with asyncio.timeout(self._patience + CLOSE_S):
-                await closed.wait()
-        except TimeoutError:
+                has_left = await closing
+        if not has_left:
             log.warning(NOT_LEFT)
 
-    def _close(self, closed: asyncio.Event) -> None:
-        try:
-            self._consumer.close()
-        finally:
-            self._loop.call_soon_threadsafe(closed.set)
+    def _close(self) -> bool:
+        """Leave the group, unless the client would wait for the answer to a commit: the worker has waited before."""
+        if self._membership.has_pending:
+            return False
+        self._consumer.close()
+        return True
 
-    def _fetch(self, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:  # noqa: FBT001 (run_in_executor)
+    def _fetch(self, positions: Mapping[int, int], full: Collection[int], *, paused: bool) -> list[Record]:
         self._check.check(self._listed)
         self._membership.poll()
         self._commit(positions)
@@ -190,7 +183,7 @@ class KafkaGroupConsumer:
             self._proofs.answer(place, None if error is None else error.str())
 
     def _request_proof(self, place: tuple[int, int], proof: asyncio.Future[bool]) -> asyncio.Future[None]:
-        return self._loop.run_in_executor(self._thread, self._prove, place, proof)
+        return self._thread.call(lambda: self._prove(place, proof))
 
     def _prove(self, place: tuple[int, int], proof: asyncio.Future[bool]) -> None:
         partition, position = place

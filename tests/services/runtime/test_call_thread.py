@@ -34,7 +34,7 @@ async def test_a_cancelled_call_goes_on_and_its_result_is_lost() -> None:
         going.set()
         assert ended.wait(DEADLINE_S)
 
-    call = asyncio.create_task(thread.call(wait))
+    call = thread.call(wait)
     await asyncio.to_thread(going.wait, DEADLINE_S)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
