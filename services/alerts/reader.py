@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import KafkaException
-
-from services.alerts.errors import KafkaFailedError
 from services.alerts.reported_rows import ReportedRows
-from services.alerts.restore import restore_alerts, restored
+from services.alerts.restore import restore_alerts, restored, stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from contracts import Application
     from services.alerts.partition import AlertPartition
     from services.alerts.tables import RowChange, Tables
     from services.runtime.call_thread import BlockingCalls
     from services.runtime.job_progress import Published
-    from services.runtime.kafka.interfaces import Output
-    from services.runtime.topic_reader import TopicReader
+    from services.runtime.kafka.interfaces import BlockingTopicReader, Output
     from services.runtime.worker.partition import AssignedPartition
 
 
 class AlertSources(NamedTuple):
     """The clients by which alerts are read, and the threads in which they are called."""
 
-    tables: TopicReader
-    states: TopicReader
+    tables: BlockingTopicReader
+    states: BlockingTopicReader
     """The client of snapshots, alerts and dead letters."""
     progress: Callable[[Collection[int]], Mapping[int, Published]]
     following: BlockingCalls
@@ -38,7 +33,7 @@ class AlertSources(NamedTuple):
 
 
 class AlertReader:
-    """Reads for the partitions of a worker, one at a time. Its methods raise KafkaFailedError."""
+    """Reads for the partitions of a worker, one at a time. Its methods raise TopicReadError."""
 
     def __init__(self, application: Application, tables: Tables, sources: AlertSources) -> None:
         self._application = application
@@ -54,17 +49,14 @@ class AlertReader:
 
         def read() -> None:
             reader = self._sources.tables
-            with _reading("the reference tables"):
-                for records in reader.read_to_end(reader.partitions(self._tables.topics), lambda: self._is_closed):
-                    self._tables.apply(records)
+            for records in stored(reader, reader.partitions(self._tables.topics), lambda: self._is_closed):
+                self._tables.apply(records)
 
         await self._sources.following.call(read)
 
     async def follow(self) -> list[RowChange]:
         """Return the changes of the tables that have come since, without waiting for more."""
-        with _reading("the reference tables"):
-            records = await self._sources.following.call(self._sources.tables.poll)
-        return self._tables.apply(records)
+        return self._tables.apply(await self._sources.following.call(self._sources.tables.poll))
 
     async def progress(self, numbers: Sequence[int]) -> Mapping[int, Published]:
         """Return the progress of the job in these partitions."""
@@ -72,34 +64,22 @@ class AlertReader:
 
     async def open(self, partition: AssignedPartition, offset: int) -> AlertPartition:
         """Restore a partition whose snapshots continue at an offset. It is incomplete if the partition closes."""
-
-        def read() -> AlertPartition:
-            with _reading("the snapshots and alerts"):
-                return restored(
-                    self._application, self._sources.states, partition.number, offset, self._ends_with(partition)
-                )
-
-        return await self._sources.restoring.call(read)
+        reader, is_ended = self._sources.states, self._ends_with(partition)
+        return await self._sources.restoring.call(
+            lambda: restored(self._application, reader, partition.number, offset, is_ended)
+        )
 
     async def restore_alerts(self, partition: AssignedPartition, found: AlertPartition) -> None:
         """Read the alerts of a partition again. They are incomplete if the partition closes."""
-
-        def read() -> None:
-            with _reading("the alerts"):
-                restore_alerts(self._application, self._sources.states, found, self._ends_with(partition))
-
-        await self._sources.restoring.call(read)
+        reader, is_ended = self._sources.states, self._ends_with(partition)
+        await self._sources.restoring.call(lambda: restore_alerts(self._application, reader, found, is_ended))
 
     async def unreported(self, partition: AssignedPartition, outputs: list[Output]) -> list[Output]:
         """Return these records without the dead letters of rows that the topic has."""
         if not any(self._reported.is_about_row(one) for one in outputs):
             return outputs
-
-        def read() -> list[Output]:
-            with _reading("the dead letters"):
-                return list(self._reported.unreported(outputs, self._ends_with(partition)))
-
-        return await self._sources.restoring.call(read)
+        is_ended = self._ends_with(partition)
+        return await self._sources.restoring.call(lambda: list(self._reported.unreported(outputs, is_ended)))
 
     def close(self) -> None:
         """End what is being read."""
@@ -113,12 +93,3 @@ class AlertReader:
             return partition.is_closing or self._is_closed
 
         return is_ended
-
-
-@contextmanager
-def _reading(topics: str) -> Iterator[None]:
-    """Raise KafkaFailedError if Kafka does not return these topics."""
-    try:
-        yield
-    except KafkaException as error:
-        raise KafkaFailedError(f"{topics} cannot be read", error.args[0].name(), error.args[0].str()) from error

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from contracts.records.record import Reason
 from contracts.wire import DeadLetter
 from contracts.wire.partition import partition
+from services.runtime.kafka.interfaces import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from services.runtime.kafka.interfaces import Output
-    from services.runtime.topic_reader import TopicReader
+    from services.runtime.kafka.interfaces import BlockingTopicReader, Output
 
 
 class ReportedRows:
     """Reads the dead letters since a row was written. Two workers that report a row at the same time both do."""
 
-    def __init__(self, topic: str, reader: TopicReader) -> None:
+    def __init__(self, topic: str, reader: BlockingTopicReader) -> None:
         self._topic = topic
         self._reader = reader
 
@@ -29,15 +29,15 @@ class ReportedRows:
         )
 
     def unreported(self, outputs: Iterable[Output], is_stopping: Callable[[], bool]) -> Iterator[Output]:
-        """Yield these records without the dead letters of rows that the topic has. Raises KafkaException."""
+        """Yield these records without the dead letters of rows that the topic has. Raises TopicReadError."""
         return (one for one in outputs if not self.is_about_row(one) or not self._is_reported(one, is_stopping))
 
     def _is_reported(self, one: Output, is_stopping: Callable[[], bool]) -> bool:
         dead_letter = DeadLetter.model_validate_json(one.value or b"")
         homes = self._reader.partitions([self._topic])
-        home = self._topic, partition(one.key or b"", max(len(homes), 1))
+        home = Partition(self._topic, partition(one.key or b"", max(len(homes), 1)))
         found = False
-        for records in self._reader.read_to_end([home], is_stopping, since=dead_letter.timestamp):
+        for records in self._reader.read(self._reader.bounds_since([home], dead_letter.timestamp), is_stopping):
             same_key = (record.value for record in records if record.key == one.key and record.value is not None)
             found = found or any(_is_same(dead_letter, value) for value in same_key)
         self._reader.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -11,26 +12,52 @@ import orjson
 from contracts.wire import decode_snapshot
 from contracts.wire.alerts import AlertRecord
 from services.alerts.partition import AlertPartition
+from services.runtime.errors import TopicReadError
+from services.runtime.kafka.interfaces import BoundedRange, Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from contracts import Application
     from contracts.records.record import Record
     from contracts.wire import Snapshot
-    from services.runtime.topic_reader import TopicReader
+    from services.runtime.kafka.interfaces import BlockingTopicReader
 
 log = logging.getLogger(__name__)
 
+TRY_S = 1.0
+"""The time after which a request for the ends is repeated, unless the reader is to stop."""
+
+
+def stored(
+    reader: BlockingTopicReader,
+    partitions: Collection[Partition],
+    is_stopping: Callable[[], bool],
+    before: int = sys.maxsize,
+) -> Iterator[Sequence[Record]]:
+    """Yield the records before the present ends of partitions, and before an offset. It waits for a broker.
+
+    Raises TopicReadError.
+    """
+    while not is_stopping():
+        try:
+            bounds = reader.bounds(partitions, TRY_S)
+        except TopicReadError as error:
+            if "AUTHORIZATION" in error.code:
+                raise
+        else:
+            ranges = {one: BoundedRange(start, min(end, before)) for one, (start, end) in bounds.items()}
+            yield from reader.read(ranges, is_stopping)
+            return
+
 
 def restored(
-    application: Application, reader: TopicReader, number: int, offset: int, is_stopping: Callable[[], bool]
+    application: Application, reader: BlockingTopicReader, number: int, offset: int, is_stopping: Callable[[], bool]
 ) -> AlertPartition:
-    """Return a partition whose snapshots continue at an offset. Raises KafkaException."""
+    """Return a partition whose snapshots continue at an offset. Raises TopicReadError."""
     began = time.monotonic()
     found = AlertPartition(number, offset, [one.name for one in application.alerts])
-    place = application.topics.snapshots, number
-    for records in reader.read_to_end([place], is_stopping, {place: offset}):
+    for records in stored(reader, [Partition(application.topics.snapshots, number)], is_stopping, offset):
         found.fill(_snapshots(records))
     restore_alerts(application, reader, found, is_stopping)
     seconds = round(time.monotonic() - began, 2)
@@ -39,13 +66,13 @@ def restored(
 
 
 def restore_alerts(
-    application: Application, reader: TopicReader, partition: AlertPartition, is_stopping: Callable[[], bool]
+    application: Application, reader: BlockingTopicReader, partition: AlertPartition, is_stopping: Callable[[], bool]
 ) -> None:
-    """Replace the alerts of a partition by those of the topics. Raises KafkaException."""
+    """Replace the alerts of a partition by those of the topics. Raises TopicReadError."""
     partition.forget_alerts()
     for alerts in application.alerts:
-        topic = application.topics.derived(alerts.name)
-        for records in reader.read_to_end([(topic, partition.number)], is_stopping):
+        place = Partition(application.topics.derived(alerts.name), partition.number)
+        for records in stored(reader, [place], is_stopping):
             for record in records:
                 if (found := _alerts(record)) is not None:
                     partition.restore(alerts.name, found)

@@ -25,7 +25,6 @@ from services.runtime.kafka.options import create_consumer
 from services.runtime.kafka.producer import ROOM_S
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
-from services.runtime.topic_reader import TopicReader
 from services.runtime.worker.backpressure import Backpressure
 from services.runtime.worker.handler import WorkerLimits
 from services.runtime.worker.process import run_workers
@@ -79,7 +78,7 @@ async def serve(settings: DeriveSettings, groups: Mapping[str, Application], kaf
                 producer=producer,
                 layout=partial(_layout, settings, one),
                 tables=tables,
-                alerts=_alerts(settings, one, tables, stack) if one.reads_tables else None,
+                alerts=_alerts(settings, kafka, one, tables, stack) if one.reads_tables else None,
                 counts=counts,
                 clock=time.monotonic,
                 is_replay=one.topics.replay,
@@ -126,13 +125,15 @@ def _subscription(settings: DeriveSettings, group: str, application: Application
     )
 
 
-def _alerts(settings: DeriveSettings, application: Application, tables: Tables, stack: AsyncExitStack) -> AlertReader:
+def _alerts(
+    settings: DeriveSettings, kafka: Kafka, application: Application, tables: Tables, stack: AsyncExitStack
+) -> AlertReader:
     following, restoring = CallThread("following"), CallThread("restoring")
     for thread in (following, restoring):
         stack.callback(thread.close)
     sources = AlertSources(
-        tables=TopicReader(settings.client(), "tables", log),
-        states=TopicReader(settings.client(), "alerts", log),
+        tables=kafka.blocking_reader("tables", log),
+        states=kafka.blocking_reader("alerts", log),
         progress=JobProgress(settings.client(), application.topics.snapshots).read,
         following=following,
         restoring=restoring,

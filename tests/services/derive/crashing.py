@@ -16,6 +16,7 @@ from services.derive.handler import PROGRESS_S, DeriveDependencies
 from services.derive.service import worker_of
 from services.derive.topics import names
 from services.runtime.errors import DeliveryFailedError, leaves
+from services.runtime.kafka.interfaces import BoundedRange, Partition
 from tests.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from services.derive.handler import DeriveHandler
     from services.runtime.job_progress import Published
-    from services.runtime.kafka.interfaces import Output, RebalanceListener
-    from services.runtime.topic_reader import TopicReader
+    from services.runtime.kafka.interfaces import BlockingTopicReader, OffsetRange, Output, RebalanceListener
 
 T = TypeVar("T")
 
@@ -119,8 +119,8 @@ class Member:
         self.noted_at = 0.0
         tables, calls = Tables(application), InlineCalls()
         sources = AlertSources(
-            tables=cast("TopicReader", Reader(broker)),
-            states=cast("TopicReader", Reader(broker)),
+            tables=cast("BlockingTopicReader", Reader(broker)),
+            states=cast("BlockingTopicReader", Reader(broker)),
             progress=lambda numbers: dict.fromkeys(numbers, broker.published) if broker.published else {},
             following=calls,
             restoring=calls,
@@ -260,29 +260,32 @@ class Producer:
 
 
 class Reader:
-    """Reads topics whole, and follows them."""
+    """Reads topics of one partition, and follows them."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.positions: dict[str, int] = {}
 
-    def partitions(self, topics: Sequence[str]) -> list[tuple[str, int]]:
-        return [(topic, 0) for topic in topics]
+    def partitions(self, topics: Sequence[str]) -> list[Partition]:
+        return [Partition(topic, 0) for topic in topics]
 
-    def read_to_end(
-        self,
-        partitions: list[tuple[str, int]],
-        is_stopping: Callable[[], bool],
-        end_offsets: Mapping[tuple[str, int], int] | None = None,
-        since: datetime | None = None,
-    ) -> Iterator[list[Record]]:
-        for topic, number in partitions:
+    def bounds(self, partitions: Sequence[Partition], within_s: float) -> dict[Partition, BoundedRange]:
+        assert within_s
+        return {one: BoundedRange(0, len(self.broker.topics[one.topic])) for one in partitions}
+
+    def bounds_since(self, partitions: Sequence[Partition], time: datetime) -> dict[Partition, BoundedRange]:
+        topics = {one: self.broker.topics[one.topic] for one in partitions}
+        earlier = {one: sum(record.timestamp < time for record in records) for one, records in topics.items()}
+        return {one: BoundedRange(earlier[one], len(records)) for one, records in topics.items()}
+
+    def read(self, ranges: Mapping[Partition, OffsetRange], is_stopping: Callable[[], bool]) -> Iterator[list[Record]]:
+        for (topic, _), (start, end) in ranges.items():
             self.broker.step()
             if is_stopping() or self.broker.is_stopping:
                 return
-            records = [one for one in self.broker.topics[topic] if since is None or one.timestamp >= since]
+            records = self.broker.topics[topic][:end]
             self.positions[topic] = len(records)
-            yield records[: (end_offsets or {}).get((topic, number), len(records))]
+            yield records[start:]
 
     def stop(self) -> None:
         self.positions.clear()

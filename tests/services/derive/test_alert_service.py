@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections import Counter
@@ -19,9 +20,10 @@ from contracts.settings import KafkaSettings
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
+from services.runtime.kafka.interfaces import Partition
 from services.runtime.kafka.options import create_producer
+from services.runtime.kafka.reader import BlockingKafkaReader
 from services.runtime.table_writer import TableWriter
-from services.runtime.topic_reader import TopicReader
 from services.tools.broker.readiness import wait_until
 from services.tools.topics import growth
 from services.tools.topics.growth import PartitionGrowth
@@ -59,9 +61,10 @@ class Sensors:
             future.result(DEADLINE_S)
         self.producer = create_producer(self.client, "test")
         self.writer = TableWriter(self.client)
-        self.reader = TopicReader(self.client, "test")
+        self.reader = BlockingKafkaReader(self.client, "test", log=logging.getLogger("test"))
         self.alerts: list[tuple[bytes | None, bytes | None]] = []
-        for _ in self.reader.read_to_end([(f"{prefix}too_high", number) for number in range(PARTITIONS)]):
+        places = [Partition(f"{prefix}too_high", number) for number in range(PARTITIONS)]
+        for _ in self.reader.read(self.reader.bounds(places)):
             """There are none."""
 
     def put(self, rule: str, limit: Limit | None) -> int:
