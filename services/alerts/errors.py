@@ -18,14 +18,6 @@ class UnequalPartitionsError(AlertsError, PermanentError):
         self.topic = topic
 
 
-class KafkaFailedError(AlertsError, RetryableError):
-    """Kafka did not return what the worker needs. `code` is the name of the error."""
-
-    def __init__(self, what: str, code: str, detail: str) -> None:
-        super().__init__(f"{what} ({code}: {detail}): start the worker again, it goes on where it was")
-        self.code = code
-
-
 class StatesNotStoredError(AlertsError, RetryableError):
     """The newest snapshots cannot be stored on disk."""
 

@@ -16,14 +16,6 @@ class NothingDerivedError(DeriveError, PermanentError):
         )
 
 
-class NoTopicError(DeriveError, PermanentError):
-    """The topic of a derived state does not exist."""
-
-    def __init__(self, topic: str, kafka: str) -> None:
-        super().__init__(f"the brokers at {kafka} have no topic {topic!r}: make it with stateloop topics")
-        self.topic = topic
-
-
 class EverythingFailsError(DeriveError, PermanentError):
     """The application's functions raise for every snapshot, so the worker stops."""
 

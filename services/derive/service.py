@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import threading
 import time
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -21,7 +19,6 @@ from services.runtime.call_thread import CallThread
 from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.interfaces import Subscription
 from services.runtime.kafka.membership import FRESH_S
-from services.runtime.kafka.options import create_consumer
 from services.runtime.kafka.producer import ROOM_S
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
@@ -71,12 +68,12 @@ async def serve(settings: DeriveSettings, groups: Mapping[str, Application], kaf
         for group, one in groups.items():
             producer = kafka.producer(NAME, DROP_AFTER)
             stack.push_async_callback(producer.close)
-            tables = Tables(one)
+            tables, subscription = Tables(one), _subscription(settings, group, one)
             dependencies = DeriveDependencies(
                 application=one,
-                consumer=kafka.consumer(NAME, _subscription(settings, group, one)),
+                consumer=kafka.consumer(NAME, subscription),
                 producer=producer,
-                layout=partial(_layout, settings, one),
+                layout=partial(_layout, kafka, subscription.check),
                 tables=tables,
                 alerts=_alerts(settings, kafka, one, tables, stack) if one.reads_tables else None,
                 counts=counts,
@@ -125,6 +122,15 @@ def _subscription(settings: DeriveSettings, group: str, application: Application
     )
 
 
+async def _layout(kafka: Kafka, check: TopicCheck) -> Mapping[str, int]:
+    """Wait for the topics, and return the number of partitions of each."""
+    thread = CallThread("topics")
+    try:
+        return await partition_counts(kafka.admin(NAME), check, thread)
+    finally:
+        thread.close()
+
+
 def _alerts(
     settings: DeriveSettings, kafka: Kafka, application: Application, tables: Tables, stack: AsyncExitStack
 ) -> AlertReader:
@@ -139,20 +145,3 @@ def _alerts(
         restoring=restoring,
     )
     return AlertReader(application, tables, sources)
-
-
-async def _layout(settings: DeriveSettings, application: Application) -> dict[str, int]:
-    """Wait for the topics, and return the number of partitions of each, in a thread that ends after a cancellation."""
-    topics, is_cancelled = [application.topics.snapshots, *names(application)], threading.Event()
-
-    def counts() -> dict[str, int]:
-        consumer = create_consumer(settings.client(), NAME, NAME, log=log)
-        try:
-            return partition_counts(consumer, topics, settings.kafka, is_cancelled.is_set)
-        finally:
-            consumer.close()
-
-    try:
-        return await asyncio.to_thread(counts)
-    finally:
-        is_cancelled.set()

@@ -1,30 +1,22 @@
-"""The topics that a derive worker writes, and the numbers of their partitions."""
+"""The topics that a derive worker uses, and the numbers of their partitions."""
 
 from __future__ import annotations
 
-import logging
-import time
+import asyncio
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException
-
-from services.alerts.errors import KafkaFailedError, UnequalPartitionsError
-from services.derive.errors import NoTopicError
+from services.alerts.errors import UnequalPartitionsError
+from services.runtime.errors import KafkaRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from confluent_kafka import Consumer
-    from confluent_kafka.admin import TopicMetadata
+    from collections.abc import Collection, Iterator, Mapping
 
     from contracts import Application
+    from services.runtime.call_thread import BlockingCalls
+    from services.runtime.kafka.interfaces import Admin
+    from services.runtime.topic_check import TopicCheck
 
-log = logging.getLogger(__name__)
-
-LISTED_S = 1.0
-ATTEMPTS = 30
-LOOKS, AGAIN_S = 10, 0.3
-"""The number of checks for a missing topic, and the pause between them."""
+PAUSE_S = 0.1
 
 
 def names(application: Application) -> Iterator[str]:
@@ -42,35 +34,24 @@ def check_partitions(application: Application, partitions: Mapping[str, int]) ->
             raise UnequalPartitionsError(topic, found, wanted)
 
 
-def partition_counts(
-    consumer: Consumer, topics: Sequence[str], kafka: str, is_stopping: Callable[[], bool]
-) -> dict[str, int]:
-    """Return how many each topic has; none if it is to stop. Raises NoTopicError, KafkaFailedError.
+async def partition_counts(admin: Admin, check: TopicCheck, calls: BlockingCalls) -> Mapping[str, int]:
+    """Wait for a broker and for the checked topics, and return the number of partitions of all topics.
 
-    A topic that was made just now is waited for: a broker may not know of it yet.
+    Raises TopicsMissingError, and the errors of the check of the owner.
     """
-    known = _known(consumer, is_stopping)
-    looks_left = LOOKS
-    while (missing := [one for one in topics if not known.get(one)]) and not is_stopping():
-        looks_left -= 1
-        if not looks_left:
-            raise NoTopicError(missing[0], kafka)
-        time.sleep(AGAIN_S)
-        known = _known(consumer, is_stopping)
-    return {} if is_stopping() else {topic: known[topic] for topic in topics}
+    counts: Mapping[str, int] = {}
 
-
-def _known(consumer: Consumer, is_stopping: Callable[[], bool]) -> dict[str, int]:
-    """Return how many partitions each topic has that a broker knows, none while it is made. Waits for a broker."""
-    attempts_left = ATTEMPTS
-    while not is_stopping():
-        attempts_left -= 1
+    def listed() -> Collection[str] | None:
+        """Return the topics with partitions: one without is being created, and no key has a place in it."""
+        nonlocal counts
         try:
-            listed: dict[str, TopicMetadata] = consumer.list_topics(timeout=LISTED_S).topics
-        except KafkaException as error:
-            if not attempts_left:
-                code, detail = error.args[0].name(), error.args[0].str()
-                raise KafkaFailedError("no broker answers", code, detail) from error
-        else:
-            return {name: len(topic.partitions) for name, topic in listed.items()}
-    return {}
+            counts = admin.partition_counts()
+        except KafkaRequestError:
+            return None
+        return {name for name, count in counts.items() if count}
+
+    while True:
+        await calls.call(lambda: check.check(listed))
+        if check.is_complete:
+            return counts
+        await asyncio.sleep(PAUSE_S)

@@ -41,7 +41,8 @@ class TopicCheck:
         self._next_look = float("-inf")
         self._missing_since: float | None = None
         self._has_started = False
-        self._is_complete = False
+        self.is_complete = False
+        """Whether all topics existed when they were listed last."""
         self.problem: str | None = None
         """The topics that have been missing for too long since the start, with the remedy. Any thread may read it."""
 
@@ -59,7 +60,7 @@ class TopicCheck:
         if not missing:
             self._complete(now)
         elif self._missing_since is None:
-            self._missing_since, self._is_complete = now, False
+            self._missing_since, self.is_complete = now, False
             facts = {"topics": missing, "run": "stateloop topics", "patience_s": PATIENCE_S}
             log.warning("topics are missing", extra={"facts": facts})
         elif now - self._missing_since >= PATIENCE_S:
@@ -70,8 +71,8 @@ class TopicCheck:
 
     def _complete(self, now: float) -> None:
         """Check the owner once, and again when topics were missing: another application may have created them."""
-        if not self._is_complete:
+        if not self.is_complete:
             self._check_owner()
-        self._has_started = self._is_complete = True
+        self._has_started = self.is_complete = True
         self._missing_since = self.problem = None
         self._next_look = now + RECHECK_S
