@@ -39,7 +39,12 @@ BOXES = [  # x, y, width, height, class, title, lines
         130,
         "part",
         "worker (services/enrichment)",
-        ["source, worker: read", "partition_state: plan and order", "dispatcher: limits", "feedback, publisher: write"],
+        [
+            "consumer, worker: read",
+            "partition_state: plan and order",
+            "dispatcher: limits",
+            "feedback, producer: write",
+        ],
     ),
     (
         770,

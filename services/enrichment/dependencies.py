@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from services.enrichment.planner import RequestPlanner
     from services.enrichment.rereader import Rereader
     from services.enrichment.settings import EnrichmentSettings
-    from services.runtime.kafka.interfaces import GroupConsumer
-    from services.runtime.publisher import Publisher
+    from services.runtime.kafka.interfaces import GroupConsumer, Producer
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Dependencies:
     rereader: Rereader
     caller: Enricher
     availability: Availability
-    publisher: Publisher
+    producer: Producer
     counts: Counts
     now: Callable[[], datetime]
     clock: Callable[[], float]

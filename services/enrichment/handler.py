@@ -16,6 +16,7 @@ from services.enrichment.deferred_queue import DeferredQueue
 from services.enrichment.dispatcher import Dispatcher
 from services.enrichment.errors import EverythingFailsError
 from services.enrichment.partition_state import PartitionState
+from services.runtime.kafka.interfaces import Output
 from services.runtime.worker.alarm import Alarm
 from services.runtime.worker.handler import Handler, WorkerMetrics
 
@@ -50,7 +51,7 @@ class EnrichmentHandler(Handler[PartitionState]):
         self._kept_for = application.kept_for
         self._recent_entries = settings.recent_entries
         self._caller = dependencies.caller
-        self._publisher = dependencies.publisher
+        self._producer = dependencies.producer
         self._counts = dependencies.counts
         self._now = dependencies.now
         self._clock = dependencies.clock
@@ -189,12 +190,12 @@ class EnrichmentHandler(Handler[PartitionState]):
         request = pending.request
         outcome = self._skipped(request) or await self._caller.answer(request)
         outcome, output = self._planner.encode(request, outcome, self._now())
-        key = request.device_id.encode()
         if outcome.status == "failure":
-            await self._send_to_dead_letters(key, self._planner.dead_letter(pending.record, request, outcome))
+            dead_letter = self._planner.dead_letter(pending.record, request, outcome)
+            await self._send_to_dead_letters(request.device_id.encode(), dead_letter)
         self._counts.add(metrics.SUPERSEDED, by=state.begin_write(pending))
         if output is not None:
-            await self._publisher.publish(output.topic, key, output.value, output.timestamp)
+            await self._producer.send([output])
         self._counts.add(metrics.ANSWERS, request.enrichment, outcome.status)
         state.finish(pending)
 
@@ -219,7 +220,7 @@ class EnrichmentHandler(Handler[PartitionState]):
         state.partition.finish(record.offset)
 
     async def _send_to_dead_letters(self, key: bytes | None, dead_letter: DeadLetter) -> None:
-        await self._publisher.publish(self._dead_letters, shortened(key), dead_letter.encode())
+        await self._producer.send([Output(self._dead_letters, shortened(key), dead_letter.encode())])
         self._counts.add(metrics.DEAD_LETTERS, dead_letter.reason)
 
     def _create_task(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
@@ -12,6 +12,7 @@ from contracts.records.record import timestamp_ms
 from contracts.wire import decode_snapshot
 from services.enrichment.feedback import encode, failed_request
 from services.enrichment.partition_state import Planned
+from services.runtime.kafka.interfaces import Output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,14 +25,6 @@ if TYPE_CHECKING:
     from contracts.wire import DeadLetter
     from services.enrichment.calls.caller import Outcome
     from services.enrichment.partition_state import PartitionState
-
-
-class Output(NamedTuple):
-    """A record to write, with the timestamp in milliseconds."""
-
-    topic: str
-    value: bytes
-    timestamp: int
 
 
 class RequestPlanner(ABC):
@@ -112,7 +105,8 @@ class EnrichmentPlanner(RequestPlanner):
     def encode(self, request: Request, outcome: Outcome, now: datetime) -> tuple[Outcome, Output]:
         """See `RequestPlanner.encode`."""
         outcome, value = encode(request, outcome, now, self._application.largest_record)
-        return outcome, Output(self._application.topics.feedback, value, timestamp_ms(request.as_of))
+        topic, key = self._application.topics.feedback, request.device_id.encode()
+        return outcome, Output(topic, key, value, timestamp_ms=timestamp_ms(request.as_of))
 
     @override
     def dead_letter(self, record: Record, request: Request, outcome: Outcome) -> DeadLetter:

@@ -20,7 +20,6 @@ from services.enrichment.rereader import NAME as REREADER
 from services.enrichment.rereader import SMALL_QUEUE, TopicRereader
 from services.enrichment.webhooks import DeliveryPlanner
 from services.runtime.kafka.interfaces import Subscription
-from services.runtime.publisher import KafkaPublisher
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
 from services.runtime.worker.backpressure import Backpressure
@@ -164,7 +163,7 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
         rereader=TopicRereader(reader, planner.topic),
         caller=tracing.traced(calls.caller) if tracing else calls.caller,
         availability=calls.availability,
-        publisher=KafkaPublisher(producer),
+        producer=producer,
         counts=counts,
         now=utc_now,
         clock=time.monotonic,

@@ -1,1 +1,1 @@
-"""The shared code of the services: Kafka clients, readers, publishers, endpoints, shutdown, owners of topics."""
+"""The shared code of the services: Kafka clients, the loop of workers, endpoints, shutdown, owners of topics."""

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from contracts.records.record import Reason
 from contracts.types.key import shortened
 from contracts.wire import DeadLetter
+from services.runtime.kafka.interfaces import Output
 from services.sink.errors import EverythingRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from services.runtime.publisher import Publisher
+    from services.runtime.kafka.interfaces import Producer
     from services.sink.plan import RefusedRecord
 
 MAX_KEYS = 100
@@ -22,8 +23,8 @@ MAX_KEYS = 100
 class DeadLetters:
     """Writes dead letters about records of one topic."""
 
-    def __init__(self, publisher: Publisher, topic: str) -> None:
-        self._publisher = publisher
+    def __init__(self, producer: Producer, topic: str) -> None:
+        self._producer = producer
         self._topic = topic
         self._keys: set[bytes | None] = set()
 
@@ -43,7 +44,7 @@ class DeadLetters:
     async def send(self, refused: RefusedRecord) -> None:
         """Write a dead letter, and wait until all in-sync replicas have it."""
         dead_letter = DeadLetter.of(refused.record, Reason.NOT_STORED, refused.reason)
-        await self._publisher.publish(self._topic, shortened(_key(refused)), dead_letter.encode())
+        await self._producer.send([Output(self._topic, shortened(_key(refused)), dead_letter.encode())])
 
 
 def _key(refused: RefusedRecord) -> bytes | None:

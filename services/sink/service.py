@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from contracts.metrics.counts import Counts
 from contracts.metrics.sink import CATALOGUE
 from services.runtime.kafka.interfaces import Subscription
-from services.runtime.publisher import KafkaPublisher
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
 from services.runtime.worker.backpressure import Backpressure
@@ -71,7 +70,7 @@ async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
                 consumer=kafka.consumer(NAME, _subscription(settings, f"{group}-{name}", application, state)),
                 store=RetriedStore(name, opened[name], settings.sink_timeout, counts, time.monotonic),
                 planner=Planner(state, settings.target(state).windows, settings.retention(state)),
-                dead_letters=DeadLetters(KafkaPublisher(producer), application.topics.dead_letters),
+                dead_letters=DeadLetters(producer, application.topics.dead_letters),
                 counts=counts,
                 now=_now,
                 clock=time.monotonic,

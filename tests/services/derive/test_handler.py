@@ -61,7 +61,7 @@ class Level(BaseModel):
 
 
 class InMemory:
-    """A source of batches, after which the worker stops, and a publisher. Implements FencedGroupConsumer, Producer.
+    """A consumer of batches, after which the worker stops, and a producer. Implements FencedGroupConsumer, Producer.
 
     `undone` writes have an unknown result. The membership was proven `age_s` ago, or by a commit; `refused` commits
     are not accepted.

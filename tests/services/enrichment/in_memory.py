@@ -1,4 +1,4 @@
-"""A worker in memory, with a partition, an API and a publisher that a test controls."""
+"""A worker in memory, with a partition, an API and a producer that a test controls."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import orjson
+from typing_extensions import override
 
 from contracts import PermanentCallError
 from contracts.metrics.counts import Counts
@@ -22,6 +23,7 @@ from services.enrichment.settings import EnrichmentSettings
 from services.runtime.errors import DeliveryFailedError
 from tests.deadline import DEADLINE_S
 from tests.services.enrichment.fleet import START, app, snapshot
+from tests.services.runtime.in_memory import InMemoryProducer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
     from services.enrichment.dispatcher import Availability
     from services.enrichment.partition_state import PartitionState
     from services.enrichment.planner import RequestPlanner
-    from services.runtime.kafka.interfaces import RebalanceListener
-    from services.runtime.publisher import Publisher
+    from services.runtime.kafka.interfaces import Output, Producer, RebalanceListener
     from services.runtime.worker.worker import Worker
 
 ROUND_S = 0.001
@@ -109,8 +110,8 @@ class Log:
         self.closed = True
 
 
-class Gated:
-    """Calls and a publisher that wait for events; the publisher may fail instead. Implements Availability too.
+class Gated(InMemoryProducer):
+    """Calls and a producer that wait for events; the producer may fail instead. Implements Availability too.
 
     A call for a plate in `blocked` waits for the event there; with `refused` all calls fail.
     """
@@ -141,12 +142,14 @@ class Gated:
     async def get_one(self, batch: Batch[M], _: str | int) -> M:
         return await self.get("", batch.model)
 
-    async def publish(self, topic: str, _: bytes | None, value: bytes, timestamp: int = 0) -> None:
+    @override
+    async def write(self, output: Output) -> None:
+        value = output.value or b""
         self.written.append(value)
-        assert timestamp in (0, 1000 * (START.timestamp() + orjson.loads(value).get("version", 0)))
+        assert output.timestamp_ms in (0, 1000 * (START.timestamp() + orjson.loads(value).get("version", 0)))
         await self.acks.wait()
         if self.fails:
-            raise DeliveryFailedError(topic, "GONE", "it is gone")
+            raise DeliveryFailedError(output.topic, "GONE", "it is gone")
 
     def is_available(self, api: str) -> bool:
         return api not in self.down
@@ -185,7 +188,7 @@ async def running(
         log,
         caller=calls.caller if calls else fake,
         availability=calls.availability if calls else gated,
-        publisher=gated,
+        producer=gated,
         counts=gated.counts,
         planner=None,
         stats_every=0.01,
@@ -201,7 +204,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
     *,
     caller: Enricher,
     availability: Availability,
-    publisher: Publisher,
+    producer: Producer,
     counts: Counts,
     planner: RequestPlanner | None = None,
     **settings: object,
@@ -215,7 +218,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
         rereader=source,
         caller=caller,
         availability=availability,
-        publisher=publisher,
+        producer=producer,
         counts=counts,
         now=lambda: START,
         clock=asyncio.get_running_loop().time,

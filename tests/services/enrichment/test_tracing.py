@@ -36,6 +36,7 @@ from tests.services.enrichment.calls.calling import BOUNDS
 from tests.services.enrichment.fleet import QUICK, START, Car, Seen, owner, quote, street
 from tests.services.enrichment.in_memory import Log, at_work, until
 from tests.services.enrichment.registry import Registry
+from tests.services.runtime.in_memory import InMemoryProducer
 from tests.traced import context
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from contracts.wire import Snapshot
     from services.enrichment.partition_state import PartitionState
+    from services.runtime.kafka.interfaces import Output
     from services.runtime.worker.worker import Worker
 
 DEVICE = context(7)
@@ -80,8 +82,8 @@ class Hearing(Registry):
         self.heard[request.path] = request.headers.get("traceparent")
 
 
-class Loop:
-    """Kafka and the job in memory: what the worker writes becomes its next snapshot. Implements Publisher."""
+class Loop(InMemoryProducer):
+    """Kafka and the job in memory: what the worker writes becomes its next snapshot."""
 
     def __init__(self) -> None:
         self.log = Log([])
@@ -89,19 +91,21 @@ class Loop:
         self._decoder, self._fold = Decoder(app), Fold(app)
         self._sent = 0
 
-    def send(self, plate: str, traceparent: str | None) -> None:
+    def send_event(self, plate: str, traceparent: str | None) -> None:
         """An event, as a device sends it."""
         event = {"device_id": "d1", "event_id": "1", "first_seen": START.isoformat(), "ts": START.isoformat()}
         value = orjson.dumps(event | {"plate": plate, "traceparent": traceparent})
         (delta,) = self._decoder.event(self._record("events", value))
         self._publish(self._fold.add(delta))
 
-    async def publish(self, topic: str, _: bytes | None, value: bytes, timestamp: int = 0) -> None:
-        assert timestamp >= 0
-        if topic == app.topics.feedback:
+    @override
+    async def write(self, output: Output) -> None:
+        assert output.timestamp_ms >= 0
+        if output.topic == app.topics.feedback:
+            value = output.value or b""
             answer = orjson.loads(value)
             self.feedback[answer["enrichment"]] = answer.get("traceparent")
-            self._publish(self._fold.add(self._decoder.feedback(self._record(topic, value))))
+            self._publish(self._fold.add(self._decoder.feedback(self._record(output.topic, value))))
 
     def _record(self, topic: str, value: bytes) -> Record:
         self._sent += 1
@@ -128,7 +132,7 @@ async def working(url: str, loop: Loop, tracing: Tracing | None) -> AsyncIterato
             loop.log,
             caller=caller,
             availability=calls.availability,
-            publisher=loop,
+            producer=loop,
             counts=Counts(CATALOGUE),
             stop_within=0,
         ) as worker:
@@ -154,7 +158,7 @@ async def test_one_trace_spans_the_device_and_the_loop(exporter: InMemorySpanExp
     async with Hearing().serving() as registry:
         assert isinstance(registry, Hearing)
         async with working(registry.url, loop, tracing):
-            loop.send("P1", DEVICE)
+            loop.send_event("P1", DEVICE)
             await until(lambda: len(loop.feedback) == 3)
     spans = exporter.get_finished_spans()
     requests = {span.name: span for span in spans if span.name.startswith("enrich ")}
@@ -177,7 +181,7 @@ async def test_one_trace_spans_the_device_and_the_loop(exporter: InMemorySpanExp
 async def test_a_failed_call_and_its_retry_are_separate_spans(exporter: InMemorySpanExporter) -> None:
     loop, tracing = Loop(), Tracing("fleet", SimpleSpanProcessor(exporter))
     async with Hearing().serving() as registry, working(registry.url, loop, tracing):
-        loop.send("down", DEVICE)
+        loop.send_event("down", DEVICE)
         await until(lambda: "owner" in loop.feedback)
     spans = exporter.get_finished_spans()
     (request,) = (span for span in spans if span.name == "enrich owner")
@@ -193,7 +197,7 @@ async def test_a_failed_connection_finishes_its_span(exporter: InMemorySpanExpor
     async with Hearing().serving() as registry:
         url = registry.url
     async with working(url, loop, tracing):
-        loop.send("P1", None)
+        loop.send_event("P1", None)
         await until(lambda: any(span.name == "GET" for span in exporter.get_finished_spans()))
     calls = [span for span in exporter.get_finished_spans() if span.name == "GET"]
     assert "ConnectionRefusedError" in {(span.attributes or {})["error.type"] for span in calls}
@@ -202,7 +206,7 @@ async def test_a_failed_connection_finishes_its_span(exporter: InMemorySpanExpor
 async def test_without_a_context_a_request_begins_a_trace(exporter: InMemorySpanExporter) -> None:
     loop, tracing = Loop(), Tracing("fleet", SimpleSpanProcessor(exporter))
     async with Hearing().serving() as registry, working(registry.url, loop, tracing):
-        loop.send("P1", "nonsense")
+        loop.send_event("P1", "nonsense")
         await until(lambda: len(loop.feedback) == 3)
     requests = {span.name: parent(span) for span in exporter.get_finished_spans() if span.name in WANTED[:2]}
     assert requests == {"enrich owner": "none", "enrich quote": "none"}
@@ -213,7 +217,7 @@ async def test_a_worker_without_traces_hands_the_context_on() -> None:
     async with Hearing().serving() as registry:
         assert isinstance(registry, Hearing)
         async with working(registry.url, loop, None):
-            loop.send("P1", DEVICE)
+            loop.send_event("P1", DEVICE)
             await until(lambda: len(loop.feedback) == 3)
     assert set(loop.feedback.values()) == {DEVICE}
     assert set(registry.heard.values()) == {None}

@@ -61,7 +61,7 @@ class Receiving:
 
 
 class Delivering(Gated):
-    """The publisher and the metrics of the worker."""
+    """The producer and the metrics of the worker."""
 
     def __init__(self, values: Sequence[AlertRecord]) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ async def delivering(
         delivering.log,
         caller=calls.caller,
         availability=calls.availability,
-        publisher=delivering.let(),
+        producer=delivering.let(),
         counts=counts,
         planner=DeliveryPlanner(APP, alerts.name, webhook, counts),
         stats_every=0.01,

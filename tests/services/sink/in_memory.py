@@ -1,4 +1,4 @@
-"""A sink in memory, with a topic, a store and a publisher that a test controls."""
+"""A sink in memory, with a topic, a store and a producer that a test controls."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from services.sink.retried_store import RetriedStore
 from services.sink.service import worker_of
 from services.sink.settings import SinkSettings
 from tests.deadline import DEADLINE_S
+from tests.services.runtime.in_memory import InMemoryProducer
 from tests.services.sink.records import NOW_US, STATE
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from contracts.records.record import Record
     from contracts.sinks import RowBatch
-    from services.runtime.kafka.interfaces import RebalanceListener
+    from services.runtime.kafka.interfaces import Output, RebalanceListener
 
 ROUND_S = 0.001
 TARGET = Target("flights", "snapshots", Windows.NEWEST)
@@ -126,15 +127,16 @@ class ControlledStore(MemoryStore):
             raise StoreUnavailableError("connection refused")
 
 
-class Published:
-    """A topic of dead letters. Implements Publisher."""
+class Published(InMemoryProducer):
+    """A topic of dead letters."""
 
     def __init__(self) -> None:
         self.dead_letters: list[tuple[bytes | None, DeadLetter]] = []
 
-    async def publish(self, topic: str, key: bytes | None, value: bytes, timestamp: int = 0) -> None:
-        assert (topic, timestamp) == ("dead_letters", 0)
-        self.dead_letters.append((key, DeadLetter.model_validate_json(value)))
+    @override
+    async def write(self, output: Output) -> None:
+        assert (output.topic, output.timestamp_ms) == ("dead_letters", 0)
+        self.dead_letters.append((output.key, DeadLetter.model_validate_json(output.value or b"")))
 
 
 class RunningSink:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import pytest
 from pydantic import BaseModel
+from typing_extensions import override
 
 from contracts import Api, Application, Echo, Enriched, Latest, RetryableCallError, State, enrichment
 from contracts.metrics.counts import Counts
@@ -22,12 +23,15 @@ from tests.services.enrichment.calls.calling import BOUNDS
 from tests.services.enrichment.calls.straying import Straying, named, read_everything
 from tests.services.enrichment.fleet import QUICK, Seen, app, snapshot
 from tests.services.enrichment.in_memory import Log, at_work, until
+from tests.services.runtime.in_memory import InMemoryProducer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from aiohttp import ClientResponse
     from aiohttp.connector import Connection
+
+    from services.runtime.kafka.interfaces import Output
 
 STRAY = named("/stray")
 ANOTHER = "the response answers another request"
@@ -195,19 +199,20 @@ async def test_a_dropped_connection_fails_no_other_request() -> None:
     assert [connection for connection, target in server.requests if target == "/1"][-1] == 2
 
 
-class Sink:
-    """Notes the results that a worker publishes. Implements Publisher."""
+class Sink(InMemoryProducer):
+    """Notes the results that a worker writes."""
 
     def __init__(self) -> None:
         self.results: dict[str, dict[str, Any]] = {}
         self.statuses: dict[str, dict[str, str]] = {}
         self.reasons: dict[str, str] = {}
 
-    async def publish(self, topic: str, key: bytes | None, value: bytes, timestamp: int = 0) -> None:
-        assert timestamp >= 0
-        found = orjson.loads(value)
-        device = (key or b"").decode()
-        if topic == app.topics.feedback:
+    @override
+    async def write(self, output: Output) -> None:
+        assert output.timestamp_ms >= 0
+        found = orjson.loads(output.value or b"")
+        device = (output.key or b"").decode()
+        if output.topic == app.topics.feedback:
             self.results.setdefault(device, {})[found["enrichment"]] = found.get("result")
             self.statuses.setdefault(device, {})[found["enrichment"]] = found["status"]
             self.reasons[device] = found.get("reason")
@@ -223,7 +228,7 @@ async def working(server: Straying, application: Application, log: Log, sink: Si
             log,
             caller=calls.caller,
             availability=calls.availability,
-            publisher=sink,
+            producer=sink,
             counts=Counts(CATALOGUE),
             stop_within=0,
         ):
