@@ -68,14 +68,14 @@ async def serve(settings: DeriveSettings, groups: Mapping[str, Application], kaf
         for group, one in groups.items():
             producer = kafka.producer(NAME, DROP_AFTER)
             stack.push_async_callback(producer.close)
-            tables, subscription = Tables(one), _subscription(settings, group, one)
+            tables, subscription = Tables(one), _subscription(settings, kafka, group, one)
             dependencies = DeriveDependencies(
                 application=one,
                 consumer=kafka.consumer(NAME, subscription),
                 producer=producer,
                 layout=partial(_layout, kafka, subscription.check),
                 tables=tables,
-                alerts=_alerts(settings, kafka, one, tables, stack) if one.reads_tables else None,
+                alerts=_alerts(kafka, one, tables, stack) if one.reads_tables else None,
                 counts=counts,
                 clock=time.monotonic,
                 is_replay=one.topics.replay,
@@ -110,8 +110,8 @@ def member(client: Mapping[str, str]) -> dict[str, str]:
     return {**client, "partition.assignment.strategy": "cooperative-sticky", SESSION: str(session_ms)}
 
 
-def _subscription(settings: DeriveSettings, group: str, application: Application) -> Subscription:
-    topic, owners = application.topics.snapshots, TopicOwners(application, settings.client(), log.warning)
+def _subscription(settings: DeriveSettings, kafka: Kafka, group: str, application: Application) -> Subscription:
+    topic, owners = application.topics.snapshots, TopicOwners(application, kafka.admin("topic-owners"), log.warning)
     return Subscription(
         group=group,
         topic=topic,
@@ -131,16 +131,14 @@ async def _layout(kafka: Kafka, check: TopicCheck) -> Mapping[str, int]:
         thread.close()
 
 
-def _alerts(
-    settings: DeriveSettings, kafka: Kafka, application: Application, tables: Tables, stack: AsyncExitStack
-) -> AlertReader:
+def _alerts(kafka: Kafka, application: Application, tables: Tables, stack: AsyncExitStack) -> AlertReader:
     following, restoring = CallThread("following"), CallThread("restoring")
     for thread in (following, restoring):
         stack.callback(thread.close)
     sources = AlertSources(
         tables=kafka.blocking_reader("tables", log),
         states=kafka.blocking_reader("alerts", log),
-        progress=JobProgress(settings.client(), application.topics.snapshots).read,
+        progress=JobProgress(kafka.admin("progress"), application.topics.snapshots).read,
         following=following,
         restoring=restoring,
     )

@@ -159,7 +159,7 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
         application=application,
         planner=planner,
         settings=settings,
-        consumer=kafka.consumer(NAME, _subscription(settings, group, application, planner.topics)),
+        consumer=kafka.consumer(NAME, _subscription(settings, kafka, group, application, planner.topics)),
         rereader=TopicRereader(reader, planner.topic),
         caller=tracing.traced(calls.caller) if tracing else calls.caller,
         availability=calls.availability,
@@ -171,10 +171,10 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
 
 
 def _subscription(
-    settings: EnrichmentSettings, group: str, application: Application, topics: Sequence[str]
+    settings: EnrichmentSettings, kafka: Kafka, group: str, application: Application, topics: Sequence[str]
 ) -> Subscription:
     """A subscription to the first of these topics. All of them must exist."""
-    owners = TopicOwners(application, settings.client(), log.warning)
+    owners = TopicOwners(application, kafka.admin("topic-owners"), log.warning)
     return Subscription(
         group=group,
         topic=topics[0],

@@ -40,6 +40,7 @@ from services.query.lookup.authentication import Authenticator, watch_tokens
 from services.query.openapi import document
 from services.query.store import LmdbStore, LmdbWindowStore
 from services.runtime.job_progress import JobProgress
+from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.topic_owners import TopicOwners
 
 if TYPE_CHECKING:
@@ -175,7 +176,10 @@ async def _build_http(suite: Suite, core: Core, authenticator: Authenticator, st
         ),
         _window_closer(dependencies, cluster).run(),
         watch_partition_counts(states.values(), settings.client()),
-        *(TopicOwners(one, settings.client(), log.warning).check_async() for one in suite.applications),
+        *(
+            TopicOwners(one, KafkaAdmin(settings.client(), "topic-owners"), log.warning).check_async()
+            for one in suite.applications
+        ),
     ]
     return HttpLayer(HttpServer(dependencies, api.guard, routes, api.fast_path), health, tasks)
 
@@ -184,7 +188,7 @@ def _window_closer(dependencies: Dependencies, cluster: Cluster) -> WindowCloser
     """Return what closes the windows by the progress of the jobs. Their clients end with the process."""
     stores, client = dependencies.window_stores, dependencies.settings.client()
     states = [one for name, one in dependencies.states.items() if name in stores and one.expires_by_clock]
-    progress = {one.name: JobProgress(client, one.topic) for one in states}
+    progress = {one.name: JobProgress(KafkaAdmin(client, "progress"), one.topic) for one in states}
     return WindowCloser(states, stores, lambda one: progress[one.name].read(range(one.partitions)), cluster.has_read)
 
 

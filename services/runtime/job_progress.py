@@ -8,15 +8,17 @@ by its clock, whether a window is over: the job may be down, or may read a backl
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import KafkaException, TopicPartition
-
-from services.runtime.kafka.options import create_consumer
+from services.runtime.errors import KafkaRequestError
+from services.runtime.kafka.interfaces import GroupOffset, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+
+    from services.runtime.kafka.interfaces import Admin
 
 GROUP = "stateloop.progress"
 ANSWER_S = 5.0
@@ -32,29 +34,29 @@ class Published(NamedTuple):
 class JobProgress:
     """The progress of the job that writes one topic of snapshots. It does nothing while the broker is away."""
 
-    def __init__(self, client: Mapping[str, str], topic: str) -> None:
-        self._consumer = create_consumer(client, "progress", GROUP)
+    def __init__(self, admin: Admin, topic: str) -> None:
+        self._admin = admin
         self._topic = topic
 
     def record(self, time: datetime, end_offsets: Mapping[int, int]) -> None:
         """Record that all records that arrived before a time are in the snapshots before these offsets; do not wait."""
         metadata = time.astimezone(UTC).isoformat()
-        places = [TopicPartition(self._topic, *one, metadata=metadata) for one in end_offsets.items()]
-        try:
-            self._consumer.commit(offsets=places, asynchronous=True)
-        except KafkaException:  # the next batch records a later time
-            return
+        ends = {Partition(self._topic, number): GroupOffset(end, metadata) for number, end in end_offsets.items()}
+        with suppress(KafkaRequestError):  # the next batch records a later time
+            self._admin.commit_async(GROUP, ends)
 
     def read(self, numbers: Collection[int]) -> dict[int, Published]:
         """Return the progress in these partitions; nothing for one without."""
         try:
-            found = self._consumer.committed([TopicPartition(self._topic, one) for one in numbers], ANSWER_S)
-        except KafkaException:
+            found = self._admin.committed(GROUP, [Partition(self._topic, one) for one in numbers], ANSWER_S)
+        except KafkaRequestError:
             return {}
         return {
-            one.partition: Published(one.offset, datetime.fromisoformat(one.metadata)) for one in found if one.metadata
+            partition.number: Published(one.offset, datetime.fromisoformat(one.metadata))
+            for partition, one in found.items()
+            if one.metadata
         }
 
     def close(self) -> None:
         """Close the client."""
-        self._consumer.close()
+        self._admin.close()

@@ -14,19 +14,16 @@ import asyncio
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from confluent_kafka import KafkaException, TopicPartition
-
-from services.runtime.errors import ForeignTopicsError, OlderCheckpointError
-from services.runtime.kafka.options import create_consumer
+from services.runtime.errors import ForeignTopicsError, KafkaRequestError, OlderCheckpointError
+from services.runtime.kafka.interfaces import GroupOffset, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from confluent_kafka import Consumer
-
     from contracts.model.application import Application
+    from services.runtime.kafka.interfaces import Admin
 
 GROUP = "stateloop.owners"
 ANSWER_S = 10.0
@@ -38,6 +35,7 @@ RENEWAL_S = 0.5
 """A job writes its renewal within this time after it has read the owners."""
 REFUSALS = ("AUTHORIZATION", "AUTHENTICATION", "TOO_LARGE")
 """Parts of the names of permanent errors."""
+Result = TypeVar("Result")
 
 
 class TopicOwner(NamedTuple):
@@ -77,28 +75,26 @@ def outputs(application: Application) -> dict[str, TopicOwner]:
 class TopicOwners:
     """Claims and checks the output topics of one application.
 
-    `warn` receives one line when the broker does not return or store the owners; the application then goes on. This
-    uses a consumer, because librdkafka's `list_consumer_group_offsets` of the admin client dereferences a null pointer
-    when the broker is not the group's coordinator (librdkafka issue 5040).
+    `warn` receives one line when the broker does not return or store the owners; the application then goes on.
     """
 
     def __init__(
         self,
         application: Application,
-        client: Mapping[str, str],
+        admin: Admin,
         warn: Callable[[str], object],
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._application = application.name
         self._outputs = outputs(application)
-        self._client = client
+        self._admin = admin
         self._warn = warn
         self._sleep = sleep
         self._warned = ""
 
     def check(self, is_stopping: Callable[[], bool] = lambda: False) -> None:
         """Read the owners. Raises ForeignTopicsError."""
-        with self._consumer(is_stopping) as group:
+        with self._group(is_stopping) as group:
             self._require(group.claims(list(self._outputs)))
 
     async def check_async(self) -> None:
@@ -116,7 +112,7 @@ class TopicOwners:
         two that claim at once, at most one goes on. Raises ForeignTopicsError and OlderCheckpointError.
         """
         recorded = epoch
-        with self._consumer() as group:
+        with self._group() as group:
             if take_over:
                 self._take_over(group)
             else:
@@ -134,14 +130,13 @@ class TopicOwners:
                 return
 
     @contextmanager
-    def _consumer(self, is_stopping: Callable[[], bool] = lambda: False) -> Iterator[_Group]:
-        consumer = create_consumer(self._client, "topic-owners", GROUP)
+    def _group(self, is_stopping: Callable[[], bool] = lambda: False) -> Iterator[_Group]:
         try:
-            yield _Group(consumer, is_stopping, self._sleep)
-        except KafkaException as error:
-            self._report(f"the owners of the topics are unknown, and are not checked ({error.args[0].str()})")
+            yield _Group(self._admin, is_stopping, self._sleep)
+        except KafkaRequestError as error:
+            self._report(f"the owners of the topics are unknown, and are not checked ({error.detail})")
         finally:
-            consumer.close()
+            self._admin.close()
 
     def _require(self, found: Mapping[str, TopicClaim], epoch: int = 0) -> int:
         """Return the greatest recorded epoch, or this one where it is greater."""
@@ -159,36 +154,37 @@ class TopicOwners:
 
 
 class _Group:
-    """The committed offsets of the group, with their metadata. Its methods raise KafkaException."""
+    """The committed offsets of the group, with their metadata. Its methods raise KafkaRequestError."""
 
-    def __init__(self, consumer: Consumer, is_stopping: Callable[[], bool], sleep: Callable[[float], object]) -> None:
-        self._consumer = consumer
+    def __init__(self, admin: Admin, is_stopping: Callable[[], bool], sleep: Callable[[float], object]) -> None:
+        self._admin = admin
         self._is_stopping = is_stopping
         self._sleep = sleep
         self._deadline = time.monotonic() + ANSWER_S
 
     def claims(self, topics: Sequence[str]) -> dict[str, TopicClaim]:
-        partitions = [TopicPartition(topic, 0) for topic in topics]
-        found = self._repeated(lambda: self._consumer.committed(partitions, TRY_S))
-        return {one.topic: TopicClaim(TopicOwner.parse(one.metadata), one.offset) for one in found if one.metadata}
+        partitions = [Partition(topic, 0) for topic in topics]
+        found = self._repeated(lambda: self._admin.committed(GROUP, partitions, TRY_S))
+        return {
+            partition.topic: TopicClaim(TopicOwner.parse(one.metadata), one.offset)
+            for partition, one in found.items()
+            if one.metadata
+        }
 
     def record(self, owners: Mapping[str, TopicOwner], epoch: int) -> None:
-        claims = [TopicPartition(topic, 0, epoch, metadata=str(owner)) for topic, owner in owners.items()]
-        self._repeated(lambda: _succeeded(self._consumer.commit(offsets=claims, asynchronous=False)))
+        claims = {Partition(topic, 0): GroupOffset(epoch, str(owner)) for topic, owner in owners.items()}
+        self._repeated(lambda: self._commit(claims))
 
-    def _repeated(self, request: Callable[[], list[TopicPartition]]) -> list[TopicPartition]:
+    def _commit(self, claims: Mapping[Partition, GroupOffset]) -> None:
+        if not self._admin.commit(GROUP, claims, TRY_S):
+            raise KafkaRequestError(f"commit offsets of the group {GROUP}", "UNKNOWN_MEMBER_ID", "it has members")
+
+    def _repeated(self, request: Callable[[], Result]) -> Result:
         while True:
             try:
                 return request()
-            except KafkaException as error:
-                is_final = any(word in error.args[0].name() for word in REFUSALS)
+            except KafkaRequestError as error:
+                is_final = any(word in error.code for word in REFUSALS)
                 if is_final or self._is_stopping() or time.monotonic() >= self._deadline:
                     raise
             self._sleep(PAUSE_S)
-
-
-def _succeeded(committed: list[TopicPartition] | None) -> list[TopicPartition]:
-    for one in committed or ():
-        if one.error:
-            raise KafkaException(one.error)
-    return committed or []

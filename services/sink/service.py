@@ -64,10 +64,11 @@ async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
         stack.push_async_callback(producer.close)
         workers: dict[str, Worker[SinkPartition]] = {}
         for name, (application, state) in settings.states(suite).items():
+            subscription = _subscription(settings, kafka, f"{group}-{name}", application, state)
             dependencies = SinkDependencies(
                 state=name,
                 batch=settings.sink_batch,
-                consumer=kafka.consumer(NAME, _subscription(settings, f"{group}-{name}", application, state)),
+                consumer=kafka.consumer(NAME, subscription),
                 store=RetriedStore(name, opened[name], settings.sink_timeout, counts, time.monotonic),
                 planner=Planner(state, settings.target(state).windows, settings.retention(state)),
                 dead_letters=DeadLetters(producer, application.topics.dead_letters),
@@ -95,8 +96,10 @@ def worker_of(dependencies: SinkDependencies, settings: SinkSettings) -> Worker[
     return Worker(handler, dependencies.consumer, limits, backpressure, dependencies.counts, dependencies.clock)
 
 
-def _subscription(settings: SinkSettings, group: str, application: Application, state: NamedState) -> Subscription:
-    owners = TopicOwners(application, settings.client(), log.warning)
+def _subscription(
+    settings: SinkSettings, kafka: Kafka, group: str, application: Application, state: NamedState
+) -> Subscription:
+    owners = TopicOwners(application, kafka.admin("topic-owners"), log.warning)
     return Subscription(
         group=group,
         topic=state.topic,

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from contracts.errors import StateloopError
 from contracts.model.application import Application
 from contracts.model.emit import Emit
+from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint.commit_log import committed_positions
 from spark_app.checkpoint.fence import Fence
@@ -70,7 +71,7 @@ class ApplicationJob:
         """Run until `stopping` is set. Raises StateloopError when the application gives up."""
         application, settings, report = self._application, self._settings, self.report
         topics = identify(settings, application)
-        owners = TopicOwners(application, settings.client(), report.warning)
+        owners = TopicOwners(application, KafkaAdmin(settings.client(), "topic-owners"), report.warning)
         former = owners.claim()
         state_partitions = settings.state_partitions or topics[0].partitions
         own = query_session(spark, settings.batch_of(application), state_partitions)

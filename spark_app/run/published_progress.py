@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from contracts.model.emit import Emit
 from services.runtime.job_progress import JobProgress
+from services.runtime.kafka.admin import KafkaAdmin
 from spark_app.errors import BrokerUnreachableError
 from spark_app.run.heartbeat import EVERY
 from spark_app.run.low_watermark import clock
@@ -39,7 +40,7 @@ class PublishedProgress:
     ) -> None:
         topic = application.topics.snapshots
         self._offsets = TopicOffsets(settings, [TopicIdentity(topic, "", partitions)])
-        self._progress = JobProgress(settings.client(), topic)
+        self._progress = JobProgress(KafkaAdmin(settings.client(), "progress"), topic)
         self._low = low
         self._is_live = not application.topics.replay
         self._by_watermark = application.emit is Emit.CLOSE

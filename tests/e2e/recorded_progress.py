@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from contracts import Emit
 from contracts.wire import Snapshot, decode_snapshot
 from services.runtime.job_progress import JobProgress
+from services.runtime.kafka.admin import KafkaAdmin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +26,7 @@ class RecordedProgress:
     def __init__(self, kafka: str, application: Application) -> None:
         self._application = application
         self._partitions = range(application.topics.partitions)
-        self._progress = JobProgress({"bootstrap.servers": kafka}, application.topics.snapshots)
+        self._progress = JobProgress(KafkaAdmin({"bootstrap.servers": kafka}, "progress"), application.topics.snapshots)
         self._recorded: list[dict[int, Published]] = []
 
     def look(self) -> None:

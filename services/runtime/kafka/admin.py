@@ -8,9 +8,10 @@ of the group (librdkafka issue 5040). So each wait for its answer has an end.
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from confluent_kafka import TopicCollection, TopicPartition
+from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from confluent_kafka import Consumer
+    from confluent_kafka.admin import AdminClient
 
     from services.runtime.kafka.interfaces import NewTopic
     from services.runtime.kafka.options import Options
@@ -57,12 +59,11 @@ Result = TypeVar("Result")
 
 
 class KafkaAdmin:
-    """An admin client, and a consumer for each group. Implements Admin."""
+    """An admin client, and a consumer for each group; the first use creates each. Implements Admin."""
 
     def __init__(self, client: Options, name: str) -> None:
         self._client = client
         self._name = name
-        self._admin = create_admin_client(client, name)
         self._consumers: dict[str, Consumer] = {}
 
     def partition_counts(self) -> Mapping[str, int]:
@@ -122,22 +123,28 @@ class KafkaAdmin:
         found = _repeated(lambda: self._records(specs), within_s) if specs else {}
         return {Partition(one.topic, one.partition): OffsetAt(it.offset, it.timestamp) for one, it in found.items()}
 
-    def committed(self, group: str, partitions: Collection[Partition]) -> Mapping[Partition, GroupOffset]:
+    def committed(
+        self, group: str, partitions: Collection[Partition], within_s: float = ANSWER_S
+    ) -> Mapping[Partition, GroupOffset]:
         """See `Admin.committed`."""
         places = [TopicPartition(*one) for one in partitions]
-        found = _repeated(lambda: self._committed(group, places), ANSWER_S)
+        found = _repeated(lambda: self._committed(group, places, within_s), within_s)
         return {Partition(one.topic, one.partition): GroupOffset(one.offset, one.metadata or "") for one in found}
 
-    def commit(self, group: str, offsets: Mapping[Partition, GroupOffset]) -> bool:
+    def commit(self, group: str, offsets: Mapping[Partition, GroupOffset], within_s: float = ANSWER_S) -> bool:
         """See `Admin.commit`."""
-        places = [TopicPartition(*partition, *offset) for partition, offset in offsets.items()]
         try:
-            committed = _repeated(lambda: self._commit(group, places), ANSWER_S)
+            _repeated(lambda: self._commit(group, _places(offsets)), within_s)
         except KafkaRequestError as error:
             if error.code in NOT_A_MEMBER:
                 return False
             raise
-        return not any(one.error for one in committed)
+        return True
+
+    def commit_async(self, group: str, offsets: Mapping[Partition, GroupOffset]) -> None:
+        """See `Admin.commit_async`."""
+        with requested(f"commit offsets of the group {group}"):
+            self._consumer(group).commit(offsets=_places(offsets), asynchronous=True)
 
     def close(self) -> None:
         """See `Admin.close`."""
@@ -145,22 +152,32 @@ class KafkaAdmin:
             consumer.close()
         self._consumers.clear()
 
+    @cached_property
+    def _admin(self) -> AdminClient:
+        return create_admin_client(self._client, self._name)
+
     def _records(self, specs: Mapping[TopicPartition, OffsetSpec]) -> Mapping[TopicPartition, ListOffsetsResultInfo]:
         futures = self._admin.list_offsets(dict(specs), request_timeout=ANSWER_S)
         return {one: _result(future, "look up offsets of", one.topic) for one, future in futures.items()}
 
-    def _committed(self, group: str, places: list[TopicPartition]) -> list[TopicPartition]:
+    def _committed(self, group: str, places: list[TopicPartition], within_s: float) -> list[TopicPartition]:
         with requested(f"return the offsets of the group {group}"):
-            return self._consumer(group).committed(places, ANSWER_S)
+            return self._consumer(group).committed(places, within_s)
 
-    def _commit(self, group: str, places: list[TopicPartition]) -> list[TopicPartition]:
+    def _commit(self, group: str, places: list[TopicPartition]) -> None:
         with requested(f"commit offsets of the group {group}"):
-            return self._consumer(group).commit(offsets=places, asynchronous=False) or []
+            for one in self._consumer(group).commit(offsets=places, asynchronous=False) or ():
+                if one.error is not None:
+                    raise KafkaException(one.error)
 
     def _consumer(self, group: str) -> Consumer:
         if group not in self._consumers:
             self._consumers[group] = create_consumer(self._client, self._name, group)
         return self._consumers[group]
+
+
+def _places(offsets: Mapping[Partition, GroupOffset]) -> list[TopicPartition]:
+    return [TopicPartition(*partition, *offset) for partition, offset in offsets.items()]
 
 
 def _repeated(request: Callable[[], Result], within_s: float) -> Result:

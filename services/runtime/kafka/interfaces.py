@@ -337,11 +337,16 @@ class Admin(Protocol):
         open transactions.
         """
 
-    def committed(self, group: str, partitions: Collection[Partition]) -> Mapping[Partition, GroupOffset]:
+    def committed(
+        self, group: str, partitions: Collection[Partition], within_s: float = 10.0
+    ) -> Mapping[Partition, GroupOffset]:
         """Return the committed offset of each partition; a negative one where there is none."""
 
-    def commit(self, group: str, offsets: Mapping[Partition, GroupOffset]) -> bool:
+    def commit(self, group: str, offsets: Mapping[Partition, GroupOffset], within_s: float = 10.0) -> bool:
         """Commit offsets for a group; return False if it has members, as only these may commit then."""
+
+    def commit_async(self, group: str, offsets: Mapping[Partition, GroupOffset]) -> None:
+        """Commit offsets for a group without waiting for the answer: a broker's refusal is not reported."""
 
     def close(self) -> None:
         """Close the clients."""

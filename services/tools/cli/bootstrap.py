@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from contracts.settings import read
-from services.runtime.broker_check import require_broker
+from services.runtime.kafka.broker_check import require_broker
 from services.tools.cli import rebuild
 from services.tools.cli.spark import selected, spark_session
 from spark_app.lifecycle.bootstrap import Bootstrap

@@ -122,7 +122,7 @@ def owners(settings: JobSettings, application: Application) -> list[Finding]:
     """Check that no other application owns the topics that this one writes."""
     unknown = list[str]()
     try:
-        TopicOwners(application, settings.client(), unknown.append).check()
+        TopicOwners(application, KafkaAdmin(settings.client(), "topic-owners"), unknown.append).check()
     except ForeignTopicsError as error:
         return [failed(OWNERS, error)]
     if unknown:

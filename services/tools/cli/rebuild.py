@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from contracts.settings import read
-from services.runtime.broker_check import require_broker
 from services.runtime.command_line import ExitCode
+from services.runtime.kafka.broker_check import require_broker
 from services.tools.cli.spark import selected, spark_session
 from services.tools.topics.growth import PartitionGrowth
 from spark_app.lifecycle.rebuild import Rebuild

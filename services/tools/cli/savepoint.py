@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from contracts.settings import read
-from services.runtime.broker_check import require_broker
+from services.runtime.kafka.broker_check import require_broker
 from services.tools.cli.spark import selected, spark_session
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.identity import identity

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from pyspark.sql import functions as F  # noqa: N812
 
 from contracts.settings import read
-from services.runtime.broker_check import require_broker
+from services.runtime.kafka.broker_check import require_broker
 from services.tools.cli.spark import selected, spark_session
 from spark_app.lifecycle.export import declared, export, write_files
 from spark_app.settings import JobSettings

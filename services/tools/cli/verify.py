@@ -19,8 +19,8 @@ from contracts.settings import read
 from contracts.wire import Snapshot
 from services.client import Client, Expired, Found
 from services.client.settings import ClientSettings
-from services.runtime.broker_check import require_broker
 from services.runtime.command_line import ExitCode
+from services.runtime.kafka.broker_check import require_broker
 from services.tools.cli.spark import selected, spark_session
 from services.tools.verify.comparison import compare, snapshots_of
 from services.tools.verify.errors import UnpublishedStateError

@@ -6,9 +6,7 @@ import http.client
 from dataclasses import dataclass
 from typing import Protocol
 
-from confluent_kafka import KafkaException
-
-from services.runtime.kafka.options import create_admin_client
+from services.runtime.kafka.broker_check import answers
 
 ANSWER_S = 1.0
 
@@ -81,14 +79,7 @@ class KafkaAnswers:
 
     def is_ready(self, started: Started) -> bool:
         """See Readiness."""
-        client = create_admin_client(
-            {"bootstrap.servers": self.bootstrap}, "launcher", {"reconnect.backoff.max.ms": 100}
-        )
-        try:
-            client.list_topics(timeout=ANSWER_S)
-        except KafkaException:
-            return False
-        return started.exit_code() is None
+        return answers(self.bootstrap, "launcher") and started.exit_code() is None
 
 
 @dataclass(frozen=True)

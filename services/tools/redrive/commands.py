@@ -12,9 +12,9 @@ from contracts.model.suite import load_suite
 from contracts.settings import read
 from services.enrichment.redelivery import Redelivery
 from services.enrichment.settings import ApiSettings
-from services.runtime.broker_check import require_broker
 from services.runtime.command_line import CommandError, ExitCode
 from services.runtime.kafka.blocking import BlockingKafkaProducer
+from services.runtime.kafka.broker_check import require_broker
 from services.runtime.kafka.reader import BlockingKafkaReader
 from services.tools.redrive.action import RedriveAction
 from services.tools.redrive.dead_letters import NAME, StoredDeadLetter, dead_letters

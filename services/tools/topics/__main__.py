@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from contracts.model.suite import load_suite
 from contracts.settings import read
-from services.runtime.broker_check import require_broker
 from services.runtime.command_line import report, run
 from services.runtime.errors import KafkaRequestError, NoBrokerError
 from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.broker_check import require_broker
 from services.runtime.kafka.interfaces import NewTopic
 from services.runtime.topic_owners import TopicOwners
 from services.tools.topics.errors import TopicRefusedError, WrongPartitionsError, refused
@@ -79,7 +79,7 @@ def main() -> None:
     settings = read(TopicsSettings)
     suite = load_suite(settings.application)
     require_broker(settings, settings.patience.total_seconds(), _report)
-    owners = [TopicOwners(one, settings.client(), _warn) for one in suite.applications]
+    owners = [TopicOwners(one, KafkaAdmin(settings.client(), "topic-owners"), _warn) for one in suite.applications]
     if not settings.take_over:
         for one in owners:
             one.check()

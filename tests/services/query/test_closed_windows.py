@@ -10,6 +10,7 @@ import pytest
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from services.runtime.job_progress import JobProgress
+from services.runtime.kafka.admin import KafkaAdmin
 from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 from tests.services.query.hourly import GRACE, HOUR, app
@@ -40,7 +41,7 @@ def test_a_window_is_open_until_the_job_has_passed_it(
         return fleet.ask(CAR).body["is_open"], coverage["final_until"], coverage["intervals"][0]["to"]
 
     home, over = partition(b"a", PARTITIONS), start + HOUR + GRACE + app.skew
-    job = JobProgress({"bootstrap.servers": broker.bootstrap}, fleet.topics.snapshots)
+    job = JobProgress(KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "progress"), fleet.topics.snapshots)
     fleet.publish(of(1, (0, 10)))
     with fleet.running():
         fleet.until(f"{CAR}?min_version=1&wait=20", 200)

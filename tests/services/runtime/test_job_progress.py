@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.runtime import job_progress
 from services.runtime.job_progress import JobProgress, Published
+from services.runtime.kafka.admin import KafkaAdmin
 from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 
@@ -25,7 +26,7 @@ def test_a_reader_finds_the_last_progress_of_its_partitions(broker: EmbeddedBrok
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(DEADLINE_S)
     wait_until(lambda: topic in admin.list_topics(timeout=DEADLINE_S).topics, f"{topic} is listed", DEADLINE_S)
-    job, reader = JobProgress(client, topic), JobProgress(client, topic)
+    job, reader = (JobProgress(KafkaAdmin(client, "progress"), topic) for _ in range(2))
     assert reader.read([0, 1]) == {}
     job.record(AT, {0: 4, 1: 5})
     job.record(AT.astimezone(timezone(timedelta(hours=2))) + timedelta(seconds=1), {0: 0, 1: 7})
@@ -38,6 +39,6 @@ def test_a_reader_finds_the_last_progress_of_its_partitions(broker: EmbeddedBrok
 
 def test_a_broker_that_is_away_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_progress, "ANSWER_S", 0.1)
-    away = JobProgress({"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}, "snapshots")
+    away = JobProgress(KafkaAdmin({"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}, "progress"), "snapshots")
     assert away.read([0]) == {}
     away.close()

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.runtime import topic_owners
 from services.runtime.errors import ForeignTopicsError, OlderCheckpointError
+from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.options import create_producer
 from services.runtime.topic_owners import TopicOwner, TopicOwners, outputs
 from services.tools.broker.readiness import wait_until
@@ -51,12 +52,12 @@ class Rivals:
     def owners(self, name: str = "first", *, pauses: Iterable[Callable[[], object]] = ()) -> TopicOwners:
         """The claims of one of them, from this process. Its first pauses are calls instead, one of each."""
         calls = iter(pauses)
-        client = {"bootstrap.servers": self.kafka}
+        admin = KafkaAdmin({"bootstrap.servers": self.kafka}, "topic-owners")
 
         def pause(pause_s: float) -> None:
             next(calls, partial(sleep, pause_s))()
 
-        return TopicOwners(rival(name, self.prefix), client, self.warnings.append, pause)
+        return TopicOwners(rival(name, self.prefix), admin, self.warnings.append, pause)
 
     def create(self, *names: str) -> None:
         """Create output topics that no application claims."""
@@ -120,7 +121,8 @@ def test_an_owner_is_read_as_it_is_stored(owner: TopicOwner) -> None:
 def test_without_a_broker_the_application_goes_on_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_owners, "ANSWER_S", 0.5)
     warnings: list[str] = []
-    owners = TopicOwners(rival("first", ""), {"bootstrap.servers": "127.0.0.1:1"}, warnings.append)
+    admin = KafkaAdmin({"bootstrap.servers": "127.0.0.1:1"}, "topic-owners")
+    owners = TopicOwners(rival("first", ""), admin, warnings.append)
     owners.check()
     owners.claim()
     (line,) = warnings

@@ -119,6 +119,7 @@ def test_a_sample_that_arrived_in_time_is_not_lost_to_an_outage_beyond_the_grace
     assert not everything(ward.kafka, ward.app.topics.dead_letters)
     until(lambda: ward.job.ended() or ward.expired() >= len(ward.published()), "the windows to expire")
     assert sum(line["late"] for line in ward.job.lines("batch")) == 0
-    found = JobProgress({"bootstrap.servers": ward.kafka}, ward.app.topics.snapshots).read([0, 1])
+    admin = KafkaAdmin({"bootstrap.servers": ward.kafka}, "progress")
+    found = JobProgress(admin, ward.app.topics.snapshots).read([0, 1])
     newest = max(start for _, start in ward.published())
     assert [one.time > newest for one in found.values()] == [True, True], "the snapshots are complete up to there"

@@ -25,7 +25,7 @@ def archive(
     FOLDER is of any file system of Spark, and has a folder for each application.
     """
     from contracts.settings import read
-    from services.runtime.broker_check import require_broker
+    from services.runtime.kafka.broker_check import require_broker
     from services.tools.cli.spark import selected, spark_session
     from spark_app.lifecycle import archive as spark_archive
     from spark_app.settings import JobSettings

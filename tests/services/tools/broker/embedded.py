@@ -9,7 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from services.tools.broker.readiness import answers, wait_until
+from services.runtime.kafka.broker_check import answers
+from services.tools.broker.readiness import wait_until
 from tests.jvm import COMPILE_FAST
 
 CHECKOUT = Path(__file__).parents[4]
@@ -47,7 +48,9 @@ class EmbeddedBroker:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        wait_until(lambda: self._exited() or answers(self.bootstrap), f"broker ready, see {self.log}", READY_S)
+        wait_until(
+            lambda: self._exited() or answers(self.bootstrap, "broker"), f"broker ready, see {self.log}", READY_S
+        )
         assert not self._exited(), self.log.read_text(encoding="utf-8")[-2000:]
 
     def kill(self) -> None:

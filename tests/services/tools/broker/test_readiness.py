@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from services.tools.broker.errors import NotReadyError
-from services.tools.broker.readiness import PAUSE_S, answers, wait_until
+from services.tools.broker.readiness import PAUSE_S, wait_until
 from tests.clock import Clock
 
 
@@ -30,7 +30,3 @@ def test_the_deadline_is_reported_with_the_condition() -> None:
         wait_until(lambda: False, "broker ready", 3, clock=clock, pause=clock.pause)
     assert late.value.deadline_s == 3
     assert 3 <= clock.now <= 3 + PAUSE_S
-
-
-def test_no_broker_answers_on_an_unused_port() -> None:
-    assert not answers("127.0.0.1:1")

@@ -19,6 +19,7 @@ from aiohttp.test_utils import TestServer
 from examples.flights.application import app
 from examples.vitals.application import suite
 from services.runtime import topic_owners
+from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.topic_owners import TopicOwners
 from services.tools.broker.readiness import wait_until
 from services.tools.cli import checks
@@ -172,7 +173,7 @@ def test_topics_of_another_application_fail_with_its_name(
     here = settings(tmp_path).model_copy(update={"kafka": broker.bootstrap})
     (free,) = checks.owners(here, ours)
     assert (free.result, "no other application" in free.text) == (CheckResult.OK, True)
-    TopicOwners(theirs, here.client(), pytest.fail).claim()
+    TopicOwners(theirs, KafkaAdmin(here.client(), "topic-owners"), pytest.fail).claim()
     (found,) = checks.owners(here, ours)
     assert found.result == CheckResult.FAILED
     assert f"'{ours.topics.feedback}' (feedback of 'theirs')" in found.text

@@ -13,9 +13,9 @@ from confluent_kafka.admin import NewTopic as ClientTopic
 
 from contracts.errors import TopicConfigError
 from contracts.model.topics import Topics
-from services.runtime.broker_check import require_broker
 from services.runtime.errors import KafkaRequestError, LoginRefusedError, NoBrokerError
 from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.broker_check import require_broker
 from services.tools.broker.readiness import wait_until
 from services.tools.topics.__main__ import make
 from services.tools.topics.errors import TopicRefusedError, WrongPartitionsError, refused

@@ -1,4 +1,4 @@
-"""Checks that a broker answers, before a command does what takes long or waits for Kafka without a word."""
+"""Checks that a broker answers: before a command does what takes long or waits for Kafka without a word, or now."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 WITHIN_S = 8.0
 TRY_S = 2.0
+ANSWER_S = 1.0
 REPORT_EVERY_S = 10.0
 REFUSED = {"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"}
 UNSPECIFIC = {"_ALL_BROKERS_DOWN"}
@@ -67,3 +68,13 @@ def require_broker(
         if now >= next_report:
             report(f"waits for a broker at {settings.kafka}, for {deadline - now:.0f} s more at the most ({problem})")
             next_report = now + REPORT_EVERY_S
+
+
+def answers(kafka: str, name: str) -> bool:
+    """Return whether a broker at this address answers a request now; an open port alone does not prove it."""
+    client = create_admin_client({"bootstrap.servers": kafka}, name, {"reconnect.backoff.max.ms": 100})
+    try:
+        client.list_topics(timeout=ANSWER_S)
+    except KafkaException:
+        return False
+    return True

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contracts.settings import KafkaSettings
-from services.runtime import broker_check
-from services.runtime.broker_check import require_broker
 from services.runtime.errors import NoBrokerError
+from services.runtime.kafka import broker_check
+from services.runtime.kafka.broker_check import answers, require_broker
 from services.tools.cli.__main__ import main
 from services.tools.topics.settings import TopicsSettings
 
@@ -56,6 +56,11 @@ def test_the_wait_is_short() -> None:
 @pytest.mark.kafka
 def test_a_broker_that_answers_is_enough(broker: EmbeddedBroker) -> None:
     require_broker(KafkaSettings(kafka=broker.bootstrap))
+    assert answers(broker.bootstrap, "test")
+
+
+def test_no_broker_answers_on_an_unused_port() -> None:
+    assert not answers(NOWHERE, "test")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -65,7 +70,7 @@ def test_a_command_names_the_address_and_the_setting_before_it_starts_spark(
     def opened(*_: object) -> None:
         raise AssertionError(command)
 
-    environment.setattr("services.runtime.broker_check.TRY_S", 0.5)
+    environment.setattr("services.runtime.kafka.broker_check.TRY_S", 0.5)
     environment.setattr(require_broker, "__defaults__", (0.5, print))
     environment.setattr("services.tools.cli.spark.open_session", opened)
     began = time.monotonic()
