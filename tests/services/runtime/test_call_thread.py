@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -43,3 +45,16 @@ async def test_a_cancelled_call_goes_on_and_its_result_is_lost() -> None:
     async with asyncio.timeout(DEADLINE_S):
         assert await thread.call(lambda: 8) == 8
     thread.close()
+
+
+def test_a_call_that_blocks_does_not_delay_the_end_of_the_process() -> None:
+    code = """
+import asyncio, threading
+from services.runtime.call_thread import CallThread
+
+async def main():
+    CallThread("caller").call(threading.Event().wait)
+
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=DEADLINE_S)

@@ -156,6 +156,27 @@ def test_offsets_of_a_group_that_is_getting_its_coordinator_are_read_again(monke
     assert not Group.results
 
 
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_commit_is_refused_to_a_client_that_is_no_member_and_any_other_refusal_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, *, is_whole: bool
+) -> None:
+    """A broker refuses the whole commit, or each partition of it."""
+    codes = [KafkaError.UNKNOWN_MEMBER_ID, KafkaError.TOPIC_AUTHORIZATION_FAILED]
+
+    class Group:
+        def commit(self, offsets: list[TopicPartition], **_: object) -> list[SimpleNamespace]:
+            error = KafkaError(codes.pop(0))
+            if is_whole:
+                raise KafkaException(error)
+            return [SimpleNamespace(topic=one.topic, partition=one.partition, error=error) for one in offsets]
+
+    monkeypatch.setattr(admins, "create_consumer", lambda *_: Group())
+    admin, offsets = KafkaAdmin({}, "test"), {Partition("events", 0): GroupOffset(3)}
+    assert not admin.commit("g", offsets)
+    with pytest.raises(KafkaRequestError, match="TOPIC_AUTHORIZATION_FAILED"):
+        admin.commit("g", offsets)
+
+
 @pytest.mark.kafka
 def test_offsets_of_a_group_are_committed_unless_it_has_members(
     broker: EmbeddedBroker, admin: KafkaAdmin, topic: str
