@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.async_reader import KafkaTopicReader
+from services.runtime.kafka.blocking import TransactionalKafkaProducer
 from services.runtime.kafka.group_consumer import KafkaGroupConsumer
 from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.kafka.reader import BlockingKafkaReader
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         Producer,
         Subscription,
         TopicReader,
+        TransactionalProducer,
     )
     from services.runtime.kafka.options import Options
 
@@ -48,6 +50,12 @@ class KafkaClients:
     def producer(self, name: str, drop_after: timedelta | None = None) -> Producer:
         """See `Kafka.producer`."""
         return KafkaProducer(self._client, name, drop_after)
+
+    def transactional_producer(
+        self, name: str, transactional_id: str, options: Options | None = None
+    ) -> TransactionalProducer:
+        """See `Kafka.transactional_producer`."""
+        return TransactionalKafkaProducer(self._client, name, transactional_id, options)
 
     def admin(self, name: str) -> Admin:
         """See `Kafka.admin`."""

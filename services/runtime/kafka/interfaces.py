@@ -377,5 +377,10 @@ class Kafka(Protocol):
     def producer(self, name: str, drop_after: timedelta | None = None) -> Producer:
         """Return a producer, which drops records that are not acknowledged within this time, if it is given."""
 
+    def transactional_producer(
+        self, name: str, transactional_id: str, options: Mapping[str, Any] | None = None
+    ) -> TransactionalProducer:
+        """Return a producer in place of the earlier ones of its id, which can write no more."""
+
     def admin(self, name: str) -> Admin:
         """Return a client that administers topics and offsets."""

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from contracts.settings import read
 from services.runtime.command_line import ExitCode
 from services.runtime.kafka.broker_check import require_broker
+from services.runtime.kafka.clients import KafkaClients
 from services.tools.cli.spark import selected, spark_session
 from services.tools.topics.growth import PartitionGrowth
 from spark_app.lifecycle.rebuild import Rebuild
@@ -64,7 +65,7 @@ class ApplicationRebuild:
         self._application = application
         self._settings = settings
         self._options = options
-        self._growth = PartitionGrowth(application, settings, options.partitions)
+        self._growth = PartitionGrowth(application, KafkaClients(settings.client()), settings.kafka, options.partitions)
         self._rebuild = Rebuild(spark, application, settings, self._growth.partitions)
         self._generation = ""
 

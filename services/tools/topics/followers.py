@@ -12,14 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from services.runtime.errors import KafkaRequestError, NoBrokerError
-from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.interfaces import LATEST, GroupOffset, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from typing import Self
 
-    from contracts.settings import KafkaSettings
     from services.runtime.kafka.interfaces import Admin
 
 LEADERS_S = 30.0
@@ -27,18 +25,20 @@ LEADERS_S = 30.0
 LOOK_S = 0.5
 
 
-def await_end(settings: KafkaSettings, topic: str, groups: Collection[str], report: Callable[[str], object]) -> None:
+def await_end(admin: Admin, address: str, topic: str, groups: Collection[str], report: Callable[[str], object]) -> None:
     """Wait until the workers of each group have read the topic to its end. Raises NoBrokerError."""
     for name in groups:
         problem = f"waits until the workers of the group {name} have read {topic}: they must run until then"
-        with ConsumerGroup.open(settings, topic, name) as group:
+        with ConsumerGroup.open(admin, address, topic, name) as group:
             _await(group.has_read_all, partial(report, problem))
 
 
-def move_to_end(settings: KafkaSettings, topic: str, groups: Collection[str], report: Callable[[str], object]) -> None:
+def move_to_end(
+    admin: Admin, address: str, topic: str, groups: Collection[str], report: Callable[[str], object]
+) -> None:
     """Wait until each group has no members, and move it to the end of the topic. Raises NoBrokerError."""
     for name in groups:
-        with ConsumerGroup.open(settings, topic, name) as group:
+        with ConsumerGroup.open(admin, address, topic, name) as group:
             _await(group.has_moved, partial(report, f"waits until the workers of the group {name} have stopped"))
 
 
@@ -61,13 +61,12 @@ class ConsumerGroup:
 
     @classmethod
     @contextmanager
-    def open(cls, settings: KafkaSettings, topic: str, name: str) -> Iterator[Self]:
-        """Connect to the group for a while. Raises NoBrokerError."""
-        admin = KafkaAdmin(settings.client(), "topics")
+    def open(cls, admin: Admin, address: str, topic: str, name: str) -> Iterator[Self]:
+        """Connect to the group for a while. Raises NoBrokerError, which names the address."""
         try:
             yield cls(admin, topic, name)
         except KafkaRequestError as error:
-            raise NoBrokerError(settings.kafka, error.detail) from error
+            raise NoBrokerError(address, error.detail) from error
         finally:
             admin.close()
 

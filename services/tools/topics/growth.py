@@ -22,17 +22,16 @@ from contracts.records.named_states import named
 from contracts.wire import DerivedRecord
 from contracts.wire.alerts import AlertRecord
 from services.runtime.errors import KafkaRequestError, NoBrokerError
-from services.runtime.kafka.admin import KafkaAdmin
 from services.tools.topics.errors import FewerPartitionsError, WebhooksError, refused
 from services.tools.topics.followers import await_end, move_to_end
-from services.tools.topics.rewrite import rewrite
+from services.tools.topics.rewrite import CLIENT, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from contracts.model.application import Application
-    from contracts.settings import KafkaSettings
     from contracts.wire import OffsetVersioned
+    from services.runtime.kafka.interfaces import Kafka
 
 PAUSE_S = 0.1
 FOLLOW_S = 10.0
@@ -42,13 +41,15 @@ FOLLOW_S = 10.0
 class PartitionGrowth:
     """The growth of an application's topics to so many `partitions`; None only completes one that was interrupted.
 
-    Raises FewerPartitionsError, WebhooksError, and NoBrokerError as each of its methods.
+    `address` is that of the brokers, which errors name. Raises FewerPartitionsError, WebhooksError, and NoBrokerError
+    as each of its methods.
     """
 
-    def __init__(self, application: Application, settings: KafkaSettings, partitions: int | None) -> None:
+    def __init__(self, application: Application, kafka: Kafka, address: str, partitions: int | None) -> None:
         self._application = application
-        self._settings = settings
-        self._admin = KafkaAdmin(settings.client(), "topics")
+        self._kafka = kafka
+        self._address = address
+        self._admin = kafka.admin(CLIENT)
         self._names = {one.name for one in application.catalogue() if one.grows}
         self.counts = self._read()
         topics = application.topics
@@ -73,14 +74,14 @@ class PartitionGrowth:
             return
         topics, last = self._application.topics, self._application.layout_topic
         if self._application.derived_names and topics.snapshots in self.missing:  # else there are copies
-            await_end(self._settings, topics.snapshots, groups, report)
-        move_to_end(self._settings, topics.snapshots, groups, report)
+            await_end(self._admin, self._address, topics.snapshots, groups, report)
+        move_to_end(self._admin, self._address, topics.snapshots, groups, report)
         self._add(self._names - {last})
         states, models = named(self._application), self._offset_versioned()
         for name in (self._application.name, *self._application.derived_names):
             report(f"{states[name].topic} has {self.partitions} partitions, and is rewritten")
-            rewrite(self._settings, states[name], self.partitions, models.get(name))
-        move_to_end(self._settings, topics.snapshots, groups, report)
+            rewrite(self._kafka, self._address, states[name], self.partitions, models.get(name))
+        move_to_end(self._admin, self._address, topics.snapshots, groups, report)
         self._add({last})
         time.sleep(FOLLOW_S)
 
@@ -96,7 +97,7 @@ class PartitionGrowth:
         try:
             self._admin.grow(dict.fromkeys(missing, self.partitions))
         except KafkaRequestError as error:
-            raise refused(error.topic, self._settings.kafka, error) from error
+            raise refused(error.topic, self._address, error) from error
         while not self.missing.keys().isdisjoint(missing):  # a broker lists them a moment later
             time.sleep(PAUSE_S)
             self.counts = self._read()
@@ -105,5 +106,5 @@ class PartitionGrowth:
         try:
             counts = self._admin.partition_counts()
         except KafkaRequestError as error:
-            raise NoBrokerError(self._settings.kafka, error.detail) from error
+            raise NoBrokerError(self._address, error.detail) from error
         return {name: counts[name] for name in sorted(self._names) if name in counts}

@@ -15,10 +15,7 @@ from pydantic import ValidationError
 from contracts.records.state_record import StateRecordDecoder, UndecodableRecordError
 from contracts.wire.partition import partition
 from services.runtime.errors import KafkaOperationError
-from services.runtime.kafka.admin import KafkaAdmin
-from services.runtime.kafka.blocking import TransactionalKafkaProducer
 from services.runtime.kafka.interfaces import Output
-from services.runtime.kafka.reader import BlockingKafkaReader
 from services.tools.topics.errors import refused
 
 if TYPE_CHECKING:
@@ -26,9 +23,11 @@ if TYPE_CHECKING:
 
     from contracts.model.named_state import NamedState
     from contracts.records.record import Record
-    from contracts.settings import KafkaSettings
     from contracts.wire import OffsetVersioned
+    from services.runtime.kafka.interfaces import Kafka
 
+CLIENT = "topics"
+"""The name of the Kafka clients."""
 NAME = "stateloop-topics"
 """The beginning of the name of a topic's transactions."""
 TRANSACTION_MS = 15 * 60 * 1000
@@ -39,16 +38,17 @@ LEADERS_S = 30.0
 
 
 def rewrite(
-    settings: KafkaSettings, state: NamedState, partitions: int, model: type[OffsetVersioned] | None = None
+    kafka: Kafka, address: str, state: NamedState, partitions: int, model: type[OffsetVersioned] | None = None
 ) -> None:
     """Write each record again, in the partition of its key, and then delete those that were there.
 
     `model` is that of records whose versions are offsets. Records of one partition keep their order. Nothing else
-    writes to the topic. A call that was interrupted may be repeated. Raises TopicRefusedError, NoBrokerError.
+    writes to the topic. A call that was interrupted may be repeated. Raises TopicRefusedError, NoBrokerError, which
+    name the `address` of the brokers.
     """
-    reader, admin = BlockingKafkaReader(settings.client(), "topics"), KafkaAdmin(settings.client(), "topics")
+    reader = kafka.blocking_reader(CLIENT)
     try:
-        producer = TransactionalKafkaProducer(settings.client(), "topics", f"{NAME}-{state.topic}", WRITE)
+        producer = kafka.transactional_producer(CLIENT, f"{NAME}-{state.topic}", WRITE)
         bounds = reader.bounds(reader.partitions([state.topic]), LEADERS_S)
         ranges = {one: offsets for one, offsets in bounds.items() if offsets.start < offsets.end}
         mover = RecordMover(state, partitions, model)
@@ -57,9 +57,9 @@ def rewrite(
                 for records in reader.read({one: offsets}):
                     for output in mover.copies(records):
                         producer.enqueue(output)
-        admin.delete_records({one: offsets.end for one, offsets in ranges.items()})
+        kafka.admin(CLIENT).delete_records({one: offsets.end for one, offsets in ranges.items()})
     except KafkaOperationError as error:
-        raise refused(state.topic, settings.kafka, error) from error
+        raise refused(state.topic, address, error) from error
     finally:
         reader.close()
 

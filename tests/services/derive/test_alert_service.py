@@ -16,10 +16,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from contracts.records.named_states import named
 from contracts.records.state_record import StateRecordDecoder
 from contracts.records.tables import encode_row
-from contracts.settings import KafkaSettings
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
+from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.interfaces import Partition
 from services.runtime.kafka.options import create_producer
 from services.runtime.kafka.reader import BlockingKafkaReader
@@ -93,8 +93,8 @@ class Sensors:
 
     def grow(self) -> None:
         """Add partitions, as `stateloop rebuild` does between two jobs."""
-        application, settings = sensors(self.prefix), KafkaSettings(kafka=self.client["bootstrap.servers"])
-        PartitionGrowth(application, settings, MORE_PARTITIONS).run([f"{self.prefix}derive"], self.reports.append)
+        application, kafka, address = sensors(self.prefix), KafkaClients(self.client), self.client["bootstrap.servers"]
+        PartitionGrowth(application, kafka, address, MORE_PARTITIONS).run([f"{self.prefix}derive"], self.reports.append)
         self.partitions = MORE_PARTITIONS
         self.producer = create_producer(self.client, "test")  # it knows the partitions that are there
 

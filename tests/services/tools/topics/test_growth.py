@@ -20,6 +20,7 @@ from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key, window_key
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.blocking import TransactionalKafkaProducer
+from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.options import create_producer
 from services.tools.broker.readiness import wait_until
 from services.tools.topics import growth
@@ -110,7 +111,11 @@ class World:
 
     def grow(self, partitions: int | None = AFTER) -> None:
         """Add partitions."""
-        PartitionGrowth(self.application, self.settings, partitions).run([self.group], self.reports.append)
+        self.growth(self.application, partitions).run([self.group], self.reports.append)
+
+    def growth(self, application: Application, partitions: int | None) -> PartitionGrowth:
+        """The growth of an application."""
+        return PartitionGrowth(application, KafkaClients(self.settings.client()), self.settings.kafka, partitions)
 
     def records(self, topic: str) -> dict[bytes, list[Message]]:
         """The records of each key, in their order."""
@@ -165,8 +170,8 @@ def test_due_calls_of_webhooks_are_not_moved(world: World) -> None:
         name="machines", event=Ping, state=Machine, topics=world.topics, tables=(ALARMS,), alerts=(alarms,)
     )
     with pytest.raises(WebhooksError, match="calls of webhooks that are due"):
-        PartitionGrowth(application, world.settings, AFTER)
-    assert not PartitionGrowth(application, world.settings, BEFORE).missing
+        world.growth(application, AFTER)
+    assert not world.growth(application, BEFORE).missing
 
 
 def test_an_interrupted_growth_continues(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
