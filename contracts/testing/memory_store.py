@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contracts.sinks import PositionConflictError, Windows
+from typing_extensions import override
+
+from contracts.sinks import PositionConflictError, SinkStore, Windows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,22 +23,23 @@ class StoredState:
         self.positions: dict[int, int] = {}
 
 
-class MemoryStore:
-    """See `contracts.sinks.SinkStore`."""
+class MemoryStore(SinkStore):
+    """A store whose target is in memory."""
 
     def __init__(self, target: Target, state: StoredState | None = None) -> None:
         self._windows = target.windows
         self.state = state or StoredState()
 
+    @override
     async def open(self) -> None:
-        """See `SinkStore.open`."""
+        pass
 
+    @override
     async def positions(self) -> Mapping[int, int]:
-        """See `SinkStore.positions`."""
         return dict(self.state.positions)
 
+    @override
     async def write(self, batch: RowBatch) -> int:
-        """See `SinkStore.write`."""
         present = {partition: self.state.positions.get(partition, 0) for partition in batch.moves}
         if any(present[partition] != move.expected for partition, move in batch.moves.items()):
             raise PositionConflictError(present)
@@ -44,15 +47,16 @@ class MemoryStore:
         self.state.positions.update({partition: move.position for partition, move in batch.moves.items()})
         return changed
 
+    @override
     async def remove_expired(self, now: int) -> int:
-        """See `SinkStore.remove_expired`."""
         expired = [key for key, row in self.state.rows.items() if row.expires_at is not None and row.expires_at <= now]
         for key in expired:
             del self.state.rows[key]
         return len(expired)
 
+    @override
     async def close(self) -> None:
-        """See `SinkStore.close`."""
+        pass
 
     def _apply(self, step: Step) -> int:
         return sum(map(self._remove, step.deletions)) + sum(map(self._put, step.rows))
@@ -60,16 +64,16 @@ class MemoryStore:
     def _remove(self, deletion: Deletion) -> bool:
         window = deletion.window_start
         key = deletion.key, window if self._windows is Windows.ALL and window is not None else 0
-        found = self.state.rows.get(key)
-        if found is None or window not in {None, found.window_start}:
+        row = self.state.rows.get(key)
+        if row is None or window not in {None, row.window_start}:
             return False
         del self.state.rows[key]
         return True
 
     def _put(self, row: Row) -> bool:
         key = row.row_key(self._windows)
-        found = self.state.rows.get(key)
-        if found is not None and found.order >= row.order:
+        stored = self.state.rows.get(key)
+        if stored is not None and stored.order >= row.order:
             return False
         self.state.rows[key] = row
         return True
