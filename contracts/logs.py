@@ -39,8 +39,8 @@ class JsonLines(logging.Formatter):
         }
         if repeated := getattr(record, "repeated", 0):
             line["repeated"] = repeated
-        if self._trace_id and (found := self._trace_id()):
-            line["trace_id"] = found
+        if self._trace_id and (trace_id := self._trace_id()):
+            line["trace_id"] = trace_id
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return orjson.dumps(line, default=str).decode()

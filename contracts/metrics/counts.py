@@ -26,8 +26,8 @@ class Counts(Collector):
     """
 
     def __init__(self, catalogue: Iterable[Metric]) -> None:
-        self._values = {one: _Values(one) for one in catalogue}
-        self._histograms = {one: _Histograms(one) for one in self._values if one.kind == "histogram"}
+        self._values = {metric: _Values(metric) for metric in catalogue}
+        self._histograms = {metric: _Histograms(metric) for metric in self._values if metric.kind == "histogram"}
 
     def add(self, metric: Metric, *labels: str, by: float = 1) -> None:
         """Count, under the values of the metric's labels in the order of declaration."""
@@ -40,8 +40,8 @@ class Counts(Collector):
 
     def clear(self, metric: Metric, *labels: str) -> None:
         """Drop a gauge's values whose labels begin with these, because they are outdated."""
-        for found in self.divided(metric, labels):
-            del self._values[metric][found]
+        for full_labels in self.divided(metric, labels):
+            del self._values[metric][full_labels]
 
     def observe(self, metric: Metric, value: float, *labels: str) -> None:
         """Record one value of a histogram."""
@@ -53,7 +53,8 @@ class Counts(Collector):
 
     def divided(self, metric: Metric, labels: Labels = ()) -> dict[Labels, float]:
         """The values by their labels, of those that begin with these."""
-        return {found: value for found, value in self._values[metric].items() if found[: len(labels)] == labels}
+        values = self._values[metric].items()
+        return {full_labels: value for full_labels, value in values if full_labels[: len(labels)] == labels}
 
     def histograms(self, metric: Metric) -> Mapping[Labels, HistogramCounts]:
         """A histogram's values by their labels; none of another metric."""
@@ -64,7 +65,7 @@ class Counts(Collector):
 
         Those with labels are mappings by the last label; Prometheus has the others too.
         """
-        return {one.name: self._by_last(one) if one.labels else self.get(one) for one in self._values}
+        return {metric.name: self._by_last(metric) if metric.labels else self.get(metric) for metric in self._values}
 
     @override
     def collect(self) -> Iterator[Family]:
@@ -72,11 +73,11 @@ class Counts(Collector):
         return (self._family(metric) for metric in self._values)
 
     def _by_last(self, metric: Metric) -> dict[str, float]:
-        found: dict[str, float] = {}
-        counts = {labels: one.count for labels, one in self.histograms(metric).items()}
+        by_last: dict[str, float] = {}
+        counts = {labels: histogram.count for labels, histogram in self.histograms(metric).items()}
         for labels, value in sorted((self.divided(metric) | counts).items()):
-            found[labels[-1]] = found.get(labels[-1], 0) + value
-        return found
+            by_last[labels[-1]] = by_last.get(labels[-1], 0) + value
+        return by_last
 
     def _family(self, metric: Metric) -> Family:
         if metric.kind == "histogram":
@@ -90,8 +91,8 @@ class Counts(Collector):
 
     def _histogram(self, metric: Metric) -> HistogramMetricFamily:
         family = HistogramMetricFamily(metric.family, metric.help, labels=metric.labels)
-        for labels, found in self.histograms(metric).items():
-            family.add_metric(labels, found.cumulative(), found.sum)
+        for labels, histogram in self.histograms(metric).items():
+            family.add_metric(labels, histogram.cumulative(), histogram.sum)
         return family
 
 
@@ -104,7 +105,7 @@ class LabelledCounts(Collector):
     @override
     def collect(self) -> Iterator[Family]:
         """A family for each metric, with the samples of all workers."""
-        for families in zip(*(one.collect() for _, one in self._counts), strict=True):
+        for families in zip(*(counts.collect() for _, counts in self._counts), strict=True):
             merged = Family(families[0].name, families[0].documentation, families[0].type)
             merged.samples = [
                 sample._replace(labels={**labels, **sample.labels})
@@ -134,11 +135,11 @@ class HistogramCounts:
 
     def cumulative(self) -> list[tuple[str, float]]:
         """Each bound as Prometheus writes it, with the number of values that are not above it."""
-        found, below = [], 0
+        cumulative, below = [], 0
         for bound, count in zip((*self._bounds, float("inf")), self._counts, strict=True):
             below += count
-            found.append(("+Inf" if bound == float("inf") else str(bound), float(below)))
-        return found
+            cumulative.append(("+Inf" if bound == float("inf") else str(bound), float(below)))
+        return cumulative
 
 
 class _Values(dict[Labels, float]):
@@ -162,8 +163,8 @@ class _Histograms(dict[Labels, HistogramCounts]):
 
     def __missing__(self, labels: Labels) -> HistogramCounts:
         _check(self._metric, labels)
-        found = self[labels] = HistogramCounts(self._metric.buckets)
-        return found
+        histogram = self[labels] = HistogramCounts(self._metric.buckets)
+        return histogram
 
 
 def _check(metric: Metric, labels: Labels) -> None:

@@ -18,10 +18,10 @@ Model = TypeVar("Model", bound=BaseSettings)
 def _duration(value: object, validate: ValidatorFunctionWrapHandler) -> timedelta:
     """Take a plain number for seconds: in the environment it is a text, which pydantic takes for no duration."""
     try:
-        found: timedelta = validate(_seconds(value))
+        duration: timedelta = validate(_seconds(value))
     except ValidationError as error:
         raise ValueError("write a number of seconds, such as 30, or ISO 8601, such as PT30S") from error
-    return found
+    return duration
 
 
 def _seconds(value: object) -> object:
@@ -58,7 +58,7 @@ def read(model: type[Model]) -> Model:
     try:
         settings = model()
     except ValidationError as error:
-        problems = [(_field(one["loc"]), one["msg"]) for one in error.errors()]
+        problems = [(_field(detail["loc"]), detail["msg"]) for detail in error.errors()]
     except SettingsError as error:  # a value that is no JSON, where JSON is wanted
         named = re.search(r'field "(\w+)"', str(error))
         problems = [(field, _json_wanted(model, field)) for field in [named[1] if named else ""]]

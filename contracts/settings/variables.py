@@ -110,17 +110,17 @@ NAMES = (
     "WEBHOOK_SECRETS",
     "WORKERS",
 )
-"""All of them without the prefix: those of the settings models, and VERSION, the tag of the images in compose.yaml."""
+"""All of them without the prefix: the fields of the settings models, and VERSION, the tag of images in compose.yaml."""
 
 KNOWN = frozenset(f"{PREFIX}{name}" for name in NAMES)
 
 
 def unknown_variables(environment: Collection[str]) -> list[tuple[str, str]]:
     """Return the variables that no part reads, each with what to do about it."""
-    given = {name.upper(): name for name in environment if name.upper().startswith(PREFIX)}
-    links = tuple(name.removesuffix(SERVICE_HOST) for name in given if name.endswith(SERVICE_HOST))
-    unknown = [name for name in sorted(given) if name not in KNOWN and not _is_service_link(name, links)]
-    return [(given[name], _advice(name)) for name in unknown]
+    names = {name.upper(): name for name in environment if name.upper().startswith(PREFIX)}
+    links = tuple(name.removesuffix(SERVICE_HOST) for name in names if name.endswith(SERVICE_HOST))
+    unknown = [name for name in sorted(names) if name not in KNOWN and not _is_service_link(name, links)]
+    return [(names[name], _advice(name)) for name in unknown]
 
 
 def _is_service_link(name: str, links: tuple[str, ...]) -> bool:
