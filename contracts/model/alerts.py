@@ -45,8 +45,8 @@ class AlertRule(BaseModel):
     @cached_property
     def prefix(self) -> str:
         """The prefix of all keys that the rule applies to."""
-        found = PATTERN.search(self.keys)
-        return self.keys[: found.start()] if found else self.keys
+        match = PATTERN.search(self.keys)
+        return self.keys[: match.start()] if match else self.keys
 
     @cached_property
     def applies_to(self) -> Callable[[str], object]:

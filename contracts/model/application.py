@@ -95,7 +95,7 @@ class Application:
         if traced:
             check_event(event)
         aliases = field_aliases(state)
-        self.enrichments = tuple(_renamed(one, aliases) for one in ordered(state, enrichments))
+        self.enrichments = tuple(_renamed(enrichment, aliases) for enrichment in ordered(state, enrichments))
         self.emit = emit
         self.emit_interval = emit_interval
         _check_emit(name, emit, emit_interval, enrichments)
@@ -117,7 +117,7 @@ class Application:
         fields: dict[str, Any] = {
             name: (Annotated[key.annotation, *key.metadata, *get_args(Key)[1:]], ...)
             for name, key in keys.items()
-            if not any(isinstance(one, MaxBytes) for one in key.metadata)
+            if not any(isinstance(part, MaxBytes) for part in key.metadata)
         }
         if not fields:
             return self.event
@@ -129,14 +129,14 @@ class Application:
         return (
             self.name,
             *self.derived_names,
-            *(one.name for one in self.tables),
-            *(one.name for one in self.states),
+            *(table.name for table in self.tables),
+            *(state.name for state in self.states),
         )
 
     @property
     def derived_names(self) -> tuple[str, ...]:
         """The names of the derived states and the alerts, which a derive worker writes."""
-        return (*(one.name for one in self.derived), *(one.name for one in self.alerts))
+        return (*(derived.name for derived in self.derived), *(alerts.name for alerts in self.alerts))
 
     @property
     def layout_topic(self) -> str:
@@ -147,14 +147,14 @@ class Application:
     def outputs(self) -> tuple[str, ...]:
         """The topics that it writes, and no other application. Other applications may read its events."""
         topics = self.topics
-        derived = (topics.derived(one) for one in self.derived_names)
-        tables = (topics.table(one) for one in self.tables)
+        derived = (topics.derived(name) for name in self.derived_names)
+        tables = (topics.table(table) for table in self.tables)
         return (topics.feedback, topics.snapshots, topics.dead_letters, topics.instances, *derived, *tables)
 
     def catalogue(self) -> tuple[Topic, ...]:
         """Return all its topics with their settings."""
         return (
-            *self.topics.catalogue(self.state, self.query, tuple(one.topic for one in self.raw)),
+            *self.topics.catalogue(self.state, self.query, tuple(raw.topic for raw in self.raw)),
             *self.topics.table_topics(self.tables),
             *self.topics.alert_topics(self.state, self.alerts, self.query),
             *self.topics.query_topics(self.state, self.derived),
@@ -163,7 +163,7 @@ class Application:
     @property
     def reads_tables(self) -> bool:
         """Whether a derive worker reads reference tables and stores the present states."""
-        return bool(self.alerts) or any(one.tables for one in self.derived)
+        return bool(self.alerts) or any(derived.tables for derived in self.derived)
 
     @property
     def key_name(self) -> str:
@@ -182,8 +182,8 @@ class Application:
     @property
     def called_apis(self) -> tuple[str, ...]:
         """The APIs that enrichment workers call: for enrichments, and as webhooks."""
-        webhooks = (one.webhook.api for one in self.alerts if one.webhook)
-        return (*(one.api for one in self.enrichments), *webhooks)
+        webhooks = (alerts.webhook.api for alerts in self.alerts if alerts.webhook)
+        return (*(enrichment.api for enrichment in self.enrichments), *webhooks)
 
     @cached_property
     def kept_for(self) -> timedelta:
@@ -193,17 +193,17 @@ class Application:
     @cached_property
     def limited(self) -> bool:
         """Whether a budget or an interval limits a device's requests."""
-        return self.budget is not None or any(one.at_most_every for one in self.enrichments)
+        return self.budget is not None or any(enrichment.at_most_every for enrichment in self.enrichments)
 
     @cached_property
     def by_name(self) -> dict[str, Enrichment]:
         """The enrichments by name, each after its dependencies."""
-        return {one.name: one for one in self.enrichments}
+        return {enrichment.name: enrichment for enrichment in self.enrichments}
 
     @cached_property
     def by_recorded_name(self) -> dict[str, Enrichment]:
         """The enrichments by their names in feedback and dead letters."""
-        return {one.recorded_as: one for one in self.enrichments}
+        return {enrichment.recorded_as: enrichment for enrichment in self.enrichments}
 
     @cached_property
     def reducers(self) -> dict[str, Reducer]:
@@ -221,10 +221,11 @@ class Application:
         return slots(self.state)
 
 
-def _renamed(one: Enrichment, aliases: Mapping[str, str]) -> Enrichment:
+def _renamed(enrichment: Enrichment, aliases: Mapping[str, str]) -> Enrichment:
     """Return the enrichment with the first names of its slot and its inputs."""
-    own = {name: aliases[name] for name in (one.name, *(need.name for need in one.needs)) if name in aliases}
-    return replace(one, aliases=own) if own else one
+    names = (enrichment.name, *(need.name for need in enrichment.needs))
+    own = {name: aliases[name] for name in names if name in aliases}
+    return replace(enrichment, aliases=own) if own else enrichment
 
 
 def _checked_size(name: str, largest_record: int) -> int:
@@ -239,8 +240,8 @@ def _check_tables(
     name: str, alerts: tuple[Alerts, ...], derived: tuple[Derived, ...], tables: tuple[Table, ...]
 ) -> None:
     """Refuse alerts and derived states that use a table which is not declared."""
-    used = [(f"Alerts({one.name!r})", one.rules) for one in alerts]
-    used += [(f"Derived({one.name!r})", table) for one in derived for table in one.tables]
+    used = [(f"Alerts({declared.name!r})", declared.rules) for declared in alerts]
+    used += [(f"Derived({declared.name!r})", table) for declared in derived for table in declared.tables]
     for where, table in used:
         if table not in tables:
             raise DeclarationError(where, f"the table {table.name!r} is not declared", f"Write tables=(…,) in {name}")
@@ -248,7 +249,7 @@ def _check_tables(
 
 def _policies(name: str, enrichments: tuple[Enrichment, ...], declared: Mapping[str, Policy]) -> dict[str, Policy]:
     """The policy of each API that an enrichment calls."""
-    called = sorted({one.api for one in enrichments})
+    called = sorted({enrichment.api for enrichment in enrichments})
     for api in declared:
         if api not in called:
             known = ", ".join(called) or "none is called"
@@ -262,13 +263,10 @@ def _check_event(event: type[BaseEvent], state: type[State], *, deduplicate: boo
     """Refuse an event without the fields that its state needs."""
     for name in state.keys:
         if not _is_required(event, name, str):
-            possible = [one for one in event.model_fields if _is_required(event, one, str)]
+            possible = [field for field in event.model_fields if _is_required(event, field, str)]
             write = f"Write class {state.__name__}(State, key={(possible or ['device_id'])[0]!r}, …)"
-            write += (
-                f"; the required texts of {event.__name__} are {', '.join(possible)}"
-                if possible
-                else (f", and device_id: str in {event.__name__}")
-            )
+            texts = f"; the required texts of {event.__name__} are {', '.join(possible)}"
+            write += texts if possible else f", and device_id: str in {event.__name__}"
             problem = f"is not a required str of {event.__name__}"
             raise DeclarationError(f"{state.__name__}(key={name!r})", problem, write)
     if not state.is_windowed and not _is_required(event, "first_seen", datetime):
@@ -282,11 +280,12 @@ def _check_event(event: type[BaseEvent], state: type[State], *, deduplicate: boo
 
 def _check_raw(event: type[BaseEvent], raw: tuple[Raw, ...], used: set[str]) -> None:
     """Refuse a raw source whose topic has another use, or whose fields do not fit the event."""
-    for one in raw:
-        if one.topic in used:
-            raise DeclarationError(f"Raw({one.topic!r})", "is a topic of another use", "Name the topic of raw records")
-        used = used | {one.topic}
-        check_raw(one, event)
+    for source in raw:
+        if source.topic in used:
+            where = f"Raw({source.topic!r})"
+            raise DeclarationError(where, "is a topic of another use", "Name the topic of raw records")
+        used = used | {source.topic}
+        check_raw(source, event)
 
 
 def _is_required(event: type[BaseEvent], name: str, kind: type) -> bool:
@@ -296,7 +295,7 @@ def _is_required(event: type[BaseEvent], name: str, kind: type) -> bool:
 
 def _sources(event: type[BaseEvent], state: type[State]) -> dict[str, str]:
     """Return the event's field by the reduced field of the state that it feeds."""
-    found = {}
+    sources = {}
     for name, (reducer, annotation) in reducers(state).items():
         where = f"{state.__name__}.{name}"
         source = reducer.of or name
@@ -309,8 +308,8 @@ def _sources(event: type[BaseEvent], state: type[State]) -> dict[str, str]:
             raise DeclarationError(where, f"{event.__name__} has no field {source!r}", write)
         _check_fit(where, reducer, annotation, event.model_fields[source].annotation)
         _check_filter(where, reducer.where, event)
-        found[name] = source
-    return found
+        sources[name] = source
+    return sources
 
 
 def _check_largest(state: type[State], largest_record: int) -> None:
@@ -339,8 +338,8 @@ def _check_fit(where: str, reducer: Reducer, annotation: Any, source: Any) -> No
     except TypeError as error:
         raise DeclarationError(where, f"{kind} {error}", "Choose another reducer, or another field") from error
     if without_none(annotation) != without_none(expected):
-        spelled, found = _spelled(expected), _spelled(annotation)
-        problem = f"{kind} gives {spelled}, and the field is declared as {found}"
+        spelled, declared = _spelled(expected), _spelled(annotation)
+        problem = f"{kind} gives {spelled}, and the field is declared as {declared}"
         raise DeclarationError(where, problem, f"Write Annotated[{spelled}, {kind}(…)]")
 
 
@@ -362,10 +361,10 @@ def load(reference: str) -> Application:
 
     Raises DeclarationError when there is none; an error in the application's own code is its own.
     """
-    found = named_object(reference)
-    if not isinstance(found, Application):
+    application = named_object(reference)
+    if not isinstance(application, Application):
         raise DeclarationError(repr(reference), "is not an Application", "Write package.module:name")
-    return found
+    return application
 
 
 def named_object(reference: str) -> object:

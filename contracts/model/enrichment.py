@@ -74,7 +74,7 @@ class Enrichment:
 
     @property
     def recorded_as(self) -> str:
-        """The name in feedback and dead letters: that of the first enrichment of the slot."""
+        """The name in feedback and dead letters: the name of the first enrichment of the slot."""
         return self.aliases.get(self.name, self.name)
 
     @cached_property

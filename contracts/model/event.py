@@ -12,7 +12,7 @@ from contracts.types.key import Key
 
 
 class BaseEvent(BaseModel):
-    """One record of a stream. An application's own event adds its fields, at least those of its state's key.
+    """One record of a stream. An application's own event adds its fields, at least the fields of its state's key.
 
     A field is either required or `T | None = None`: the job fills in no defaults.
     """

@@ -17,11 +17,12 @@ def ordered(state: type[State], declared: tuple[Enrichment, ...]) -> tuple[Enric
     (That of an enrichment that reads its own result is bounded where it is declared.)
     """
     by_slot = _by_slot(state, declared)
-    for one in declared:
-        for need in one.needs:
-            _check_need(state, one, need)
+    for enrichment in declared:
+        for need in enrichment.needs:
+            _check_need(state, enrichment, need)
     graph = {
-        one.name: [need.name for need in one.needs if need.name in by_slot.keys() - {one.name}] for one in declared
+        enrichment.name: [need.name for need in enrichment.needs if need.name in by_slot.keys() - {enrichment.name}]
+        for enrichment in declared
     }
     try:
         return tuple(by_slot[name] for name in TopologicalSorter(graph).static_order())
@@ -33,19 +34,19 @@ def ordered(state: type[State], declared: tuple[Enrichment, ...]) -> tuple[Enric
 def _by_slot(state: type[State], declared: tuple[Enrichment, ...]) -> dict[str, Enrichment]:
     by_slot: dict[str, Enrichment] = {}
     open_slots = slots(state)
-    for one in declared:
-        if one.name in by_slot:
-            raise DeclarationError(one.name, "two enrichments give this slot", "Rename one function and its slot")
-        if one.name not in open_slots:
-            write = f"Write `{one.name}: Annotated[{one.result.__name__} | None, Enriched()]` in {state.__name__}"
-            raise DeclarationError(one.name, f"{state.__name__} has no slot of this name", write)
-        if without_none(open_slots[one.name])[0] is not one.result:
+    for enrichment in declared:
+        if enrichment.name in by_slot:
             raise DeclarationError(
-                f"{state.__name__}.{one.name}",
-                f"the enrichment gives {one.result.__name__}",
-                f"Write `{one.name}: Annotated[{one.result.__name__} | None, Enriched()]`",
+                enrichment.name, "two enrichments give this slot", "Rename one function and its slot"
             )
-        by_slot[one.name] = one
+        slot = f"{enrichment.name}: Annotated[{enrichment.result.__name__} | None, Enriched()]"
+        if enrichment.name not in open_slots:
+            problem = f"{state.__name__} has no slot of this name"
+            raise DeclarationError(enrichment.name, problem, f"Write `{slot}` in {state.__name__}")
+        if without_none(open_slots[enrichment.name])[0] is not enrichment.result:
+            problem = f"the enrichment gives {enrichment.result.__name__}"
+            raise DeclarationError(f"{state.__name__}.{enrichment.name}", problem, f"Write `{slot}`")
+        by_slot[enrichment.name] = enrichment
     if unwritten := sorted(open_slots.keys() - by_slot.keys()):
         raise DeclarationError(
             f"{state.__name__}.{unwritten[0]}",
@@ -55,10 +56,10 @@ def _by_slot(state: type[State], declared: tuple[Enrichment, ...]) -> dict[str, 
     return by_slot
 
 
-def _check_need(state: type[State], one: Enrichment, need: Need) -> None:
+def _check_need(state: type[State], enrichment: Enrichment, need: Need) -> None:
     declared = annotations(state)
     fields: dict[str, Any] = {name: kind for name, (_, kind) in declared.items()}
-    where = f"{one.name}({need.name})"
+    where = f"{enrichment.name}({need.name})"
     if need.name not in fields:
         known = ", ".join(sorted(fields))
         raise DeclarationError(where, f"{state.__name__} has no such field", f"Name one of these: {known}")

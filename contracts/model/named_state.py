@@ -109,7 +109,7 @@ class NamedState:
 
     A key expires when a window starts more than `lifetime` after its own. With `expires_by_clock`, it also expires
     `lifetime` and `grace` after its window starts, by the clock, while no record comes: the times of the topic must
-    be the present ones, not those of a replay.
+    be the present ones, not the times of a replay.
     """
 
     name: str
@@ -135,7 +135,7 @@ class NamedState:
     window: timedelta | None = None
     """The size of the windows, where a key has several: then they are aligned to the clock. `lifetime` has it too."""
     every: timedelta | None = None
-    """The time from the start of a window to that of the next; less than `window` where windows overlap."""
+    """The time from the start of a window to the start of the next; less than `window` where windows overlap."""
     coverage: tuple[CoverageField, ...] = ()
     """The fields of a windowed state from which queries of coverage are answered."""
     copied_from: str | None = None

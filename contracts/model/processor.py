@@ -19,7 +19,7 @@ class Processor:
     """A processor computes a state in place of reducers: a class that extends PySpark's `StatefulProcessor`.
 
     The job runs it for each key and window. Its rows have the fields of the event, and a field for each enrichment. The
-    last row that it yields for a record has the fields of the state, and becomes that of the snapshot.
+    last row that it yields for a record has the fields of the state, which become the snapshot's.
     """
 
     of: Any

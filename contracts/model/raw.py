@@ -24,10 +24,10 @@ class Raw:
 
         Raw("waveforms", PackedIntegers(bits=16, channels=("ecg",)), {"device_id": FromKey(), "ts": FromTimestamp()})
 
-    `decode` is a `PackedIntegers`, or any pure function from a `RawRecord` to the fields of an event, to those of
-    several, or to None for no event; it raises ValueError for a record that it cannot decode, which becomes a dead
-    letter. `fields` has the sources of the other fields. Without an entry, `event_id` is the position of the record, so
-    that a record that is decoded again gives the same event. Needs the extra `stateloop[raw]`.
+    `decode` is a `PackedIntegers`, or any pure function from a `RawRecord` to the fields of an event, or of several,
+    or to None for no event; it raises ValueError for a record that it cannot decode, which becomes a dead letter.
+    `fields` has the sources of the other fields. Without an entry, `event_id` is the position of the record, so that a
+    record that is decoded again gives the same event. Needs the extra `stateloop[raw]`.
     """
 
     topic: str
@@ -41,7 +41,7 @@ class Raw:
 
 
 def check_raw(raw: Raw, event: type[BaseEvent]) -> None:
-    """Check that the fields of a raw source are those of the event. Raises DeclarationError."""
+    """Check that the fields of a raw source are the event's. Raises DeclarationError."""
     declared = event.model_fields
     where, known = f"Raw({raw.topic!r})", ", ".join(declared)
     channels = raw.decode.channels if isinstance(raw.decode, PackedIntegers) else ()
@@ -68,9 +68,9 @@ def _check_source(where: str, source: Any, *, is_time: bool) -> None:
 
 
 def _check_packed(where: str, raw: Raw, packed: PackedIntegers, event: type[BaseEvent]) -> None:
-    """All required fields have a source, and those of the channels are lists of numbers."""
-    given = {*raw.fields, *packed.channels, EVENT_ID}
-    missing = [name for name, one in event.model_fields.items() if one.is_required() and name not in given]
+    """All required fields have a source, and the fields of the channels are lists of numbers."""
+    sources = {*raw.fields, *packed.channels, EVENT_ID}
+    missing = [name for name, field in event.model_fields.items() if field.is_required() and name not in sources]
     if missing:
         problem = f"gives no {missing[0]!r}, which {event.__name__} requires"
         raise DeclarationError(where, problem, f"Write fields={{{missing[0]!r}: FromKey(), …}}")

@@ -54,12 +54,12 @@ class State(BaseModel):
     is_windowed: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        given = {name: kwargs.pop(name) for name in ARGUMENTS if name in kwargs}
-        if "key" in given:
-            cls.keys = (given["key"],) if isinstance(given["key"], str) else tuple(given["key"])
-        cls.grace = given.get("grace", cls.grace)
-        cls.where = given.get("where", cls.where)
-        _set_window(cls, given)
+        arguments = {name: kwargs.pop(name) for name in ARGUMENTS if name in kwargs}
+        if "key" in arguments:
+            cls.keys = (arguments["key"],) if isinstance(arguments["key"], str) else tuple(arguments["key"])
+        cls.grace = arguments.get("grace", cls.grace)
+        cls.where = arguments.get("where", cls.where)
+        _set_window(cls, arguments)
         super().__init_subclass__(**kwargs)
 
     @classmethod
@@ -70,19 +70,19 @@ class State(BaseModel):
             _check_window(cls.__name__, cls.window, cls.every, cls.offset)
 
 
-def _set_window(state: type[State], given: dict[str, Any]) -> None:
+def _set_window(state: type[State], arguments: dict[str, Any]) -> None:
     """Set the span of a state's windows. Raises DeclarationError for arguments that contradict each other."""
-    if "window" in given and "lifetime" in given:
+    if "window" in arguments and "lifetime" in arguments:
         write = "Write lifetime= if the window starts at first_seen, and window= if it starts by the clock"
         raise DeclarationError(state.__name__, "has a window and a lifetime", write)
-    if "lifetime" in given:
-        state.lifetime, state.window, state.every, state.offset = given["lifetime"], None, None, NO_TIME
-    if "window" in given:
-        state.lifetime = state.window = state.every = given["window"]
+    if "lifetime" in arguments:
+        state.lifetime, state.window, state.every, state.offset = arguments["lifetime"], None, None, NO_TIME
+    if "window" in arguments:
+        state.lifetime = state.window = state.every = arguments["window"]
     for name in ("every", "offset"):
-        if name in given and state.window is None:
+        if name in arguments and state.window is None:
             raise DeclarationError(state.__name__, f"has {name}= without window=", "Write window=timedelta(hours=1)")
-        setattr(state, name, given.get(name, getattr(state, name)))
+        setattr(state, name, arguments.get(name, getattr(state, name)))
     state.is_windowed = state.window is not None
 
 
@@ -117,7 +117,7 @@ def annotations(state: type[State]) -> dict[str, tuple[Reducer | None, Any]]:
     A field that a processor computes has no reducer. Raises DeclarationError for a field with two, and for one that its
     window is too large for.
     """
-    found: dict[str, tuple[Reducer | None, Any]] = {}
+    declarations: dict[str, tuple[Reducer | None, Any]] = {}
     for name, annotation in get_type_hints(state, include_extras=True).items():
         if get_origin(annotation) is ClassVar or name not in state.model_fields:
             continue
@@ -127,18 +127,18 @@ def annotations(state: type[State]) -> dict[str, tuple[Reducer | None, Any]]:
             _check_is_called(f"{state.__name__}.{name}", part)
         if len(declared) > 1:
             raise _not_one(state, name, len(declared))
-        found[name] = (declared[0].within(state.lifetime) if declared else None, parts[0])
-    return found
+        declarations[name] = (declared[0].within(state.lifetime) if declared else None, parts[0])
+    return declarations
 
 
 def reducers(state: type[State]) -> dict[str, tuple[Reducer, Any]]:
     """The `annotations` of a state that is merged. Raises DeclarationError for a field without a reducer, too."""
-    found = {}
+    merged = {}
     for name, (reducer, annotation) in annotations(state).items():
         if reducer is None:
             raise _not_one(state, name, 0)
-        found[name] = (reducer, annotation)
-    return found
+        merged[name] = (reducer, annotation)
+    return merged
 
 
 def _not_one(state: type[State], name: str, declared: int) -> DeclarationError:
@@ -149,19 +149,23 @@ def _not_one(state: type[State], name: str, declared: int) -> DeclarationError:
 def _check_is_called(where: str, part: Any) -> None:
     """Refuse the class of a reducer in the place of a reducer."""
     if isinstance(part, type) and issubclass(part, Reducer):
-        required = any(one.default is MISSING and one.default_factory is MISSING for one in fields(part))
+        required = any(field.default is MISSING and field.default_factory is MISSING for field in fields(part))
         write = f"Write {part.__name__}({'…' if required else ''})"
         raise DeclarationError(where, f"{part.__name__} is a class, not a reducer", write)
 
 
 def field_aliases(state: type[State]) -> dict[str, str]:
     """The first names of renamed fields, by the present ones. Raises DeclarationError for the name of another field."""
-    found = {name: one.alias for name, (one, _) in annotations(state).items() if one is not None and one.alias}
-    for name, alias in found.items():
-        if alias in state.model_fields or list(found.values()).count(alias) > 1:
+    aliases = {
+        name: reducer.alias
+        for name, (reducer, _) in annotations(state).items()
+        if reducer is not None and reducer.alias
+    }
+    for name, alias in aliases.items():
+        if alias in state.model_fields or list(aliases.values()).count(alias) > 1:
             write = "Write the name that this field alone had, or leave alias out"
             raise DeclarationError(f"{state.__name__}.{name}(alias={alias!r})", "is the name of another field", write)
-    return found
+    return aliases
 
 
 def slots(state: type[State]) -> dict[str, Any]:

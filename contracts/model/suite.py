@@ -17,33 +17,33 @@ class Suite:
         if not applications:
             raise DeclarationError("Suite()", "has no application", "Write Suite(application, …)")
         self.applications = applications
-        check_names(name for one in applications for name in one.state_names)
+        check_names(name for application in applications for name in application.state_names)
         _check_outputs(applications)
         _check_events(applications)
 
     def select(self, name: str | None) -> tuple[Application, ...]:
         """Return all applications, or the one of this name. Raises DeclarationError."""
-        found = tuple(one for one in self.applications if name in (None, one.name))
-        if not found:
-            known = ", ".join(one.name for one in self.applications)
+        selected = tuple(application for application in self.applications if name in (None, application.name))
+        if not selected:
+            known = ", ".join(application.name for application in self.applications)
             raise DeclarationError(f"--application {name}", "is not in the suite", f"Name one of these: {known}")
-        return found
+        return selected
 
     def catalogue(self) -> tuple[Topic, ...]:
         """Return all topics with their settings. A shared topic of events has the longest retention."""
         topics: dict[str, Topic] = {}
-        for one in self.applications:
-            for topic in one.catalogue():
+        for application in self.applications:
+            for topic in application.catalogue():
                 topics[topic.name] = topic.merged(topics.get(topic.name, topic))
         return tuple(topics.values())
 
     def raw_sources(self) -> tuple[tuple[Application, Raw], ...]:
         """Return each raw source once, with the first application that reads its events."""
-        found: dict[str, tuple[Application, Raw]] = {}
+        sources: dict[str, tuple[Application, Raw]] = {}
         for application in self.applications:
-            for one in application.raw:
-                found.setdefault(one.topic, (application, one))
-        return tuple(found.values())
+            for raw in application.raw:
+                sources.setdefault(raw.topic, (application, raw))
+        return tuple(sources.values())
 
     def group(self, application: Application, named: str) -> str:
         """Return the consumer group of one application's workers. Several applications do not share one group."""
@@ -55,29 +55,29 @@ def load_suite(reference: str) -> Suite:
 
     Raises DeclarationError when there is neither; an error in the application's own code is its own.
     """
-    found = named_object(reference)
-    if isinstance(found, Application):
-        return Suite(found)
-    if not isinstance(found, Suite):
+    declared = named_object(reference)
+    if isinstance(declared, Application):
+        return Suite(declared)
+    if not isinstance(declared, Suite):
         raise DeclarationError(repr(reference), "is no Application and no Suite", "Write package.module:name")
-    return found
+    return declared
 
 
 def _check_outputs(applications: tuple[Application, ...]) -> None:
     """Refuse a topic that two applications write, or that one writes and another reads as events."""
     writers: dict[str, str] = {}
-    for one in applications:
-        for topic in one.outputs:
+    for application in applications:
+        for topic in application.outputs:
             if topic in writers:
-                problem = f"{writers[topic]} and {one.name} both write the topic {topic!r}"
+                problem = f"{writers[topic]} and {application.name} both write the topic {topic!r}"
                 raise DeclarationError(
-                    "Suite", problem, f"Write Topics(prefix=…) in {one.name}, with a prefix of its own"
+                    "Suite", problem, f"Write Topics(prefix=…) in {application.name}, with a prefix of its own"
                 )
-            writers[topic] = one.name
-    for one in applications:
-        for topic in (one.topics.events, *(raw.topic for raw in one.raw)):
+            writers[topic] = application.name
+    for application in applications:
+        for topic in (application.topics.events, *(raw.topic for raw in application.raw)):
             if writer := writers.get(topic):
-                problem = f"{one.name} reads the topic {topic!r} as events, and {writer} writes it"
+                problem = f"{application.name} reads the topic {topic!r} as events, and {writer} writes it"
                 raise DeclarationError("Suite", problem, "Name the topic that devices send to")
 
 
@@ -85,22 +85,20 @@ def _check_events(applications: tuple[Application, ...]) -> None:
     """Refuse applications that read one topic of events, or of raw records, with different settings."""
     readers: dict[str, Application] = {}
     raw_readers: dict[str, Application] = {}
-    for one in applications:
-        for raw in one.raw:
-            first_reader = raw_readers.setdefault(raw.topic, one)
-            if first_reader.topics.events != one.topics.events:
-                problem = (
-                    f"{first_reader.name} and {one.name} decode the topic {raw.topic!r} to different topics of events"
-                )
+    for application in applications:
+        for raw in application.raw:
+            first_reader = raw_readers.setdefault(raw.topic, application)
+            if first_reader.topics.events != application.topics.events:
+                names = f"{first_reader.name} and {application.name}"
+                problem = f"{names} decode the topic {raw.topic!r} to different topics of events"
                 raise DeclarationError("Suite", problem, "Write the same Topics(events=…) in both")
-        first = readers.setdefault(one.topics.events, one)
-        if one.raw != first.raw:
-            problem = f"{first.name} and {one.name} read the topic {one.topics.events!r}, and differ in its raw sources"
+        events = application.topics.events
+        first = readers.setdefault(events, application)
+        if application.raw != first.raw:
+            problem = f"{first.name} and {application.name} read the topic {events!r}, and differ in its raw sources"
             raise DeclarationError("Suite", problem, "Write the same raw=(…) in both")
         for name in ("replay", "partitions"):
-            wanted, other = getattr(one.topics, name), getattr(first.topics, name)
+            wanted, other = getattr(application.topics, name), getattr(first.topics, name)
             if wanted != other:
-                problem = (
-                    f"{first.name} declares {name}={other} for the topic {one.topics.events!r}, {one.name} {wanted}"
-                )
+                problem = f"{first.name} declares {name}={other} for the topic {events!r}, {application.name} {wanted}"
                 raise DeclarationError("Suite", problem, f"Write the same Topics({name}=…) in both")

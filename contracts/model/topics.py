@@ -63,14 +63,14 @@ class Topic:
         is_forever = FOREVER in (self.retention, other.retention)
         return replace(self, retention=FOREVER if is_forever else max(self.retention, other.retention))
 
-    def require(self, found: Mapping[str, str], kafka: str) -> None:
+    def require(self, actual: Mapping[str, str], kafka: str) -> None:
         """Compare with the settings that a broker has for this topic. Raises TopicConfigError."""
         wanted = self.config()
-        wrong = {name: wanted[name] for name in MEANING if _listed(found.get(name, "")) != _listed(wanted[name])}
-        if self.uncompacted and int(found.get(COMPACTION_LAG) or 0) < int(wanted[COMPACTION_LAG]):
+        wrong = {name: wanted[name] for name in MEANING if _listed(actual.get(name, "")) != _listed(wanted[name])}
+        if self.uncompacted and int(actual.get(COMPACTION_LAG) or 0) < int(wanted[COMPACTION_LAG]):
             wrong[COMPACTION_LAG] = wanted[COMPACTION_LAG]
         if wrong:
-            raise TopicConfigError(self.name, found, wrong, kafka)
+            raise TopicConfigError(self.name, actual, wrong, kafka)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,8 @@ class Topics:
     def table_topics(self, tables: Sequence[Table]) -> tuple[Topic, ...]:
         """The topics of reference tables, with their settings. They keep the last record of each key."""
         return tuple(
-            Topic(self.table(one), "key", "table", "compact", FOREVER, Stamp.BROKER, self.partitions) for one in tables
+            Topic(self.table(table), "key", "table", "compact", FOREVER, Stamp.BROKER, self.partitions)
+            for table in tables
         )
 
     def alert_topics(
@@ -141,21 +142,21 @@ class Topics:
         kept = _outputs_kept(state, query)
         return tuple(
             Topic(
-                self.derived(one.name),
+                self.derived(declared.name),
                 "device_id and first_seen",
                 "alerts",
                 "compact,delete",
-                max(kept, self.outage) if one.webhook else kept,
+                max(kept, self.outage) if declared.webhook else kept,
                 Stamp.BROKER,
                 self.partitions,
-                self.outage if one.webhook else NO_TIME,
+                self.outage if declared.webhook else NO_TIME,
             )
-            for one in alerts
+            for declared in alerts
         )
 
     def query_topics(self, state: type[State], derived: Sequence[Derived]) -> tuple[Topic, ...]:
         """The topics that only queries need, with their settings: of the derived states, and of the instances."""
-        topics = [self._derived(one.name, one.lifetime or state.lifetime) for one in derived]
+        topics = [self._derived(declared.name, declared.lifetime or state.lifetime) for declared in derived]
         kept = timedelta(days=1)
         instances = Topic(self.instances, "instance", "instance", "compact,delete", kept, Stamp.BROKER, self.partitions)
         return (*topics, instances)
@@ -210,4 +211,4 @@ def _milliseconds(time: timedelta) -> str:
 
 def _listed(value: str) -> set[str]:
     """A setting may be a list, whose order has no meaning."""
-    return {one.strip() for one in value.split(",")}
+    return {item.strip() for item in value.split(",")}

@@ -12,9 +12,10 @@ FORM = "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
 LENGTH = 55
 
 
-def carried(given: str | None) -> str | None:
+def carried(traceparent: str | None) -> str | None:
     """Return the valid context of a record. A device that sends anything else loses its trace, not its record."""
-    return given if given is not None and len(given) == LENGTH and re.match(FORM, given) else None
+    is_valid = traceparent is not None and len(traceparent) == LENGTH and re.match(FORM, traceparent)
+    return traceparent if is_valid else None
 
 
 def carried_sql(x: str) -> str:
