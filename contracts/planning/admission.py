@@ -36,25 +36,31 @@ def admit(
     """Divide the wanted requests by what the slots contain, and by what is `begun` and not in a slot yet."""
     if not wanted or not application.limited:
         return Admission(wanted, [], [])
-    budget, found = application.budget, Admission([], [], [])
-    spent = {one.name: _spent(application, one, snapshot, now, begun) for one in application.enrichments}
+    budget, admission = application.budget, Admission([], [], [])
+    spent = {
+        enrichment.name: _spent(application, enrichment, snapshot, now, begun) for enrichment in application.enrichments
+    }
     left = budget.requests - sum(spent.values()) if budget else len(wanted)
     for request in wanted:
-        one = application.by_name[request.enrichment]
+        enrichment = application.by_name[request.enrichment]
         if request.skipped is not None:
-            found.admitted.append(replace(request, spent=spent[one.name] or None))
-        elif _is_too_soon(one, request, snapshot, now, begun):
-            found.too_soon.append(request)
+            admission.admitted.append(replace(request, spent=spent[enrichment.name] or None))
+        elif _is_too_soon(enrichment, request, snapshot, now, begun):
+            admission.too_soon.append(request)
         elif left <= 0:
-            found.over_budget.append(request)
+            admission.over_budget.append(request)
         else:
             left -= 1
-            found.admitted.append(replace(request, spent=spent[one.name] + 1) if budget else request)
-    return found
+            admission.admitted.append(replace(request, spent=spent[enrichment.name] + 1) if budget else request)
+    return admission
 
 
 def _spent(
-    application: Application, one: Enrichment, snapshot: Snapshot, now: datetime, begun: Mapping[str, LastRequest]
+    application: Application,
+    enrichment: Enrichment,
+    snapshot: Snapshot,
+    now: datetime,
+    begun: Mapping[str, LastRequest],
 ) -> int:
     """Return how many requests the enrichment made in this period, by its slot or, if those are more, by the worker."""
     if application.budget is None:
@@ -62,24 +68,26 @@ def _spent(
     present = application.budget.period(snapshot.first_seen, now)
     counts = [
         called.spent
-        for called in _known(snapshot.enrichments.get(one.name), begun.get(one.name))
+        for called in _known(snapshot.enrichments.get(enrichment.name), begun.get(enrichment.name))
         if application.budget.period(snapshot.first_seen, called.at) == present
     ]
     return max(counts, default=0)
 
 
 def _is_too_soon(
-    one: Enrichment, request: Request, snapshot: Snapshot, now: datetime, begun: Mapping[str, LastRequest]
+    enrichment: Enrichment, request: Request, snapshot: Snapshot, now: datetime, begun: Mapping[str, LastRequest]
 ) -> bool:
     """Return whether the last request is less than the interval ago. Further rounds belong to their first.
 
     A time that lies as far ahead, by a wrong clock, delays nothing.
     """
-    if one.at_most_every is None or request.round > 1:
+    if enrichment.at_most_every is None or request.round > 1:
         return False
-    answer = snapshot.enrichments.get(one.name)
+    answer = snapshot.enrichments.get(enrichment.name)
     answered = None if answer is None or answer.status == "skipped" else answer
-    return any(abs(now - called.at) < one.at_most_every for called in _known(answered, begun.get(one.name)))
+    return any(
+        abs(now - called.at) < enrichment.at_most_every for called in _known(answered, begun.get(enrichment.name))
+    )
 
 
 def _known(answer: Answer | None, begun: LastRequest | None) -> Iterable[LastRequest]:

@@ -22,29 +22,29 @@ class DeliveryRequest(Request):
 
 def deliveries(alerts: str, record: AlertRecord) -> list[DeliveryRequest]:
     """Return a delivery for each alert that this record has opened or closed. `alerts` is their name."""
-    return [_delivery(one, record) for one in events(alerts, record)]
+    return [_delivery(event, record) for event in events(alerts, record)]
 
 
 def delivery(alerts: str, record: AlertRecord, idempotency_key: str | None) -> DeliveryRequest | None:
     """Return the delivery of the event with this key; None if this record has no such event."""
-    return next((one for one in deliveries(alerts, record) if one.fingerprint == idempotency_key), None)
+    return next((request for request in deliveries(alerts, record) if request.fingerprint == idempotency_key), None)
 
 
 def events(alerts: str, record: AlertRecord) -> list[AlertEvent]:
     """Return the events of the alerts of this record, in the order of the record."""
     return [
         AlertEvent(
-            event="closed" if one.status == "closed" else "opened",
+            event="closed" if alert.status == "closed" else "opened",
             alerts=alerts,
             device_id=record.device_id,
             first_seen=record.first_seen,
             epoch=record.epoch,
             version=record.version,
             as_of=record.as_of,
-            **one.model_dump(exclude={"status"}),
+            **alert.model_dump(exclude={"status"}),
         )
-        for one in record.alerts
-        if one.id in record.changed
+        for alert in record.alerts
+        if alert.id in record.changed
     ]
 
 

@@ -8,20 +8,20 @@ import orjson
 from contracts.model.enrichment import Enrichment
 
 
-def fingerprint(one: Enrichment, inputs: dict[str, Any]) -> str:
+def fingerprint(enrichment: Enrichment, inputs: dict[str, Any]) -> str:
     """Return the fingerprint of an enrichment's inputs, under the first names of the fields."""
-    if one.aliases:
-        inputs = {one.aliases.get(name, name): value for name, value in inputs.items()}
-    return digest([one.recorded_as, inputs])
+    if enrichment.aliases:
+        inputs = {enrichment.aliases.get(name, name): value for name, value in inputs.items()}
+    return digest([enrichment.recorded_as, inputs])
 
 
-def skip_fingerprint(one: Enrichment, reason: str) -> str:
+def skip_fingerprint(enrichment: Enrichment, reason: str) -> str:
     """Return the fingerprint of the reason for which an enrichment is skipped."""
-    return digest([one.recorded_as, "skipped", reason])
+    return digest([enrichment.recorded_as, "skipped", reason])
 
 
 def round_fingerprint(inputs: str, number: int, own: Any) -> str:
-    """Return the fingerprint of a round: that of the other inputs, its number, and the own result that it reads."""
+    """Return the fingerprint of a round: of the other inputs, the round's number, and the own result that it reads."""
     return f"{inputs}.{number}.{digest(own)}"
 
 

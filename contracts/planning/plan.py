@@ -59,15 +59,17 @@ def wanted(application: Application, snapshot: Snapshot, now: datetime) -> list[
     """Return the requests that this snapshot calls for: all inputs present, and no answer to them or a stale one.
 
     An enrichment that is skipped gets one request without a call. There are no requests once the window and its grace
-    have ended by the clock, except in a replay, whose times are not those of the clock.
+    have ended by the clock, except in a replay, whose times do not follow the clock.
     """
     return _requests(_evaluations(application, snapshot, now))
 
 
-def enrichment_status(application: Application, one: Enrichment, snapshot: Snapshot, now: datetime) -> EnrichmentStatus:
+def enrichment_status(
+    application: Application, enrichment: Enrichment, snapshot: Snapshot, now: datetime
+) -> EnrichmentStatus:
     """Return the status of one enrichment on a snapshot."""
     evaluations = _evaluations(application, snapshot, now)
-    evaluation, admission = evaluations[one.name], admit(application, snapshot, now, _requests(evaluations), {})
+    evaluation, admission = evaluations[enrichment.name], admit(application, snapshot, now, _requests(evaluations), {})
     if evaluation.request in admission.too_soon:
         return EnrichmentStatus.TOO_SOON
     return EnrichmentStatus.OVER_BUDGET if evaluation.request in admission.over_budget else evaluation.enrichment_status
@@ -81,16 +83,18 @@ def settled(application: Application, snapshot: Snapshot, now: datetime) -> bool
 def _evaluations(application: Application, snapshot: Snapshot, now: datetime) -> dict[str, _Evaluation]:
     """Evaluate all enrichments, each after its dependencies, against the current inputs."""
     is_expired = _is_expired(application, snapshot, now)
-    found: dict[str, _Evaluation] = {}
-    for one in application.enrichments:
-        needs = {need.name: found.get(need.name) or _field(snapshot.state.get(need.name)) for need in one.needs}
+    evaluations: dict[str, _Evaluation] = {}
+    for enrichment in application.enrichments:
+        needs = {
+            need.name: evaluations.get(need.name) or _field(snapshot.state.get(need.name)) for need in enrichment.needs
+        }
         closed = is_expired or not _can_replace(
-            snapshot.enrichments.get(one.name), snapshot, now, application.state.grace
+            snapshot.enrichments.get(enrichment.name), snapshot, now, application.state.grace
         )
-        found[one.name] = _blocked(one, needs, snapshot, closed=closed) or _free(
-            one, needs, snapshot, now, closed=closed
+        evaluations[enrichment.name] = _blocked(enrichment, needs, snapshot, closed=closed) or _free(
+            enrichment, needs, snapshot, now, closed=closed
         )
-    return found
+    return evaluations
 
 
 def _requests(evaluations: dict[str, _Evaluation]) -> list[Request]:
@@ -106,10 +110,12 @@ def _field(value: Any) -> _Evaluation:
     return _Evaluation(EnrichmentStatus.WAITING if value is None else EnrichmentStatus.ANSWERED, value)
 
 
-def _blocked(one: Enrichment, needs: dict[str, _Evaluation], snapshot: Snapshot, *, closed: bool) -> _Evaluation | None:
+def _blocked(
+    enrichment: Enrichment, needs: dict[str, _Evaluation], snapshot: Snapshot, *, closed: bool
+) -> _Evaluation | None:
     """Return the evaluation of an enrichment that its dependencies block; None if they do not."""
     without_result, is_missing, is_pending = [], False, False
-    for need in one.needs:
+    for need in enrichment.needs:
         evaluation = needs[need.name]
         is_pending = is_pending or evaluation.is_pending
         if evaluation.result is None and not need.optional:
@@ -117,41 +123,43 @@ def _blocked(one: Enrichment, needs: dict[str, _Evaluation], snapshot: Snapshot,
             if evaluation.gives_nothing:
                 without_result.append(f"{need.name}: {evaluation.status}")
     if without_result:
-        return _skipped(one, ", ".join(without_result), snapshot, closed=closed)
+        return _skipped(enrichment, ", ".join(without_result), snapshot, closed=closed)
     return _Evaluation(EnrichmentStatus.WAITING, is_pending=not is_missing) if is_missing or is_pending else None
 
 
 def _free(
-    one: Enrichment, needs: dict[str, _Evaluation], snapshot: Snapshot, now: datetime, *, closed: bool
+    enrichment: Enrichment, needs: dict[str, _Evaluation], snapshot: Snapshot, now: datetime, *, closed: bool
 ) -> _Evaluation:
     """Evaluate an enrichment that has its inputs."""
     values = {name: need.result for name, need in needs.items()}
-    inputs = inputs_of(one, values, snapshot.enrichments.get(one.name))
-    if one.when and (unmet := one.when.unmet(inputs.values)):
-        return _skipped(one, unmet, snapshot, closed=closed)
-    return _evaluated(one, inputs, snapshot, now, closed=closed)
+    inputs = inputs_of(enrichment, values, snapshot.enrichments.get(enrichment.name))
+    if enrichment.when and (unmet := enrichment.when.unmet(inputs.values)):
+        return _skipped(enrichment, unmet, snapshot, closed=closed)
+    return _evaluated(enrichment, inputs, snapshot, now, closed=closed)
 
 
-def _evaluated(one: Enrichment, inputs: Inputs, snapshot: Snapshot, now: datetime, *, closed: bool) -> _Evaluation:
+def _evaluated(
+    enrichment: Enrichment, inputs: Inputs, snapshot: Snapshot, now: datetime, *, closed: bool
+) -> _Evaluation:
     """Evaluate an enrichment that can run, by the answer in its slot."""
-    answer = snapshot.enrichments.get(one.name)
+    answer = snapshot.enrichments.get(enrichment.name)
     if answer is not None and inputs.is_answered:
-        if closed or not _is_stale(one, answer, now):
+        if closed or not _is_stale(enrichment, answer, now):
             return _Evaluation(EnrichmentStatus.ANSWERED, answer.result, status=answer.status)
-        request = _request(one, inputs, snapshot)
+        request = _request(enrichment, inputs, snapshot)
         return _Evaluation(EnrichmentStatus.PLANNABLE, answer.result, status=answer.status, request=request)
     if closed:
         return _Evaluation(EnrichmentStatus.CLOSED)
-    return _Evaluation(EnrichmentStatus.PLANNABLE, is_pending=True, request=_request(one, inputs, snapshot))
+    return _Evaluation(EnrichmentStatus.PLANNABLE, is_pending=True, request=_request(enrichment, inputs, snapshot))
 
 
-def _skipped(one: Enrichment, reason: str, snapshot: Snapshot, *, closed: bool) -> _Evaluation:
+def _skipped(enrichment: Enrichment, reason: str, snapshot: Snapshot, *, closed: bool) -> _Evaluation:
     """Evaluate a skipped enrichment: its slot must have the reason, for readers of the state."""
-    answer, named = snapshot.enrichments.get(one.name), skip_fingerprint(one, reason)
+    answer, named = snapshot.enrichments.get(enrichment.name), skip_fingerprint(enrichment, reason)
     is_recorded = answer is not None and answer.fingerprint == named
     if is_recorded or closed:
         return _Evaluation(EnrichmentStatus.SKIPPED, status="skipped")
-    request = _request(one, Inputs(NO_INPUTS, named, 1, is_answered=False), snapshot, reason)
+    request = _request(enrichment, Inputs(NO_INPUTS, named, 1, is_answered=False), snapshot, reason)
     return _Evaluation(EnrichmentStatus.SKIPPED, status="skipped", request=request)
 
 
@@ -167,24 +175,24 @@ def _can_replace(answer: Answer | None, snapshot: Snapshot, now: datetime, grace
     return answer.version < LARGEST_COUNT and not timedelta(0) <= now - answer.ts <= grace
 
 
-def _is_stale(one: Enrichment, answer: Answer, now: datetime) -> bool:
-    return one.stale_after is not None and now - answer.ts > one.stale_after
+def _is_stale(enrichment: Enrichment, answer: Answer, now: datetime) -> bool:
+    return enrichment.stale_after is not None and now - answer.ts > enrichment.stale_after
 
 
-def _request(one: Enrichment, inputs: Inputs, snapshot: Snapshot, skipped: str | None = None) -> Request:
+def _request(enrichment: Enrichment, inputs: Inputs, snapshot: Snapshot, skipped: str | None = None) -> Request:
     return Request(
         device_id=snapshot.device_id,
         first_seen=snapshot.first_seen,
-        enrichment=one.name,
+        enrichment=enrichment.name,
         fingerprint=inputs.fingerprint,
-        version=_version(snapshot.enrichments.get(one.name), snapshot),
+        version=_version(snapshot.enrichments.get(enrichment.name), snapshot),
         as_of=snapshot.as_of,
         inputs=inputs.values,
         skipped=skipped,
         traceparent=snapshot.traceparent,
         round=inputs.round,
         epoch=snapshot.epoch,
-        alias=one.aliases.get(one.name),
+        alias=enrichment.aliases.get(enrichment.name),
     )
 
 

@@ -20,7 +20,7 @@ class Request:
     inputs: dict[str, Any]
     """The inputs as they are on the wire."""
     skipped: str | None = None
-    """The reason for an answer without a call, if there is one. The fingerprint is then that of the reason."""
+    """The reason for an answer without a call, if there is one. The fingerprint is then the reason's."""
     traceparent: str | None = None
     """The trace context of the snapshot."""
     round: int = 1
