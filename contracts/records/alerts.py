@@ -85,7 +85,7 @@ class Rules:
 class Evaluation(NamedTuple):
     """The rules by which a snapshot is evaluated. `only` are the names of changed rules; without it, all are evaluated.
 
-    `offset` is that of the last snapshot of the partition that was read. `until` is the time until which the
+    `offset` is the offset of the last snapshot of the partition that was read. `until` is the time until which the
     snapshot is known to be the last one; without it, its `as_of`. `failed` takes a rule whose condition raises: its
     alert stays. `layout` is the number of partitions of the alerts. `is_next` is false if snapshots before this one are
     missing, in which a condition may have been false: pending alerts begin anew.
@@ -106,15 +106,15 @@ class Evaluation(NamedTuple):
         An alert that was pending for long enough until this snapshot opens, and closes by the record after the next.
         """
         known = former.active if former else ()
-        continued = known if self.is_next else tuple(one for one in known if one.status == "open")
-        found = list(self._begun(continued, snapshot))
+        continued = known if self.is_next else tuple(alert for alert in known if alert.status == "open")
+        alerts = list(self._begun(continued, snapshot))
         if known:
-            found[:0] = self._kept(continued, snapshot)
-        elif not found:  # most states: the cost of a changed rule for each of them
+            alerts[:0] = self._kept(continued, snapshot)
+        elif not alerts:  # most states: the cost of a changed rule for each of them
             return None
-        if [one for one in found if one.is_active] == list(known):
+        if [alert for alert in alerts if alert.is_active] == list(known):
             return None
-        return _record(snapshot, self.offset, found, _changed(known, found), self.layout)
+        return _record(snapshot, self.offset, alerts, _changed(known, alerts), self.layout)
 
     def _kept(self, known: tuple[Alert, ...], snapshot: Snapshot) -> Iterator[Alert]:
         """The alerts that there were, as they are now. A pending one whose condition is false is left out."""
@@ -145,7 +145,7 @@ class Evaluation(NamedTuple):
 
     def _begun(self, known: tuple[Alert, ...], snapshot: Snapshot) -> Iterator[Alert]:
         """The alerts of rules that had none."""
-        there = {(one.rule, one.rule_version) for one in known} if known else ()
+        there = {(alert.rule, alert.rule_version) for alert in known} if known else ()
         for name, row in self.rules.of(snapshot.device_id, self.only):
             if (name, row.version) in there:
                 continue
@@ -177,9 +177,9 @@ class Evaluation(NamedTuple):
 
 def expired(former: AlertRecord, offset: int, at: datetime, layout: int) -> AlertRecord:
     """Return the record that closes all alerts of an expired window."""
-    found = tuple(one for alert in former.active for one in closed(alert, at, "expired"))
-    fields = {"offset": offset, "as_of": at, "status": "closed", "alerts": found}
-    fields |= {"changed": tuple(one.id for one in found), "layout": layout, "copied_from": None}
+    alerts = tuple(closed_alert for alert in former.active for closed_alert in closed(alert, at, "expired"))
+    fields = {"offset": offset, "as_of": at, "status": "closed", "alerts": alerts}
+    fields |= {"changed": tuple(alert.id for alert in alerts), "layout": layout, "copied_from": None}
     return former.model_copy(update=fields)
 
 
@@ -201,16 +201,16 @@ def rule_of(row: TableRow) -> AlertRule:
     return row.value
 
 
-def _changed(known: tuple[Alert, ...], found: list[Alert]) -> tuple[str, ...]:
+def _changed(known: tuple[Alert, ...], alerts: list[Alert]) -> tuple[str, ...]:
     """The ids of the alerts that have opened or closed."""
-    former = {one.id: one.status for one in known}
-    return tuple(one.id for one in found if one.status not in ("pending", former.get(one.id)))
+    former = {alert.id: alert.status for alert in known}
+    return tuple(alert.id for alert in alerts if alert.status not in ("pending", former.get(alert.id)))
 
 
 def _record(
     snapshot: Snapshot, offset: int, alerts: list[Alert], changed: tuple[str, ...], layout: int | None
 ) -> AlertRecord:
-    statuses = {one.status for one in alerts}
+    statuses = {alert.status for alert in alerts}
     status: AlertStatus = "open" if "open" in statuses else "pending" if "pending" in statuses else "closed"
     return AlertRecord(
         device_id=snapshot.device_id,

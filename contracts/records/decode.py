@@ -27,8 +27,8 @@ def _now() -> datetime:
 class Decoder:
     """Decodes the records of one application, for a state of this epoch; None takes answers of any.
 
-    `clock` is that of the job: no record is later, whatever its stamp. Each topic has so many `partitions`; None takes
-    every record for one in the partition of its key.
+    `clock` is the job's clock: no record is later, whatever its stamp. Each topic has `partitions` partitions; None
+    takes every record for one in the partition of its key.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Decoder:
         return carried(values[FIELD]) if self.application.traced else None
 
     def _offset(self, key: str, record: Record) -> int | None:
-        """The offset of an event; None in another partition than that of its key."""
+        """The offset of an event; None if it is not in the partition of its key."""
         is_displaced = self._partitions is not None and record.partition != partition(key.encode(), self._partitions)
         return None if is_displaced else record.offset
 
@@ -141,7 +141,7 @@ class Decoder:
             raise RecordError(Reason.LATE, refusal.late(start, clock, whose, self.application.kept_for))
 
 
-def _check_key(field: str, expected: str, given: bytes | None) -> None:
+def _check_key(field: str, expected: str, key: bytes | None) -> None:
     """Raise RecordError for a record with another key than its device's: only one key keeps the order of records."""
-    if given != expected.encode():
-        raise RecordError(Reason.WRONG_KEY, refusal.wrong_key(field, given, expected))
+    if key != expected.encode():
+        raise RecordError(Reason.WRONG_KEY, refusal.wrong_key(field, key, expected))

@@ -21,12 +21,12 @@ def check_indexes(state: NamedState) -> None:
         known = ""
         for part in path.split("."):
             names = {name for node in nodes for name in node.get("properties", ())}
-            following = [one for node in nodes for one in _children(node, part)]
+            following = [child for node in nodes for child in _children(node, part)]
             if not following:
                 write = f"Write one of these: {', '.join(known + name for name in sorted(names)) or 'another field'}"
                 where = f"QueryOptions(indexes={path!r}) of {state.name}"
                 raise DeclarationError(where, "is no field of its records", write)
-            nodes = [one for child in following for one in _alternatives(child, state.schema)]
+            nodes = [alternative for child in following for alternative in _alternatives(child, state.schema)]
             known += f"{part}."
 
 
@@ -48,8 +48,8 @@ def _alternatives(node: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, A
     if str(node.get("$ref", "")).startswith(REF):
         yield from _alternatives(root["$defs"][node["$ref"].removeprefix(REF)], root)
         return
-    options = [one for kind in ("anyOf", "oneOf", "allOf") for one in node.get(kind, ())]
+    options = [option for kind in ("anyOf", "oneOf", "allOf") for option in node.get(kind, ())]
     if not options:
         yield node
-    for one in options:
-        yield from _alternatives(one, root)
+    for option in options:
+        yield from _alternatives(option, root)

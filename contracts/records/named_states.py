@@ -43,18 +43,18 @@ def named(application: Application) -> dict[str, NamedState]:
         every=application.state.every,
         coverage=_coverage(application),
     )
-    derived = (_derived(application, one) for one in application.derived)
-    alerts = (_alerts(application, one) for one in application.alerts)
-    tables = (_table(application, one) for one in application.tables)
-    found = {one.name: one for one in (own, *derived, *alerts, *tables, *application.states)}
-    for one in found.values():
-        check_indexes(one)
-    return found
+    derived = (_derived(application, declared) for declared in application.derived)
+    alerts = (_alerts(application, declared) for declared in application.alerts)
+    tables = (_table(application, table) for table in application.tables)
+    states = {state.name: state for state in (own, *derived, *alerts, *tables, *application.states)}
+    for state in states.values():
+        check_indexes(state)
+    return states
 
 
 def named_in(suite: Suite) -> dict[str, NamedState]:
     """Return all states of a suite that can be queried, by name."""
-    return {name: state for one in suite.applications for name, state in named(one).items()}
+    return {name: state for application in suite.applications for name, state in named(application).items()}
 
 
 def derived_shape(derived: Derived) -> type[DerivedRecord]:
@@ -74,33 +74,33 @@ def _coverage(application: Application) -> tuple[CoverageField, ...]:
     )
 
 
-def _derived(application: Application, one: Derived) -> NamedState:
+def _derived(application: Application, derived: Derived) -> NamedState:
     return NamedState(
-        name=one.name,
-        topic=application.topics.derived(one.name),
-        schema=derived_shape(one).model_json_schema(mode="serialization"),
+        name=derived.name,
+        topic=application.topics.derived(derived.name),
+        schema=derived_shape(derived).model_json_schema(mode="serialization"),
         partitions=application.topics.partitions,
         key="key",
-        epoch="layout" if one.tables else "epoch",
-        version=None if one.tables else "version",
+        epoch="layout" if derived.tables else "epoch",
+        version=None if derived.tables else "version",
         source="device_id",
-        copied_from="copied_from" if one.tables else None,
+        copied_from="copied_from" if derived.tables else None,
         layout_topic=application.layout_topic,
-        lifetime=one.lifetime or application.state.lifetime,
+        lifetime=derived.lifetime or application.state.lifetime,
         grace=application.state.grace + application.skew,
         expires_by_clock=not application.topics.replay,
-        query=one.query,
+        query=derived.query,
     )
 
 
-def _alerts(application: Application, one: Alerts) -> NamedState:
+def _alerts(application: Application, alerts: Alerts) -> NamedState:
     """A record of each change. Two of them may have the same snapshot, so the version is the offset.
 
     Another partition has other offsets, but then also another layout.
     """
     return NamedState(
-        name=one.name,
-        topic=application.topics.derived(one.name),
+        name=alerts.name,
+        topic=application.topics.derived(alerts.name),
         schema=AlertRecord.model_json_schema(mode="serialization"),
         partitions=application.topics.partitions,
         key="device_id",
@@ -112,22 +112,22 @@ def _alerts(application: Application, one: Alerts) -> NamedState:
         lifetime=application.state.lifetime,
         grace=application.state.grace + application.skew,
         expires_by_clock=not application.topics.replay,
-        query=one.query,
+        query=alerts.query,
         window=application.state.window,
         every=application.state.every,
     )
 
 
-def _table(application: Application, one: Table) -> NamedState:
+def _table(application: Application, table: Table) -> NamedState:
     """The versions are the offsets, and a row stays until it is removed."""
     return NamedState(
-        name=one.name,
-        topic=application.topics.table(one),
-        schema=table_shape(one).model_json_schema(mode="serialization"),
+        name=table.name,
+        topic=application.topics.table(table),
+        schema=table_shape(table).model_json_schema(mode="serialization"),
         partitions=application.topics.partitions,
         window_start=None,
         epoch=None,
         version=None,
         event_time=None,
-        query=one.query,
+        query=table.query,
     )

@@ -53,22 +53,26 @@ class RawDecoder:
         own = {name: self._read(name, source, record) for name, source in self._sources.items()}
         decoded = self._decoded(record)
         return [
-            self._encoded(own | self._identity(own, one, number, len(decoded))) for number, one in enumerate(decoded)
+            self._encoded(own | self._identity(own, fields, number, len(decoded)))
+            for number, fields in enumerate(decoded)
         ]
 
     def _read(self, name: str, source: FieldSource, record: RawRecord) -> Any:
         try:
-            found, kind = source.read(record), self._numbers[name]
-            return kind(found) if kind and isinstance(found, str) else found
+            value, kind = source.read(record), self._numbers[name]
+            return kind(value) if kind and isinstance(value, str) else value
         except ValueError as error:
             raise _undecodable(f"{name}: {error}") from error
 
     def _decoded(self, record: RawRecord) -> list[dict[str, Any]]:
         """The fields that the author's function gives, of each event."""
         try:
-            given = self._raw.decode(record)
-            several = [given] if isinstance(given, Mapping | BaseModel) else list(given or ())
-            return [one.model_dump(exclude_none=True) if isinstance(one, BaseModel) else dict(one) for one in several]
+            decoded = self._raw.decode(record)
+            several = [decoded] if isinstance(decoded, Mapping | BaseModel) else list(decoded or ())
+            return [
+                event.model_dump(exclude_none=True) if isinstance(event, BaseModel) else dict(event)
+                for event in several
+            ]
         except ValueError as error:
             raise _undecodable(str(error)) from error
         except AUTHOR_ERRORS as error:  # one record must not stop all others

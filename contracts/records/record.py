@@ -15,7 +15,7 @@ The rest names the run of the job, and has the time up to which it has read."""
 
 
 class Reason(StrEnum):
-    """The reasons of dead letters: the job's in the order of its checks, then those of the workers."""
+    """The reasons of dead letters: the job's in the order of its checks, then the workers'."""
 
     EMPTY = "empty"
     """The record has no value, or an empty one."""

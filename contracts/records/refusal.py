@@ -36,7 +36,7 @@ STAMP, JOB = " (the record's timestamp)", " (the job's clock)"
 
 
 def oversized(size: int, largest: int) -> str:
-    """The record has so many bytes."""
+    """The record has more bytes than are allowed."""
     return f"{size} bytes, and {largest} are allowed"
 
 
@@ -65,21 +65,21 @@ def mistyped(name: str, annotation: Any) -> str:
     return f"{name} is not {KINDS.get(inner, 'a text')}"
 
 
-def wrong_key(field: str, given: bytes | None, expected: str) -> str:
+def wrong_key(field: str, key: bytes | None, expected: str) -> str:
     """The record's key is not its device's."""
-    found = NO_KEY if given is None else f"{KEY_IS}{_key_excerpt(given)}"
-    return f"{found}, and its {field} is {expected[:KEY_EXCERPT]}: {WRONG_KEY}"
+    clause = NO_KEY if key is None else f"{KEY_IS}{_key_excerpt(key)}"
+    return f"{clause}, and its {field} is {expected[:KEY_EXCERPT]}: {WRONG_KEY}"
 
 
-def wrong_key_sql(field: str, given: str, expected: str) -> str:
+def wrong_key_sql(field: str, key: str, expected: str) -> str:
     """The SQL of `wrong_key`, over expressions of bytes and of a text."""
     excerpt = (
-        f"CASE WHEN is_valid_utf8(CAST({given} AS STRING)) THEN left(CAST({given} AS STRING), {KEY_EXCERPT})"
-        f" ELSE concat('0x', hex(left({given}, {KEY_EXCERPT}))) END"
+        f"CASE WHEN is_valid_utf8(CAST({key} AS STRING)) THEN left(CAST({key} AS STRING), {KEY_EXCERPT})"
+        f" ELSE concat('0x', hex(left({key}, {KEY_EXCERPT}))) END"
     )
-    found = f"coalesce(concat({text(KEY_IS)}, {excerpt}), {text(NO_KEY)})"
+    clause = f"coalesce(concat({text(KEY_IS)}, {excerpt}), {text(NO_KEY)})"
     return (
-        f"concat({found}, {text(f', and its {field} is ')}, left({expected}, {KEY_EXCERPT}), {text(f': {WRONG_KEY}')})"
+        f"concat({clause}, {text(f', and its {field} is ')}, left({expected}, {KEY_EXCERPT}), {text(f': {WRONG_KEY}')})"
     )
 
 
@@ -140,8 +140,8 @@ def _expected(field: FieldInfo) -> str:
         kind, inside = "an object", INSIDE
     else:
         kind = TIME_KIND if inner is datetime else KINDS.get(inner, "a text")
-    outer = (part for one in field.metadata for part in ungrouped(one))
-    limits = [each for one in (*outer, *constraints(field.annotation)) for each in _limits(one, inner)]
+    outer = (part for constraint in field.metadata for part in ungrouped(constraint))
+    limits = [limit for constraint in (*outer, *constraints(field.annotation)) for limit in _limits(constraint, inner)]
     if not limits:
         return f"{kind}{inside}"
     return f"{kind} {' and '.join(limits)}{',' if inside else ''}{inside}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LISTED = 20
 """The number of keys of each kind that are listed; the others are counted."""
 NEXT_VERSION = LARGEST_COUNT
-"""The version of a rule that is not saved: it differs from that of every saved one."""
+"""The version of a rule that is not saved: it differs from every saved version."""
 
 NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -85,8 +85,8 @@ class RuleTest:
 
     def _has(self, record: AlertRecord, status: str, version: int | None = None) -> bool:
         return any(
-            one.rule == self._name and one.status == status and version in (None, one.rule_version)
-            for one in record.alerts
+            alert.rule == self._name and alert.status == status and version in (None, alert.rule_version)
+            for alert in record.alerts
         )
 
     def _fail(self, _: str, __: TableRow, error: BaseException) -> None:

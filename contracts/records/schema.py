@@ -21,12 +21,12 @@ def schemas(application: Application) -> dict[str, dict[str, Any]]:
         "dead_letter": DeadLetter,
         "instance": Announcement,
     }
-    found = {name: model.model_json_schema(mode="serialization") for name, model in models.items()}
+    documents = {name: model.model_json_schema(mode="serialization") for name, model in models.items()}
     absent = (*(() if application.traced else (FIELD,)), *(("event_offset",) if application.state.is_windowed else ()))
     for name in absent:
-        del found["snapshot"]["properties"][name]
-    found["dead_letter"]["properties"]["reason"]["examples"] = [reason.value for reason in Reason]
-    return found
+        del documents["snapshot"]["properties"][name]
+    documents["dead_letter"]["properties"]["reason"]["examples"] = [reason.value for reason in Reason]
+    return documents
 
 
 def snapshot_shape(application: Application) -> type[BaseModel]:
@@ -36,8 +36,11 @@ def snapshot_shape(application: Application) -> type[BaseModel]:
         name: (_missing(fields[name].annotation), Field(None, json_schema_extra=_extra(application, name)))
         for name in application.fields
     }
-    given: dict[str, Any] = {one.name: (_answer(one.name, one.result) | None, None) for one in application.enrichments}
-    state, answers = create_model(application.state.__name__, **kept), create_model("Enrichments", **given)
+    slots: dict[str, Any] = {
+        enrichment.name: (_answer(enrichment.name, enrichment.result) | None, None)
+        for enrichment in application.enrichments
+    }
+    state, answers = create_model(application.state.__name__, **kept), create_model("Enrichments", **slots)
     own: dict[str, Any] = {"state": (state, ...), "enrichments": (answers, ...)}
     return create_model(f"{application.state.__name__}Snapshot", __base__=Snapshot, **own)
 

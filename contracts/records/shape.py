@@ -28,7 +28,9 @@ AS_IT_IS = (bool, float, str)
 
 def feedback_shape(application: Application) -> type[BaseModel]:
     """The shape of this application's feedback: each enrichment has its own model under its name in `result`."""
-    results: dict[str, Any] = {one.recorded_as: (one.result | None, None) for one in application.enrichments}
+    results: dict[str, Any] = {
+        enrichment.recorded_as: (enrichment.result | None, None) for enrichment in application.enrichments
+    }
     names = tuple(application.by_recorded_name)
     own: dict[str, Any] = {
         "enrichment": (_literal(names), ...),
@@ -68,9 +70,9 @@ def _typed(document: dict[str, Any], shape: type[BaseModel]) -> dict[str, Any]:
 def _first_mistyped(document: dict[str, Any], shape: type[BaseModel]) -> str | None:
     """The detail of the first field of the shape that any value of its name in the document does not fit."""
     for name, field in _fields(shape).items():
-        given = [item for given, item in pairs(document) if given == name and item is not None]
+        values = [item for key, item in pairs(document) if key == name and item is not None]
         try:
-            for item in given:
+            for item in values:
                 field.take(item)
         except RecordError:
             return mistyped(name, shape.model_fields[name].annotation)
@@ -132,11 +134,11 @@ def _struct(value: Any, shape: type[BaseModel]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RecordError(Reason.MALFORMED, f"not a {shape.__name__}")
     fields = _fields(shape)
-    found: dict[str, Any] = dict.fromkeys(fields)
+    struct: dict[str, Any] = dict.fromkeys(fields)
     for name, item in pairs(value):
         if field := fields.get(name):
-            found[name] = item if item is None or type(item) is field.exact else field.take(item)
-    return found
+            struct[name] = item if item is None or type(item) is field.exact else field.take(item)
+    return struct
 
 
 def _taker(annotation: Any, name: str) -> _Taker:
@@ -155,8 +157,8 @@ def _taker(annotation: Any, name: str) -> _Taker:
 
 
 def _number(value: Any, kind: Any, name: str) -> Any:
-    given = type(value)
-    if given is not kind and not (kind is float and given is int):
+    value_type = type(value)
+    if value_type is not kind and not (kind is float and value_type is int):
         raise RecordError(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
     if kind is int and not -LONG <= value < LONG:
         raise RecordError(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
@@ -165,14 +167,14 @@ def _number(value: Any, kind: Any, name: str) -> Any:
 
 def _nested(annotation: Any, name: str) -> _Taker:
     kind, arguments = get_origin(annotation), get_args(annotation)
-    each = _taker(arguments[-1], name)
+    take_item = _taker(arguments[-1], name)
 
     def take(value: Any) -> Any:
         if not isinstance(value, kind):
             raise RecordError(Reason.MALFORMED, f"{name} is not a {kind.__name__}")
         if kind is list:
-            return [None if item is None else each(item) for item in value]
-        return {key: None if item is None else each(item) for key, item in pairs(value)}
+            return [None if item is None else take_item(item) for item in value]
+        return {key: None if item is None else take_item(item) for key, item in pairs(value)}
 
     return take
 

@@ -120,24 +120,24 @@ def _path(path: str | None) -> tuple[str, ...] | None:
 def _at(document: dict[str, Any], path: tuple[str, ...]) -> Any:
     if len(path) == 1:  # the usual case
         return document.get(path[0])
-    found: Any = document
+    value: Any = document
     for name in path:
-        found = found.get(name) if type(found) is dict else None
-    return found
+        value = value.get(name) if type(value) is dict else None
+    return value
 
 
 def _number(document: dict[str, Any], path: tuple[str, ...]) -> int:
-    found = _at(document, path)
-    if type(found) is not int or not -LARGEST <= found <= LARGEST:
+    number = _at(document, path)
+    if type(number) is not int or not -LARGEST <= number <= LARGEST:
         raise UndecodableRecordError(f"{'.'.join(path)} is not an integer")
-    return found
+    return number
 
 
 def _time(document: dict[str, Any], path: tuple[str, ...]) -> int:
     """Return microseconds since 1970, from a number of milliseconds or from ISO 8601, where UTC is the default."""
-    found = _at(document, path)
+    value = _at(document, path)
     try:
-        time = _parsed(found) if type(found) is str else _number(document, path) * US_PER_MS
+        time = _parsed(value) if type(value) is str else _number(document, path) * US_PER_MS
     except ValueError as error:
         raise UndecodableRecordError(f"{'.'.join(path)} is not a time") from error
     if time < FIRST_US:
@@ -155,10 +155,10 @@ def _parsed(text: str) -> int:
 
 
 def _text(document: dict[str, Any], path: tuple[str, ...]) -> str:
-    found = _at(document, path)
-    if type(found) is not str:
+    value = _at(document, path)
+    if type(value) is not str:
         raise UndecodableRecordError(f"{'.'.join(path)} is not a string")
-    return _checked(found, len(found.encode()))
+    return _checked(value, len(value.encode()))
 
 
 def _name(key: bytes | None) -> str:

@@ -42,7 +42,7 @@ class RowRejectedError(ValueError):
     """The model of the table rejects the value."""
 
     def __init__(self, problems: Sequence[FieldProblem]) -> None:
-        super().__init__("; ".join(f"{one.field or 'value'}: {one.detail}" for one in problems))
+        super().__init__("; ".join(f"{problem.field or 'value'}: {problem.detail}" for problem in problems))
         self.problems = problems
 
 
@@ -54,7 +54,7 @@ def parse_row(table: Table, key: str, value: bytes | str) -> BaseModel:
     if not 0 < (size := len(key.encode())) <= LARGEST_KEY:
         raise ValueError(f"the key has {size} bytes, and 1 to {LARGEST_KEY} are allowed")
     row = _validated(table, value)
-    if problems := [FieldProblem(*one) for one in unwritable(row.model_dump())]:
+    if problems := [FieldProblem(*problem) for problem in unwritable(row.model_dump())]:
         raise RowRejectedError(problems)
     _validated(table, orjson.dumps(_on_the_wire(row)))
     return row
@@ -69,11 +69,11 @@ def encode_row(table: Table, key: str, value: bytes | str, author: str | None) -
 def decode_row(table: Table, record: Record) -> TableRow:
     """Return the row of a record. Raises ValueError for a value that the table does not take."""
     try:
-        found = TableRecord.model_validate(orjson.loads(record.value or b""))
+        table_record = TableRecord.model_validate(orjson.loads(record.value or b""))
     except ValidationError as error:
         raise RowRejectedError(_problems(error)) from error
-    value = _validated(table, orjson.dumps(found.value))
-    return TableRow(record.offset, value, found.author, record.timestamp)
+    value = _validated(table, orjson.dumps(table_record.value))
+    return TableRow(record.offset, value, table_record.author, record.timestamp)
 
 
 class TableRows:
@@ -118,4 +118,4 @@ def _on_the_wire(row: BaseModel) -> dict[str, Any]:
 
 
 def _problems(error: ValidationError) -> list[FieldProblem]:
-    return [FieldProblem(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()]
+    return [FieldProblem(".".join(map(str, problem["loc"])), problem["msg"]) for problem in error.errors()]
