@@ -91,14 +91,18 @@ class Reducer(ABC):
     def sql(self, x: str) -> str:
         """The Spark SQL of the published value: aggregates over the expression `x` and the column `ts`.
 
-        The expression `x` is that of `lift_sql`. Real-time mode runs built-in functions only, no Python.
+        The expression `x` is the result of `lift_sql`. Real-time mode runs built-in functions only, no Python.
         """
 
     @override
     def __str__(self) -> str:
         """The reducer as it is declared, without the defaults."""
-        given = ((one.name, getattr(self, one.name), one.default) for one in fields(self) if one.repr)
-        spelled = ", ".join(f"{name}={value!r}" for name, value, default in given if value != default)
+        arguments = (
+            (parameter.name, getattr(self, parameter.name), parameter.default)
+            for parameter in fields(self)
+            if parameter.repr
+        )
+        spelled = ", ".join(f"{name}={value!r}" for name, value, default in arguments if value != default)
         return f"{type(self).__name__}({spelled})"
 
 

@@ -42,7 +42,7 @@ class Coverage(Reducer):
                 raise DeclarationError(f"Coverage({name}={span})", "must be positive", "Write timedelta(seconds=1)")
         if self.rate is not None and not 0 < self.rate <= SECOND_US:
             raise DeclarationError(f"Coverage(rate={self.rate})", "is no rate", f"Write a number up to {SECOND_US}")
-        if sum(one is not None for one in (self.duration, self.rate, self.unit)) > 1:
+        if sum(option is not None for option in (self.duration, self.rate, self.unit)) > 1:
             raise DeclarationError("Coverage", "has several spans", "Write one of duration=, rate= and unit=")
 
     @override
@@ -143,7 +143,7 @@ class Coverage(Reducer):
 
 
 def _word(steps: str, before: int) -> str:
-    """The SQL of the bits of 64 steps after so many others, over an expression of the first step and the end."""
+    """The SQL of the bits of the 64 steps after `before` steps, over an expression of the first step and the end."""
     low, high = f"greatest({steps}.first - {before}, 0)", f"least({steps}.end - {before}, {WORD})"
     bits = f"shiftleft(-1L, {low}) & shiftrightunsigned(-1L, {WORD} - {high})"
     return f"bit_or(CASE WHEN {steps}.first < {before + WORD} AND {steps}.end > {before} THEN {bits} END)"
@@ -158,11 +158,11 @@ def _edges(words: str) -> str:
 def _pairs(edges: str) -> str:
     """The SQL of the positions of the bits of these words, two by two."""
     lowest = "64 * i + bit_count((todo.bits & -todo.bits) - 1L)"
-    rest = f"struct(todo.bits & (todo.bits - 1L) AS bits, array_append(todo.at, {lowest}) AS at)"
+    without_lowest = f"struct(todo.bits & (todo.bits - 1L) AS bits, array_append(todo.at, {lowest}) AS at)"
     none = "CAST(array() AS ARRAY<INT>)"
-    bits = f"struct(word AS bits, {none} AS at), (todo, number) -> {rest}, todo -> todo.at"
-    each = f"aggregate(sequence(1, bit_count(word)), {bits})"
-    at = f"flatten(transform({edges}, (word, i) -> CASE WHEN word = 0 THEN {none} ELSE {each} END))"
+    bits = f"struct(word AS bits, {none} AS at), (todo, number) -> {without_lowest}, todo -> todo.at"
+    positions = f"aggregate(sequence(1, bit_count(word)), {bits})"
+    at = f"flatten(transform({edges}, (word, i) -> CASE WHEN word = 0 THEN {none} ELSE {positions} END))"
     pairs = "transform(at, (low, i) -> CASE WHEN i % 2 = 0 THEN array(low, get(at, i + 1)) END)"
     return _let("at", at, f"filter({pairs}, pair -> pair IS NOT NULL)")
 

@@ -24,7 +24,7 @@ class Windows(StrEnum):
 
 @dataclass(frozen=True)
 class Target:
-    """The destination of a state in a store: `name` is a table or a prefix of keys. Positions are those of `topic`."""
+    """The destination of a state in a store: `name` is a table or a prefix of keys. Positions are in `topic`."""
 
     name: str
     topic: str

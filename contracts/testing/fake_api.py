@@ -49,8 +49,8 @@ class FakeApi:
         bare = path.format_map(placed)
         target = f"{bare}?{query}" if query else bare
         self.calls.append(target)
-        found = self._next(target if target in self.answers else bare, target)
-        answer = found(**values) if callable(found) else found
+        next_answer = self._next(target if target in self.answers else bare, target)
+        answer = next_answer(**values) if callable(next_answer) else next_answer
         if isinstance(answer, CallError):
             raise answer
         try:
@@ -65,7 +65,7 @@ class FakeApi:
     def _next(self, key: str, target: str) -> Any:
         if key not in self.answers:
             raise UnpreparedError(target, sorted(self.answers))
-        found = self.answers[key]
-        if isinstance(found, list):
-            return found.pop(0) if len(found) > 1 else found[0]
-        return found
+        entry = self.answers[key]
+        if isinstance(entry, list):
+            return entry.pop(0) if len(entry) > 1 else entry[0]
+        return entry

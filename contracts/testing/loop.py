@@ -51,8 +51,8 @@ class Loop:
     def send(self, event: BaseEvent) -> Snapshot:
         """Return the snapshot after one event, as on the wire; its requests wait. Raises RecordError as the job does.
 
-        Of several windows it is that of the newest one. An event sent twice gives the latest snapshot again, and so
-        does one that the state's filter excludes. Raises KeyError if that is the first of its key.
+        If the event is in several windows, it is the snapshot of the newest. An event sent twice gives the latest
+        snapshot again, and so does one that the state's filter excludes. Raises KeyError if that is the key's first.
         """
         time = event.ts if self._application.topics.replay else self._clock()
         key = composite_key(*(getattr(event, name) for name in self._application.state.keys))
@@ -62,7 +62,8 @@ class Loop:
     async def settle(self) -> None:
         """Answer the waiting requests, and those that follow from the answers, until none is left.
 
-        Any error of an enrichment's function but those of calls is raised here; a worker would answer with a failure.
+        Any error of an enrichment's function, except an error of a call, is raised here; a worker would answer with a
+        failure.
         """
         for _ in range(MOST_ANSWERS):
             if not self.under_way:
@@ -135,12 +136,14 @@ class Loop:
 
     async def _call(self, request: Request) -> dict[str, Any]:
         """The result, with the attempts of the API's policy, without its pauses."""
-        one = self._application.by_name[request.enrichment]
-        inputs = {need.name: TypeAdapter(need.kind).validate_python(request.inputs[need.name]) for need in one.needs}
+        enrichment = self._application.by_name[request.enrichment]
+        inputs = {
+            need.name: TypeAdapter(need.kind).validate_python(request.inputs[need.name]) for need in enrichment.needs
+        }
         last: CallError | None = None
-        for _ in range(self._application.apis[one.api].attempts):
+        for _ in range(self._application.apis[enrichment.api].attempts):
             try:
-                result = await one(self._apis[one.api], **inputs)
+                result = await enrichment(self._apis[enrichment.api], **inputs)
             except RetryableCallError as failure:
                 last = failure
             else:

@@ -61,7 +61,7 @@ def check_reducer(  # noqa: PLR0913
     `values` are as JSON has them (a model is a dict), and are decoded as an event's field. Nulls and times are added.
     The published value must have the type that `gives` returns. SQL and fold must publish equal values; floats may
     differ by rounding if the reducer depends on the order. `same` compares the published values otherwise, for example
-    those of a sketch. `jobs` is the number of Spark jobs, each with up to 40 keys. The `window` starts a second after
+    a sketch's. `jobs` is the number of Spark jobs, each with up to 40 keys. The `window` starts a second after
     the first of the times, and the last of them is 6 s later.
     """
     published = _Published(reducer.within(window), source, same)
@@ -106,14 +106,14 @@ def _check_sql(
     @_settings(jobs, Phase.generate)  # to shrink an example would be hundreds of jobs
     @given(st.lists(deltas, min_size=MOST_KEYS // 4, max_size=MOST_KEYS).filter(any))  # the first would have no value
     def sql_equals_fold(keys: list[list[tuple[datetime, Any]]]) -> None:
-        rows = [(key, ts, value) for key, those in enumerate(keys) for ts, value in those]
+        rows = [(key, ts, value) for key, values in enumerate(keys) for ts, value in values]
         table = spark.createDataFrame(rows, schema).repartition(2)  # so that Spark merges partial aggregates
-        found: dict[int, str] = dict(row for row in spark.sql(query, deltas=table).collect())
-        for key in sorted(found, key=lambda key: len(keys[key])):  # the first to fail is the smallest
+        documents: dict[int, str] = dict(row for row in spark.sql(query, deltas=table).collect())
+        for key in sorted(documents, key=lambda key: len(keys[key])):  # the first to fail is the smallest
             partials = [reducer.lift(value, ts, WINDOW_START) for ts, value in keys[key] if value is not None]
             folded = reduce(reducer.merge, partials) if partials else None
             problem = f"SQL and fold differ for {keys[key]}"
-            published.expect_equal(problem, json.loads(found[key]).get("value"), folded)
+            published.expect_equal(problem, json.loads(documents[key]).get("value"), folded)
 
     sql_equals_fold()
 

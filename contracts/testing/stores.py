@@ -84,11 +84,11 @@ async def check_newest_row(harness: StoreHarness, windows: Windows, seed: int = 
     for _ in range(ROUNDS):
         batches = ([_row(random) for _ in range(random.randint(1, 5))] for _ in range(2))
         repeated = random.sample(written, min(len(written), 3))
-        async with _Writer(harness, target, 0) as one, _Writer(harness, target, 1) as other:
-            for writer, rows in zip(random.sample((one, other), 2), batches, strict=True):
+        async with _Writer(harness, target, 0) as first, _Writer(harness, target, 1) as second:
+            for writer, rows in zip(random.sample((first, second), 2), batches, strict=True):
                 await writer.write(rows)
                 written += rows
-            await random.choice((one, other)).write(repeated)
+            await random.choice((first, second)).write(repeated)
     newest: dict[Any, Row] = {}
     for row in sorted(written, key=lambda row: row.order):
         newest[row.row_key(windows)] = row
@@ -160,7 +160,7 @@ async def check_expiry(harness: StoreHarness, windows: Windows) -> None:
         await writer.write([*rows, extended._replace(expires_at=soon)])
         await writer.write([renewal])
         deadline = time.monotonic() + EXPIRY_S
-        while any(one.key == expired.key for one in await harness.rows(target)):
+        while any(row.key == expired.key for row in await harness.rows(target)):
             if time.monotonic() > deadline:
                 raise AssertionError("an expired row is still there")
             await asyncio.sleep(POLL_S)
@@ -174,13 +174,13 @@ async def check_refusal(harness: StoreHarness, windows: Windows, refused: bytes)
     target, random = _target(windows), Random(0)  # noqa: S311
     rows = [_row(random, key=f"key {number}") for number in range(9)]
     wrong = {2, 3, 8}
-    given = [row._replace(value=refused) if number in wrong else row for number, row in enumerate(rows)]
+    batch = [row._replace(value=refused) if number in wrong else row for number, row in enumerate(rows)]
     async with _Writer(harness, target) as writer:
         try:
-            await writer.write(given)
+            await writer.write(batch)
         except RowsRefusedError as error:
-            found = {(one.row.key, bool(one.reason)) for one in error.refused}
-            _require_equal("refused rows", found, {(rows[number].key, True) for number in wrong})
+            refused_rows = {(refusal.row.key, bool(refusal.reason)) for refusal in error.refused}
+            _require_equal("refused rows", refused_rows, {(rows[number].key, True) for number in wrong})
         else:
             raise AssertionError("wrote what can never be written")
         await _expect(harness, target, (), "a refusal")
@@ -242,17 +242,17 @@ def _step(random: Random, windows: Windows) -> Step:
 
 
 async def _expect(harness: StoreHarness, target: Target, rows: Iterable[Row], when: str) -> None:
-    found = sorted(await harness.rows(target))
-    expected = sorted(StoredRow(one.key, *one.order, json.loads(one.value)) for one in rows)
-    _require_equal(f"rows, {when}", found, expected)
+    stored = sorted(await harness.rows(target))
+    expected = sorted(StoredRow(row.key, *row.order, json.loads(row.value)) for row in rows)
+    _require_equal(f"rows, {when}", stored, expected)
 
 
 async def _expect_positions(store: SinkStore, expected: Mapping[int, int]) -> None:
     """Compare the positions. One at 0 may be stored or not."""
-    found = {partition: at for partition, at in (await store.positions()).items() if at}
-    _require_equal("positions", found, dict(expected))
+    positions = {partition: at for partition, at in (await store.positions()).items() if at}
+    _require_equal("positions", positions, dict(expected))
 
 
-def _require_equal(what: str, found: object, expected: object) -> None:
-    if found != expected:
-        raise AssertionError(f"{what}: {found}, not {expected}")
+def _require_equal(what: str, actual: object, expected: object) -> None:
+    if actual != expected:
+        raise AssertionError(f"{what}: {actual}, not {expected}")
