@@ -91,7 +91,7 @@ def _bounds(annotation: Any, outer: Iterable[Any], where: str, *, inside: bool) 
     if allowed := choices(inner):
         listed = ", ".join(text(value) for value in allowed)
         yield Bound(lambda x: f"{x} IN ({listed})", allowed.__contains__)
-    for constraint in (*(part for one in outer for part in ungrouped(one)), *constraints(annotation)):
+    for constraint in (*(part for metadata in outer for part in ungrouped(metadata)), *constraints(annotation)):
         if not isinstance(constraint, Echo):  # the worker checks it: the job does not know the call
             yield _constraint(constraint, inner, where)
     if get_origin(inner) is list:
@@ -175,8 +175,13 @@ def _check_values(annotation: Any, where: str) -> None:
 
 
 def _check_model(model: type[BaseModel]) -> None:
-    found = model.__pydantic_decorators__
-    validators = (*found.validators, *found.field_validators, *found.root_validators, *found.model_validators)
+    decorators = model.__pydantic_decorators__
+    validators = (
+        *decorators.validators,
+        *decorators.field_validators,
+        *decorators.root_validators,
+        *decorators.model_validators,
+    )
     settings = [setting for setting in model.model_config if setting.startswith("str_")]
     for name in (*validators, *settings):
         raise DeclarationError(

@@ -45,11 +45,11 @@ def without_none(annotation: Any) -> tuple[Any, bool]:
 def constraints(annotation: Any) -> Iterator[Any]:
     """The metadata of `Annotated` for a type, also inside its `| None`."""
     inner, *metadata = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
-    yield from (each for one in metadata for each in ungrouped(one))
+    yield from (constraint for part in metadata for constraint in ungrouped(part))
     if inner is not annotation:
         yield from constraints(inner)
     elif get_origin(inner) in (Union, types.UnionType):
-        yield from (each for part in get_args(inner) for each in constraints(part))
+        yield from (constraint for part in get_args(inner) for constraint in constraints(part))
 
 
 def ungrouped(constraint: Any) -> Iterator[Any]:

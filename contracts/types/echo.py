@@ -36,21 +36,21 @@ class Echo:
     value: str | None = None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """See pydantic: check the value after the field's own type."""
+        """Check the value after the field's own type."""
         return AfterValidator(self._checked).__get_pydantic_core_schema__(source, handler)
 
-    def _checked(self, found: Any, info: ValidationInfo) -> Any:
+    def _checked(self, value: Any, info: ValidationInfo) -> Any:
         """Return the value. A model that is not created from an answer is not checked."""
         if not isinstance(info.context, Mapping) or VALUES not in info.context:
-            return found
+            return value
         values: Mapping[str, Any] = info.context[VALUES]
         name = self.value or info.field_name or ""
         if name not in values:
             write = f"Give it to the call, as in api.get(…, {name}={name}), or write Echo(<the name of a value>)"
             raise DeclarationError(f"Echo({name!r})", "the call has no value of this name", write)
-        if found != values[name] and str(found) != str(values[name]):
+        if value != values[name] and str(value) != str(values[name]):
             raise PydanticCustomError(MISMATCH, "it differs from the {value} of the call", {"value": name})
-        return found
+        return value
 
 
 def has_echo(model: type[BaseModel]) -> bool:
@@ -58,14 +58,14 @@ def has_echo(model: type[BaseModel]) -> bool:
     return any(isinstance(part, Echo) for field in model.model_fields.values() for part in field.metadata)
 
 
-def answer_of(model: type[M], found: Any, values: Mapping[str, Any]) -> M:
+def answer_of(model: type[M], document: Any, values: Mapping[str, Any]) -> M:
     """An answer to a call with these values, as the model. Raises ValidationError, MismatchError."""
     try:
-        return model.model_validate(found, context={VALUES: values})
+        return model.model_validate(document, context={VALUES: values})
     except ValidationError as error:
-        for one in error.errors(include_input=False, include_url=False):
-            if one["type"] == MISMATCH:
-                where = ".".join(str(part) for part in one["loc"])
-                reason = f"the response answers another request: {model.__name__}.{where}: {one['msg']}"
+        for problem in error.errors(include_input=False, include_url=False):
+            if problem["type"] == MISMATCH:
+                where = ".".join(str(part) for part in problem["loc"])
+                reason = f"the response answers another request: {model.__name__}.{where}: {problem['msg']}"
                 raise MismatchError(reason) from error
         raise

@@ -121,7 +121,7 @@ class FieldReference:
         """The field equals one of these."""
         if not operands:
             raise DeclarationError(f"field({self.name!r}).is_in()", "has no operands", "Write is_in('a', 'b')")
-        return IsIn(self.name, tuple(_operand(self.name, one) for one in operands))
+        return IsIn(self.name, tuple(_operand(self.name, operand) for operand in operands))
 
     def is_null(self) -> Filter:
         """The field is null or missing."""
@@ -193,21 +193,21 @@ class IsIn(FieldFilter):
 
     @override
     def sql(self, column: Column) -> str:
-        x, literals = column(self.name), [_literal(one) for one in self.operands]
-        if any(isinstance(one, float) for one in self.operands):  # IN finds one common type for all that it compares
+        x, literals = column(self.name), [_literal(operand) for operand in self.operands]
+        if any(isinstance(operand, float) for operand in self.operands):  # IN takes one common type for all operands
             return f"({' OR '.join(f'{x} = {literal}' for literal in literals)})"
         return f"({x} IN ({', '.join(literals)}))"
 
     @override
     def matches(self, values: Mapping[str, Any]) -> bool | None:
         value = values.get(self.name)
-        return None if value is None else any(_compare("==", value, one) for one in self.operands)
+        return None if value is None else any(_compare("==", value, operand) for operand in self.operands)
 
     @override
     def check(self, event: type[BaseModel], where: str) -> None:
         declared = _declared(event, self.name, where)
-        for one in self.operands:
-            _check_operand(declared, one, self, where, is_equality=True)
+        for operand in self.operands:
+            _check_operand(declared, operand, self, where, is_equality=True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -237,31 +237,31 @@ class NullTest(FieldFilter):
 class Conjunction(Filter):
     """Both conditions."""
 
-    one: Filter
-    other: Filter
+    left: Filter
+    right: Filter
 
     @override
     def __repr__(self) -> str:
-        return f"({self.one!r}) & ({self.other!r})"
+        return f"({self.left!r}) & ({self.right!r})"
 
     @property
     @override
     def fields(self) -> frozenset[str]:
-        return self.one.fields | self.other.fields
+        return self.left.fields | self.right.fields
 
     @override
     def sql(self, column: Column) -> str:
-        return f"({self.one.sql(column)} AND {self.other.sql(column)})"
+        return f"({self.left.sql(column)} AND {self.right.sql(column)})"
 
     @override
     def matches(self, values: Mapping[str, Any]) -> bool | None:
-        both = self.one.matches(values), self.other.matches(values)
+        both = self.left.matches(values), self.right.matches(values)
         return False if False in both else None if None in both else True
 
     @override
     def check(self, event: type[BaseModel], where: str) -> None:
-        self.one.check(event, where)
-        self.other.check(event, where)
+        self.left.check(event, where)
+        self.right.check(event, where)
 
 
 @dataclass(frozen=True, repr=False)
@@ -270,15 +270,15 @@ class Disjunction(Conjunction):
 
     @override
     def __repr__(self) -> str:
-        return f"({self.one!r}) | ({self.other!r})"
+        return f"({self.left!r}) | ({self.right!r})"
 
     @override
     def sql(self, column: Column) -> str:
-        return f"({self.one.sql(column)} OR {self.other.sql(column)})"
+        return f"({self.left.sql(column)} OR {self.right.sql(column)})"
 
     @override
     def matches(self, values: Mapping[str, Any]) -> bool | None:
-        both = self.one.matches(values), self.other.matches(values)
+        both = self.left.matches(values), self.right.matches(values)
         return True if True in both else None if None in both else False
 
 
@@ -303,8 +303,8 @@ class Negation(Filter):
 
     @override
     def matches(self, values: Mapping[str, Any]) -> bool | None:
-        found = self.negated.matches(values)
-        return None if found is None else not found
+        value = self.negated.matches(values)
+        return None if value is None else not value
 
     @override
     def check(self, event: type[BaseModel], where: str) -> None:
@@ -375,12 +375,12 @@ def _check_operand(declared: Any, operand: Operand, of: Filter, where: str, *, i
 
 
 def _compare(sign: str, value: Any, operand: Operand) -> bool:
-    one, other = _ordered(value), _ordered(operand)
-    if isinstance(one, float) or isinstance(other, float):
-        one, other = float(one), float(other)
-        if math.isnan(one):  # no operand is NaN
+    left, right = _ordered(value), _ordered(operand)
+    if isinstance(left, float) or isinstance(right, float):
+        left, right = float(left), float(right)
+        if math.isnan(left):  # no operand is NaN
             return sign in ("!=", ">", ">=")
-    return COMPARISONS[sign](one, other)
+    return COMPARISONS[sign](left, right)
 
 
 def _ordered(value: Any) -> Any:

@@ -19,7 +19,7 @@ SEPARATOR, ESCAPE = ":", "\\"
 
 @dataclass(frozen=True)
 class MaxBytes:
-    """A constraint of a text: so many bytes of UTF-8. A JSON Schema can only give that number of characters."""
+    """A constraint of a text: at most `size` bytes of UTF-8. A JSON Schema can only limit the number of characters."""
 
     size: int
 
@@ -62,7 +62,7 @@ def _escaped_sql(part: str) -> str:
 
 
 def shortened(key: bytes | None) -> bytes | None:
-    """The key of a dead letter: that of its origin, cut between two characters if it has more than LARGEST_KEY bytes.
+    """The key of a dead letter: its origin's key, cut between two characters if it has more than LARGEST_KEY bytes.
 
     Not every key can be written back: a record that was compressed may be larger than a producer sends.
     """

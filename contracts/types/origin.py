@@ -22,9 +22,9 @@ class Origin(NamedTuple):
 
     @classmethod
     def read(cls, position: str, time: int, headers: Mapping[str, bytes | str | None]) -> Origin:
-        """Return the origin that the headers name; that of a record without them is its own position and time."""
-        given, at = _text(headers.get(PLACE)), _text(headers.get(TIME))
-        return cls(given or position, int(at) if given and at.isdecimal() else time)
+        """Return the origin that the headers name; without them, the record's own position and time."""
+        place, at = _text(headers.get(PLACE)), _text(headers.get(TIME))
+        return cls(place or position, int(at) if place and at.isdecimal() else time)
 
     def headers(self) -> dict[str, bytes]:
         """Return the headers of a copy of the record."""

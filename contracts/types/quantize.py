@@ -69,7 +69,7 @@ class Quantize:
             if isinstance(self.step, timedelta):
                 return (EPOCH + self.step * int(number)).isoformat().replace("+00:00", "Z")
             whole = isinstance(value, int) and isinstance(self.step, int)
-            found = number * Decimal(repr(self.step))
-            return int(found) if whole else float(found) + 0.0  # which makes 0.0 of -0.0
+            multiple = number * Decimal(repr(self.step))
+            return int(multiple) if whole else float(multiple) + 0.0  # which makes 0.0 of -0.0
         except OverflowError:
             return value

@@ -102,7 +102,7 @@ class FromOrigin(FieldSource):
 class FromValue(FieldSource):
     """One value inside the record's value: at byte `at`, in a format of Python's `struct`, such as `<q` or `16s`.
 
-    A text ends at its first zero byte. With `unit`, a whole number is that of such units since 1970.
+    A text ends at its first zero byte. With `unit`, a whole number is the number of such units since 1970.
     """
 
     format: str
@@ -129,10 +129,10 @@ class FromValue(FieldSource):
     def read(self, record: RawRecord) -> Any:
         if len(record.value) < self.at + self._struct.size:
             raise ValueError(f"the value ends after {len(record.value)} bytes, within what comes before the samples")
-        (found,) = self._struct.unpack_from(record.value, self.at)
-        if isinstance(found, bytes):
-            return _decoded(found.split(b"\0", 1)[0], f"the text at byte {self.at}")
-        return found if self.unit is None else _time(found, self.unit)
+        (value,) = self._struct.unpack_from(record.value, self.at)
+        if isinstance(value, bytes):
+            return _decoded(value.split(b"\0", 1)[0], f"the text at byte {self.at}")
+        return value if self.unit is None else _time(value, self.unit)
 
 
 def _check_unit(where: str, unit: timedelta | None) -> None:

@@ -92,10 +92,13 @@ class AlertRecord(OffsetVersioned):
 
     @override
     def moved(self, version: int) -> Self:
-        """See `OffsetVersioned.moved`. The copy changes no alert, and no snapshot of its partition was read before."""
+        """Return a copy of this version for another partition.
+
+        It changes no alert, and no snapshot of its partition was read before.
+        """
         return super().moved(version).model_copy(update={"offset": NEVER_WRITTEN, "changed": ()})
 
     @property
     def active(self) -> tuple[Alert, ...]:
         """The alerts that are pending or open."""
-        return tuple(one for one in self.alerts if one.is_active)
+        return tuple(alert for alert in self.alerts if alert.is_active)

@@ -33,7 +33,7 @@ class _Record(Protocol):
 class DeadLetter(TopicRecord):
     """A record that could not be processed, with the reason and its origin.
 
-    Those of the job have topic, partition and offset of the record; those of a worker have the snapshot's. A snapshot
+    The job's dead letters have topic, partition and offset of the record; a worker's have the snapshot's. A snapshot
     that was too large to be written has partition and offset -1.
     """
 
@@ -45,7 +45,7 @@ class DeadLetter(TopicRecord):
     timestamp: AwareDatetime
     """The origin's broker time."""
     epoch: int | None = None
-    """The job's epoch, or that of the snapshot of a worker's request. A rebuild refuses a record again in its own."""
+    """The job's epoch; of a worker's request, its snapshot's. A rebuild refuses a record again in its own."""
     head: str | None = None
     """The beginning of the record's value."""
     enrichment: str | None = None
@@ -65,7 +65,7 @@ class DeadLetter(TopicRecord):
 
     @classmethod
     def of(cls, record: _Record, reason: str, detail: str | None = None, **facts: Any) -> Self:
-        """Return the dead letter of a record. `facts` are the other fields, and replace those of the record."""
+        """Return the dead letter of a record. `facts` are the other fields, and replace the record's."""
         origin: dict[str, Any] = {
             "topic": record.topic,
             "partition": record.partition,

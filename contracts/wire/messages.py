@@ -87,7 +87,7 @@ class Feedback(TopicRecord):
 
     @override
     def encode(self) -> bytes:
-        """See `Wire.encode`. There is one for each call, and no model in it: so orjson alone will do."""
+        """The record's value as it is produced, by orjson alone: there is one for each call, and no model in it."""
         fields = {name: value for name, value in self.__dict__.items() if value is not None}
         return orjson.dumps(fields, option=orjson.OPT_UTC_Z)
 

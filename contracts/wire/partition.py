@@ -6,7 +6,7 @@ _SEED = 0x9747B28C
 
 
 def partition(key: bytes, partitions: int) -> int:
-    """Return the partition of a key among so many. Source: murmur2 in Kafka's Utils.java, its sign bit dropped."""
+    """Return the number of the partition of a key. Source: murmur2 in Kafka's Utils.java, its sign bit dropped."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
@@ -18,8 +18,8 @@ def murmur2(data: bytes) -> int:
         word = int.from_bytes(data[at : at + 4], "little") * _MULTIPLIER & _MASK
         word = (word ^ word >> 24) * _MULTIPLIER & _MASK
         value = value * _MULTIPLIER & _MASK ^ word
-    if rest := data[whole:]:
-        value = (value ^ int.from_bytes(rest, "little")) * _MULTIPLIER & _MASK
+    if remainder := data[whole:]:
+        value = (value ^ int.from_bytes(remainder, "little")) * _MULTIPLIER & _MASK
     value = (value ^ value >> 13) * _MULTIPLIER & _MASK
     return value ^ value >> 15
 
@@ -36,9 +36,9 @@ def partition_sql(key: str, partitions: int) -> str:
     body = f"aggregate(coalesce({eights}, array()), {start}, (h, x) -> {_mixed(_mixed('h', _low('x')), _high('x'))})"
     has_word = f"{size} & 4 > 0"
     word = f"CASE WHEN {has_word} THEN {_mixed('h', _low('x'))} ELSE h END"
-    rest = f"({word} ^ CASE WHEN {has_word} THEN {_high('x')} ELSE {_low('x')} END) * {_MULTIPLIER}"
+    remainder = f"({word} ^ CASE WHEN {has_word} THEN {_high('x')} ELSE {_low('x')} END) * {_MULTIPLIER}"
     last = _long(key, f"{size} - {size} % 8")
-    tail = f"(h, x) -> CASE WHEN {size} % 4 > 0 THEN {rest} ELSE {word} END"
+    tail = f"(h, x) -> CASE WHEN {size} % 4 > 0 THEN {remainder} ELSE {word} END"
     mixed = f"((h ^ shiftrightunsigned(h, 13)) * {_MULTIPLIER})"
     number = f"h -> (({mixed} ^ shiftrightunsigned({mixed}, 15)) & 2147483647) % {partitions}"
     return f"aggregate(array({last}), {body}, {tail}, {number})"
