@@ -36,11 +36,11 @@ def commit_files(folder: CheckpointFolder, batch: int) -> Iterator[str]:
     yield from folder.files(SOURCES)
     partitions = defaultdict[tuple[int, int], list[str]](list)
     for path in folder.files(STATE):
-        found = PARTITION.fullmatch(path)
-        if found is None:
+        match = PARTITION.fullmatch(path)
+        if match is None:
             yield path
         else:
-            partitions[int(found[1]), int(found[2])].append(path)
+            partitions[int(match[1]), int(match[2])].append(path)
     first = batch
     for place, paths in partitions.items():
         whole = last_whole(folder, place, paths, batch) or 0
@@ -61,8 +61,8 @@ def last_whole(folder: CheckpointFolder, place: tuple[int, int], paths: Iterable
 
     A batch that failed may have left one of another attempt, which the commit log does not name.
     """
-    found = [(int(whole[1]), whole[2]) for path in paths if (whole := WHOLE.fullmatch(path.rpartition("/")[2]))]
-    for version, attempt in sorted(found, reverse=True):
+    whole_states = [(int(whole[1]), whole[2]) for path in paths if (whole := WHOLE.fullmatch(path.rpartition("/")[2]))]
+    for version, attempt in sorted(whole_states, reverse=True):
         if version <= last and attempt in _attempts(folder, version - 1, *place):
             return version
     return None
@@ -102,8 +102,8 @@ def _shared_files(folder: CheckpointFolder, whole: str) -> Iterator[str]:
         return
     with zipfile.ZipFile(BytesIO(content)) as archive:
         files = json.loads(archive.read("metadata").splitlines()[1])
-    yield from (one["dfsSstFileName"] for one in files.get("sstFiles", ()))
-    yield from (one["dfsLogFileName"] for one in files.get("logFiles", ()))
+    yield from (file["dfsSstFileName"] for file in files.get("sstFiles", ()))
+    yield from (file["dfsLogFileName"] for file in files.get("logFiles", ()))
 
 
 def _between(paths: Iterable[str], first: int, last: int) -> Iterator[str]:
@@ -115,5 +115,5 @@ def _between(paths: Iterable[str], first: int, last: int) -> Iterator[str]:
 
 def version_of(path: str) -> int | None:
     """Return the batch or version that a file is of; None for one that several versions share."""
-    found = VERSION.fullmatch(path.rpartition("/")[2])
-    return int(found[1]) if found else None
+    match = VERSION.fullmatch(path.rpartition("/")[2])
+    return int(match[1]) if match else None

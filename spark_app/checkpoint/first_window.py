@@ -67,12 +67,12 @@ def last_unread(
     """Return the latest time that a record before the first ones may have, in milliseconds; None if there is none.
 
     `first` are the first records since that time; the offset is -1 where there is none. A partition from which all
-    records were deleted counts as one without records: its retention has deleted older ones than those of the others.
+    records were deleted counts as one without records: its retention has deleted older records than the others'.
     """
     times = [
-        one.timestamp_ms if one.offset == begin_offsets[partition] else since_ms
-        for partition, one in first.items()
-        if one.offset > 0 or (one.offset < 0 and since_ms > EARLIEST_MS)
+        record.timestamp_ms if record.offset == begin_offsets[partition] else since_ms
+        for partition, record in first.items()
+        if record.offset > 0 or (record.offset < 0 and since_ms > EARLIEST_MS)
     ]
     return max(times, default=None)
 
@@ -86,18 +86,20 @@ def last_undecoded(
 
     An event has the time of its raw record: if there are earlier events than raw records, these were decoded in time.
     """
-    times = [one.timestamp_ms for partition, one in first.items() if 0 < one.offset == begin_offsets[partition]]
-    decoded = [one.timestamp_ms for one in events.values() if one.offset >= 0]
+    times = [
+        record.timestamp_ms for partition, record in first.items() if 0 < record.offset == begin_offsets[partition]
+    ]
+    decoded = [event.timestamp_ms for event in events.values() if event.offset >= 0]
     return None if not times or (decoded and min(decoded) < min(times)) else max(times)
 
 
 def _raw_topics(settings: KafkaSettings, application: Application) -> list[TopicIdentity]:
     """Return the topics of raw records. The job of a raw source reports one that it cannot read."""
-    found = []
-    for one in application.raw:
+    topics = []
+    for raw in application.raw:
         with suppress(StateloopError):
-            found.append(identify_topic(settings, application, one.topic))
-    return found
+            topics.append(identify_topic(settings, application, raw.topic))
+    return topics
 
 
 def unpublished(bound: int) -> str:

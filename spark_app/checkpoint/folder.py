@@ -157,9 +157,9 @@ class CheckpointFolder:
 
     def _file_system(self, configuration: Any) -> Any:
         """A local file system without its checksum files: they refuse a file that an editor changed."""
-        found = self._jvm.org.apache.hadoop.fs.Path(self.path).getFileSystem(configuration)
-        local = found.getUri().getScheme() == "file"
-        return found.getLocal(configuration).getRawFileSystem() if local else found
+        file_system = self._jvm.org.apache.hadoop.fs.Path(self.path).getFileSystem(configuration)
+        local = file_system.getUri().getScheme() == "file"
+        return file_system.getLocal(configuration).getRawFileSystem() if local else file_system
 
     def _at(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self.path, name)

@@ -38,19 +38,19 @@ def activations(checkpoint: CheckpointFolder) -> dict[int, Activation]:
     names = [name for name in checkpoint.names() if name.startswith(PREFIX)]
     numbers = sorted(int(name.removeprefix(PREFIX)) for name in names if name.removeprefix(PREFIX).isdecimal())
     contents = {number: checkpoint.read(f"{PREFIX}{number}") for number in numbers}
-    return {number: Activation.model_validate_json(one) for number, one in contents.items() if one}
+    return {number: Activation.model_validate_json(content) for number, content in contents.items() if content}
 
 
 def active(checkpoint: CheckpointFolder) -> Activation | None:
     """Return the activation that counts; None for a checkpoint that was never rebuilt."""
-    found = activations(checkpoint)
-    return found[max(found)] if found else None
+    by_number = activations(checkpoint)
+    return by_number[max(by_number)] if by_number else None
 
 
 def active_folder(checkpoint: CheckpointFolder) -> CheckpointFolder:
     """Return the folder of the active generation."""
-    found = active(checkpoint)
-    return checkpoint if found is None else generation_folder(checkpoint, found.generation)
+    activation = active(checkpoint)
+    return checkpoint if activation is None else generation_folder(checkpoint, activation.generation)
 
 
 def generation_folder(checkpoint: CheckpointFolder, generation: str) -> CheckpointFolder:
@@ -60,17 +60,17 @@ def generation_folder(checkpoint: CheckpointFolder, generation: str) -> Checkpoi
 
 def previous(checkpoint: CheckpointFolder) -> str | None:
     """Return the generation that was active before; None without one."""
-    found = activations(checkpoint)
-    if not found:
+    by_number = activations(checkpoint)
+    if not by_number:
         return None
-    now = found[max(found)].generation
-    others = [one.generation for one in found.values() if one.generation != now]
+    now = by_number[max(by_number)].generation
+    others = [activation.generation for activation in by_number.values() if activation.generation != now]
     return others[-1] if others else (ROOT if now != ROOT else None)
 
 
 def unfinished(checkpoint: CheckpointFolder) -> Iterator[str]:
     """Yield the generations that were never active, the newest first."""
-    known = {one.generation for one in activations(checkpoint).values()}
+    known = {activation.generation for activation in activations(checkpoint).values()}
     names = (name for name in checkpoint.names() if name.startswith(FOLDER) and name not in known)
     yield from sorted(names, reverse=True)
 

@@ -38,14 +38,14 @@ class CheckpointIdentity(BaseModel):
 
     def differences(self, other: "CheckpointIdentity") -> list[str]:
         """Return the differences of another identity from this one, in words."""
-        found = self.state_model.differences(other.state_model)
+        differences = self.state_model.differences(other.state_model)
         if self.state_partitions != other.state_partitions:
-            found.append(f"its state has {other.state_partitions} partitions, this job {self.state_partitions}")
+            differences.append(f"its state has {other.state_partitions} partitions, this job {self.state_partitions}")
         for name in sorted(self.topics.keys() | other.topics.keys()):
             now, then = self.topics.get(name), other.topics.get(name)
             if now != then:
-                found.append(f"it read topic {name} as {_topic(then)}, which now is {_topic(now)}")
-        return found
+                differences.append(f"it read topic {name} as {_topic(then)}, which now is {_topic(now)}")
+        return differences
 
 
 class FormatVersion(BaseModel):
@@ -79,23 +79,23 @@ def claim(folder: CheckpointFolder, mine: CheckpointIdentity, now_ms: int) -> in
     A new checkpoint gets this job's identity, and `now_ms` as its epoch. One that exists is compared. Raises
     ForeignCheckpointError, PartialCheckpointError and UnreadableCheckpointError.
     """
-    found = found_at(folder)
-    if found is None:
+    stored = found_at(folder)
+    if stored is None:
         if left := QUERY_FILES.intersection(folder.names()):
             raise PartialCheckpointError(folder.path, left)
         write(folder, mine, now_ms)
         return now_ms
-    if differences := mine.differences(found.identity):
+    if differences := mine.differences(stored.identity):
         raise ForeignCheckpointError(folder.path, differences)
-    return found.epoch
+    return stored.epoch
 
 
 def verify(folder: CheckpointFolder, mine: CheckpointIdentity, epoch: int) -> None:
     """Check that a checkpoint is still the one that was claimed. Raises as `claim`, and ReplacedCheckpointError."""
-    found = found_at(folder)
-    if found is None or found.epoch != epoch:
-        raise ReplacedCheckpointError(folder.path, epoch, found.epoch if found else None)
-    if differences := mine.differences(found.identity):
+    stored = found_at(folder)
+    if stored is None or stored.epoch != epoch:
+        raise ReplacedCheckpointError(folder.path, epoch, stored.epoch if stored else None)
+    if differences := mine.differences(stored.identity):
         raise ForeignCheckpointError(folder.path, differences)
 
 

@@ -92,15 +92,15 @@ class LeaseObservation:
     first: StoredLease | None = None
     since: float = 0.0
 
-    def is_stale(self, found: StoredLease, now: float) -> bool:
+    def is_stale(self, lease: StoredLease, now: float) -> bool:
         """Return whether the lease has run out; False while it may still be renewed."""
         if self.first is None:
-            self.first, self.since = found, now
-        return found == self.first and now - self.since >= LEASE_S
+            self.first, self.since = lease, now
+        return lease == self.first and now - self.since >= LEASE_S
 
-    def is_in_use(self, found: StoredLease) -> bool:
+    def is_in_use(self, lease: StoredLease) -> bool:
         """Return whether an owner has written since the first look."""
-        return self.first is not None and found != self.first and found.owner is not None
+        return self.first is not None and lease != self.first and lease.owner is not None
 
 
 @dataclass
@@ -133,34 +133,34 @@ class Lease:
 
     def renew(self) -> None:
         """Renew the lease. Raises LeaseLostError, and CheckpointUnreachableError."""
-        now, found = self.clock(), newest(self.files)
-        if found is None or found.number != self.number or (found.owner or self.owner).id != self.owner.id:
-            raise LeaseLostError(self.files.path, str(found.owner) if found else "no other job")
+        now, lease = self.clock(), newest(self.files)
+        if lease is None or lease.number != self.number or (lease.owner or self.owner).id != self.owner.id:
+            raise LeaseLostError(self.files.path, str(lease.owner) if lease else "no other job")
         self.renewals += 1
         self.files.overwrite(_name(self.number), _content(self.owner, self.renewals))
         self.renewed_at = now
 
     def release(self) -> None:
         """Release the lease, so the next job starts at once. After a lost lease, delete this job's file."""
-        found = newest(self.files)
-        if found is None:
+        lease = newest(self.files)
+        if lease is None:
             return
-        is_mine = found.number == self.number and found.owner is not None and found.owner.id == self.owner.id
-        if is_mine or found.number > self.number:
+        is_mine = lease.number == self.number and lease.owner is not None and lease.owner.id == self.owner.id
+        if is_mine or lease.number > self.number:
             self.files.delete(_name(self.number))
 
 
 def acquire(files: Files, owner: JobOwner, clock: Callable[[], float], sleep: Callable[[float], object]) -> Lease:
-    """Return the lease, at the latest when that of a dead owner has run out. Raises CheckpointInUseError."""
+    """Return the lease, at the latest when a dead owner's has run out. Raises CheckpointInUseError."""
     watch = LeaseObservation()
     while True:
-        found, now = newest(files), clock()
-        if found is not None and not _is_free(found, watch, owner, now):
-            if watch.is_in_use(found):
-                raise CheckpointInUseError(files.path, str(found.owner))
+        lease, now = newest(files), clock()
+        if lease is not None and not _is_free(lease, watch, owner, now):
+            if watch.is_in_use(lease):
+                raise CheckpointInUseError(files.path, str(lease.owner))
             sleep(WATCH_S)
             continue
-        number = found.number + 1 if found else 1
+        number = lease.number + 1 if lease else 1
         if not files.create(_name(number), _content(owner, 0)):
             continue
         if not files.is_exclusive:
@@ -176,17 +176,17 @@ def take_over(files: Files, owner: JobOwner, clock: Callable[[], float], sleep: 
     Waits until the job has stopped, which then deletes its file, or until its lease has run out.
     """
     while True:
-        found, now = newest(files), clock()
-        number = found.number + 1 if found else 1
+        former, now = newest(files), clock()
+        number = former.number + 1 if former else 1
         if files.create(_name(number), _content(owner, 0)):
             break
     lease = Lease(files, owner, number, clock, now)
-    since, last = now, found
-    while found is not None and (content := files.read(_name(found.number))) is not None:
+    since, last = now, former
+    while former is not None and (content := files.read(_name(former.number))) is not None:
         if last is None or content != last.content:
-            since, last = clock(), StoredLease(found.number, content)
+            since, last = clock(), StoredLease(former.number, content)
         if clock() - since >= LEASE_S or last.is_dead_at(owner.place):
-            files.delete(_name(found.number))
+            files.delete(_name(former.number))
             break
         lease.renew()
         sleep(WATCH_S)
@@ -200,8 +200,8 @@ def newest(files: Files) -> StoredLease | None:
     return None if content is None else StoredLease(max(numbers), content)
 
 
-def _is_free(found: StoredLease, watch: LeaseObservation, owner: JobOwner, now: float) -> bool:
-    return watch.is_stale(found, now) or found.is_dead_at(owner.place)
+def _is_free(lease: StoredLease, watch: LeaseObservation, owner: JobOwner, now: float) -> bool:
+    return watch.is_stale(lease, now) or lease.is_dead_at(owner.place)
 
 
 def _numbers(files: Files) -> list[int]:

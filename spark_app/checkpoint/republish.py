@@ -24,5 +24,5 @@ def is_republication_due(checkpoint: CheckpointFolder) -> bool:
 
 
 def _last(checkpoint: CheckpointFolder) -> int:
-    found = last_batch(checkpoint)
-    return NO_BATCH if found is None else found
+    batch = last_batch(checkpoint)
+    return NO_BATCH if batch is None else batch
