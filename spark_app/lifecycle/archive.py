@@ -4,7 +4,7 @@ A run reads the topic of snapshots from the end of the last run to the current e
 the files of each batch in `_spark_metadata`, so a batch that was killed and repeated counts once. The checkpoint of the
 query is in the folder of the archive: with another one, the sink would take new batches for those that it has.
 
-Each snapshot is a row, since a file cannot be changed: the newest one of a window is that of the greatest epoch and
+Each snapshot is a row, since a file cannot be changed: the newest one of a window has the greatest epoch and
 version, as everywhere. See decision 0033.
 """
 
@@ -32,7 +32,7 @@ from spark_app.topics.identity import TopicIdentity, identify_topic
 from spark_app.topics.offsets import offset_ranges
 
 CHECKPOINT = "_checkpoint"
-"""The folder of the query's checkpoint in that of the archive. Readers of Parquet skip names that begin with `_`."""
+"""The folder of the query's checkpoint in the archive's. Readers of Parquet skip names that begin with `_`."""
 TOPIC = "stateloop.topic"
 """The file in it with the id of the topic."""
 DATE = "date"
@@ -64,7 +64,7 @@ def archive(  # noqa: PLR0913  # two of them are options of the command
     batch: int = BATCH,
     skips_deleted: bool = False,
 ) -> Archived:
-    """Archive all that the topic has and the folder lacks, in batches of so many records.
+    """Archive all that the topic has and the folder lacks, in batches of `batch` records.
 
     If the topic has deleted records that were not archived, the run fails, or skips them. Raises ArchiveReplacedError,
     ArchiveInUseError, SnapshotsDeletedError, LeaseLostError, as `identify_topic`, and what Spark raises.
@@ -103,20 +103,20 @@ def _deleted(settings: JobSettings, topic: TopicIdentity, checkpoint: Checkpoint
 def rows(records: DataFrame, application: Application) -> DataFrame:
     """Return a row of typed columns for each snapshot among Kafka's records. Tombstones are none."""
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "malformed"}
-    settings = ", ".join(text(one) for pair in options.items() for one in pair)
+    settings = ", ".join(text(item) for pair in options.items() for item in pair)
     parsed = f"from_json(CAST(value AS STRING), {text(_schema(application))}, map({settings}))"
-    found = records.where("value IS NOT NULL").withColumn("snapshot", F.expr(parsed))
+    parsed_records = records.where("value IS NOT NULL").withColumn("snapshot", F.expr(parsed))
     required = " AND ".join(
         f"snapshot.{name} IS NOT NULL" for name in ("device_id", "first_seen", "version", "as_of", "state")
     )
-    found = found.withColumn(
+    parsed_records = parsed_records.withColumn(
         "is_decodable",
         F.expr(f"{required} AND snapshot.malformed IS NULL AND coalesce(snapshot.format, {FORMAT}) <= {FORMAT}"),
     )
     counts = {"snapshots": "count_if(is_decodable)", "undecodable": "count_if(NOT is_decodable)"}
-    found = found.observe(OBSERVATION, *(F.expr(sql).alias(name) for name, sql in counts.items()))
+    parsed_records = parsed_records.observe(OBSERVATION, *(F.expr(sql).alias(name) for name, sql in counts.items()))
     enrichments = ["snapshot.enrichments"] if application.slots else []
-    return found.where("is_decodable").select(
+    return parsed_records.where("is_decodable").select(
         F.col("snapshot.device_id").alias("key"),
         F.col("snapshot.first_seen").alias("window_start"),
         F.expr("coalesce(snapshot.epoch, 0L)").alias("epoch"),
@@ -162,5 +162,7 @@ def _lease(spark: SparkSession, checkpoint: CheckpointFolder, folder: str) -> Le
 
 def _counts(query: StreamingQuery) -> Archived:
     observed = [progress.observedMetrics.get(OBSERVATION) for progress in query.recentProgress]
-    found = [one for one in observed if one is not None]
-    return Archived(sum(one["snapshots"] for one in found), sum(one["undecodable"] for one in found))
+    batches = [metrics for metrics in observed if metrics is not None]
+    return Archived(
+        sum(metrics["snapshots"] for metrics in batches), sum(metrics["undecodable"] for metrics in batches)
+    )

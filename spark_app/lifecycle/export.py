@@ -58,8 +58,8 @@ def export(
     events = read(spark, kafka, topics.events)
     feedback = read(spark, kafka, topics.feedback) if application.enrichments else None
     # With each column, or Spark would expect another state.
-    found = deltas(events, feedback, application, made.epoch, made.identity.partitions)
-    rows = scanned(states(found, application, made.epoch, bound=stored_bound(copy)), found, application)
+    delta_rows = deltas(events, feedback, application, made.epoch, made.identity.partitions)
+    rows = scanned(states(delta_rows, application, made.epoch, bound=stored_bound(copy)), delta_rows, application)
     sink = rows.writeStream.foreachBatch(each).option("checkpointLocation", copy.path).outputMode("complete")
     query = sink.trigger(processingTime=ONE_BATCH).start()
     try:

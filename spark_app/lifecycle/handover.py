@@ -56,14 +56,14 @@ class Handover:
             partitions = KafkaAdmin(settings.client(), CLIENT).partition_counts()[name]
         offsets = TopicOffsets(settings, [TopicIdentity(name, "", partitions)])
         end_offsets, newest = offsets.ends(), offsets.at(NEWEST)
-        last = max((one.timestamp_ms for one in newest.values()), default=-1)
-        found = StoredHandover(partitions=partitions, last_ms=last if last >= 0 else None)
+        last = max((record.timestamp_ms for record in newest.values()), default=-1)
+        handover = StoredHandover(partitions=partitions, last_ms=last if last >= 0 else None)
         stored = folder.read(FILE)
         if stored and (before := StoredHandover.model_validate_json(stored)).partitions < partitions:
-            found = before
+            handover = before
         else:
-            folder.overwrite(FILE, found.model_dump_json())
-        return cls(end_offsets, found.last_ms)
+            folder.overwrite(FILE, handover.model_dump_json())
+        return cls(end_offsets, handover.last_ms)
 
     @staticmethod
     def finish(folder: CheckpointFolder) -> None:
@@ -79,7 +79,7 @@ class Handover:
         try:
             with _errors(settings):
                 partitions = reader.partitions([application.topics.snapshots])
-                ranges = {one: EndlessRange(self.positions.get(one, 0)) for one in partitions}
+                ranges = {partition: EndlessRange(self.positions.get(partition, 0)) for partition in partitions}
                 written_ms = next(
                     record.timestamp_ms
                     for records in reader.read(ranges)

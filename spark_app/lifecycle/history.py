@@ -44,20 +44,20 @@ class HistoryRecord(NamedTuple):
 
 def history_files(spark: SparkSession, paths: Iterable[str]) -> list[HistoryFile]:
     """Return the files at these paths and in these folders, in the order of their names. Raises NoHistoryError."""
-    found = []
+    history: list[HistoryFile] = []
     for path in paths:
         parent, _, name = path.rstrip("/").rpartition("/")
         folder = CheckpointFolder(spark, path)
-        inside = [one for one in folder.files() if not any(part[:1] in ("_", ".") for part in one.split("/"))]
+        inside = [file for file in folder.files() if not any(part[:1] in ("_", ".") for part in file.split("/"))]
         if inside in ([], [""]):
             folder, inside = CheckpointFolder(spark, parent or "."), [name]
-        files = sorted(one for one in inside if one.endswith((PARQUET, *LINES)))
-        sizes = [(one, folder.size(one)) for one in files]
-        known = [HistoryFile(f"{folder.path.rstrip('/')}/{one}", size) for one, size in sizes if size is not None]
+        files = sorted(file for file in inside if file.endswith((PARQUET, *LINES)))
+        sizes = [(file, folder.size(file)) for file in files]
+        known = [HistoryFile(f"{folder.path.rstrip('/')}/{file}", size) for file, size in sizes if size is not None]
         if not known:
             raise NoHistoryError(path, (PARQUET, *LINES))
-        found += known
-    return found
+        history += known
+    return history
 
 
 def history_records(spark: SparkSession, application: Application, path: str, after: int) -> Iterator[HistoryRecord]:
@@ -86,14 +86,14 @@ def _checked(
 ) -> Iterator[tuple[int, bytes, bytes, int, str | None]]:
     own = {"topic": F.lit(path), "partition": F.lit(NEVER_WRITTEN), "offset": F.lit(0).cast("bigint")}
     fields = checked_events(rows.withColumns(own), application)
-    found = fields.select(
+    checked = fields.select(
         "start",
         "key",
         "value",
         F.unix_millis("timestamp").alias("stamp"),
         dead_letter(None).alias(DEAD_LETTER),
     )
-    return map(tuple, found.toLocalIterator(prefetchPartitions=True))
+    return map(tuple, checked.toLocalIterator(prefetchPartitions=True))
 
 
 def _at(content: str, row: int) -> bytes:

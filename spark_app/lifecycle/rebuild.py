@@ -78,7 +78,7 @@ class RebuildPlan:
 class Rebuild:
     """Builds a generation of the application's state, and activates it.
 
-    With more `partitions` than the topics have, the generation is for topics with so many. They are added when the
+    With more `partitions` than the topics have, the generation is for topics with that number. They are added when the
     generation is activated. With `is_complete`, the topics have all records of each window that their records are of:
     all are read, and each window is published.
     """
@@ -198,9 +198,9 @@ class Rebuild:
         former = previous(self._checkpoint)
         if former is None:
             raise NoGenerationError(self._settings.checkpoint)
-        found = found_at(generation_folder(self._checkpoint, former))
-        if found is not None and found.identity.partitions != self._partitions:
-            raise PartitionsAddedError(former, found.identity.partitions, self._partitions)
+        stored = found_at(generation_folder(self._checkpoint, former))
+        if stored is not None and stored.identity.partitions != self._partitions:
+            raise PartitionsAddedError(former, stored.identity.partitions, self._partitions)
         return self._switch(former, now_ms, lambda: None)
 
     def _leave_out_closed(self, folder: CheckpointFolder) -> None:
@@ -235,22 +235,22 @@ class Rebuild:
         )
 
     def _is_mine(self, generation: str) -> bool:
-        found = found_at(generation_folder(self._checkpoint, generation))
-        return found is not None and not self._mine.differences(found.identity)
+        stored = found_at(generation_folder(self._checkpoint, generation))
+        return stored is not None and not self._mine.differences(stored.identity)
 
     def _differences(self) -> list[str]:
         try:
-            found = found_at(active_folder(self._checkpoint))
+            stored = found_at(active_folder(self._checkpoint))
         except UnreadableCheckpointError as error:
             return [str(error)]
-        return ["there is no checkpoint"] if found is None else self._mine.differences(found.identity)
+        return ["there is no checkpoint"] if stored is None else self._mine.differences(stored.identity)
 
     def _epoch(self) -> int:
         """Return the epoch of the active generation; 0 where it cannot be read."""
         if (now := active(self._checkpoint)) is not None:
             return now.epoch
         try:
-            found = found_at(self._checkpoint)
+            stored = found_at(self._checkpoint)
         except UnreadableCheckpointError:
             return 0
-        return found.epoch if found else 0
+        return stored.epoch if stored else 0

@@ -67,8 +67,8 @@ def create(checkpoint: CheckpointFolder, target: CheckpointFolder, application: 
     CheckpointUnreachableError.
     """
     activation, folder = active(checkpoint), active_folder(checkpoint)
-    found = found_at(folder)
-    if found is None or last_batch(folder) is None:
+    stored = found_at(folder)
+    if stored is None or last_batch(folder) is None:
         raise EmptyCheckpointError(folder.path)
     if target.names():
         raise FolderNotEmptyError(target.path)
@@ -78,8 +78,8 @@ def create(checkpoint: CheckpointFolder, target: CheckpointFolder, application: 
         application=application,
         created=datetime.now(UTC),
         batch=batch,
-        epoch=activation.epoch if activation else found.epoch,
-        identity=found.identity,
+        epoch=activation.epoch if activation else stored.epoch,
+        identity=stored.identity,
         offsets=_nested(committed_positions(target) or {}),
         files=len(sizes),
         bytes=sum(sizes),
@@ -108,13 +108,13 @@ def _copied(folder: CheckpointFolder, target: CheckpointFolder) -> tuple[int, li
 
 def savepoints(folder: CheckpointFolder, open_folder: Open) -> Iterator[tuple[str, Savepoint]]:
     """Yield path and content of each complete savepoint in a folder of savepoints, the oldest first."""
-    found = []
+    complete = []
     for name in folder.names():
         path = f"{folder.path.rstrip('/')}/{name}"
         content = open_folder(path).read(FILE)
         if content is not None:
-            found.append((path, parse(content, path)))
-    yield from sorted(found, key=lambda one: one[1].created)
+            complete.append((path, parse(content, path)))
+    yield from sorted(complete, key=lambda item: item[1].created)
 
 
 def read(source: CheckpointFolder) -> Savepoint:
@@ -174,7 +174,7 @@ def _lost(positions: Positions, ranges: Mapping[tuple[str, int], tuple[int, int]
 
 
 def _nested(positions: Positions) -> dict[str, dict[int, int]]:
-    found: dict[str, dict[int, int]] = {}
+    by_topic: dict[str, dict[int, int]] = {}
     for (topic, number), offset in positions.items():
-        found.setdefault(topic, {})[number] = offset
-    return found
+        by_topic.setdefault(topic, {})[number] = offset
+    return by_topic
