@@ -60,7 +60,7 @@ def feedback_cases(application: Application) -> list[Case]:
 
 
 def checked(cases: list[Case]) -> Column:
-    """The reason of refusal of a decoded record: that of decoding, or else of the first of these cases that is true."""
+    """The reason of refusal of a decoded record: of decoding, or else of the first of these cases that is true."""
     whens = ((f"{REASON} IS NOT NULL", REASON), *cases)
     return F.expr(f"CASE {' '.join(f'WHEN {condition} THEN {reason}' for condition, reason in whens)} END")
 

@@ -22,7 +22,7 @@ REASON = "reason"
 
 # A delta: one valid record, or one dead letter.
 DEVICE_ID = "device_id"
-"""The key of the state; of a dead letter that of its record, null for a heartbeat."""
+"""The key of the state; of a dead letter its record's key, null for a heartbeat."""
 FIRST_SEEN = "first_seen"
 """The start of the window; of a dead letter the clock, or null in a replay."""
 DEAD_LETTER = "dead_letter"
@@ -96,7 +96,7 @@ def event_fields(application: Application) -> list[str]:
     if application.processor is not None:
         return sorted(application.event.model_fields.keys() - {"ts"})
     filters = (reducer.where for reducer in application.reducers.values() if reducer.where is not None)
-    return sorted({*application.sources.values()}.union(*(one.fields for one in filters)) - {"ts"})
+    return sorted({*application.sources.values()}.union(*(condition.fields for condition in filters)) - {"ts"})
 
 
 def delta_types(application: Application) -> dict[str, str]:
@@ -106,7 +106,10 @@ def delta_types(application: Application) -> dict[str, str]:
     """
     fields = application.event.model_fields
     values = {event_column(name): sql_type(fields[name].annotation, name) for name in event_fields(application)}
-    answers = {answer_column(one.name): answer_type(application, one.name) for one in application.enrichments}
+    answers = {
+        answer_column(enrichment.name): answer_type(application, enrichment.name)
+        for enrichment in application.enrichments
+    }
     context = {FIELD: "STRING"} if application.traced else {}
     placed = {DEVICE_PARTITION: "INT", RECORD_PARTITION: "INT", EVENT_OFFSET: "BIGINT"}
     origin = {} if application.state.is_windowed else placed

@@ -50,7 +50,7 @@ from spark_app.query.decode import decoded, refused
 from spark_app.query.observations import observe_filtered
 
 _ANSWER = ", ".join(
-    f"unix_micros({field_column(one)})" if one == "ts" else field_column(one) for one in ANSWER_IDENTITY
+    f"unix_micros({field_column(name)})" if name == "ts" else field_column(name) for name in ANSWER_IDENTITY
 )
 DELTA_IDS = {
     "event": f"concat('event/', {field_column('event_id')})",
@@ -76,7 +76,7 @@ NO_HEARTBEATS = b""
 def events(
     records: DataFrame, application: Application, epoch: int, partitions: int, heartbeats: bytes = NO_HEARTBEATS
 ) -> DataFrame:
-    """Return the deltas of the topic of events. `epoch` is that of the dead letters.
+    """Return the deltas of the topic of events. `epoch` is the epoch of the dead letters.
 
     Only heartbeats whose key begins with `heartbeats` have a time.
     """
@@ -113,8 +113,8 @@ def feedback(
     own_epoch, status, enrichment = (field_column(name) for name in ("epoch", "status", "enrichment"))
     fields = fields.withColumn(own_epoch, F.expr(f"coalesce({own_epoch}, 0L)"))
     names = application.by_recorded_name
-    given = " ".join(f"WHEN {text(name)} THEN {field_column('result')}.`{name}` IS NOT NULL" for name in names)
-    unlike = f"({status} = 'result') != coalesce(CASE {enrichment} {given} END, false)"
+    has_result = " ".join(f"WHEN {text(name)} THEN {field_column('result')}.`{name}` IS NOT NULL" for name in names)
+    unlike = f"({status} = 'result') != coalesce(CASE {enrichment} {has_result} END, false)"
     later = f"{own_epoch} > {epoch}L"
     invalid = (
         f"coalesce({REASON}, CASE WHEN {unlike} THEN {refused(Reason.INVALID_FIELD, text('result'))}"
@@ -122,7 +122,7 @@ def feedback(
     )
     fields = fields.withColumn(REASON, F.expr(invalid))
     fields = fields.withColumn(REASON, checks.checked(checks.feedback_cases(application)))
-    answers = {answer_column(one.name): _answer(name) for name, one in names.items()}
+    answers = {answer_column(enrichment.name): _answer(name) for name, enrichment in names.items()}
     key, start = field_column(DEVICE_ID), field_column(FIRST_SEEN)
     fields = _placed(fields, application, key, partitions)
     placed = {} if application.state.is_windowed else {DEVICE_PARTITION: PLACE}
@@ -137,7 +137,7 @@ def _timed(records: DataFrame, application: Application) -> DataFrame:
 
 
 def _passing(events: DataFrame, where: Filter | None) -> DataFrame:
-    """Return the decoded events without those of a valid shape that do not pass the filter of the state."""
+    """Return the decoded events, without the events of a valid shape that the filter of the state excludes."""
     if where is None:
         return events
     is_filtered = f"{REASON} IS NULL AND NOT coalesce({where.sql(field_column)}, false)"
@@ -145,7 +145,7 @@ def _passing(events: DataFrame, where: Filter | None) -> DataFrame:
 
 
 def _placed(fields: DataFrame, application: Application, key: str, partitions: int) -> DataFrame:
-    """Add the partition of the device, of so many. A record may be in another one, if its producer knew fewer."""
+    """Add the partition of the device. A record may be in another one, if its producer knew fewer partitions."""
     if application.state.is_windowed:
         return fields
     return fields.withColumn(PLACE, F.expr(f"CASE WHEN {REASON} IS NULL THEN {partition_sql(key, partitions)} END"))
@@ -156,7 +156,7 @@ def _context(application: Application) -> dict[str, str]:
 
 
 def _answer(name: str) -> str:
-    fields = ", ".join(f"{field_column(one)} AS {one}" for one in Answer.model_fields if one != "result")
+    fields = ", ".join(f"{field_column(name)} AS {name}" for name in Answer.model_fields if name != "result")
     whole = f"struct({fields}, {field_column('result')}.`{name}` AS result)"
     return f"CASE WHEN {field_column('enrichment')} = {text(name)} THEN {whole} END"
 

@@ -26,7 +26,7 @@ def published(rows: DataFrame, application: Application, epoch: int, partitions:
     """Return the rows of the sink: topic, key, value and partition of a snapshot, or of a dead letter.
 
     The key of a snapshot names its window, so that compaction keeps the last of each window. It is in the partition of
-    its device's events; that of a windowed state is where a producer would put the state's key, as `partitions` is
+    its device's events; for a windowed state, where a producer would put the state's key, as `partitions` is
     their number. A dead letter has the partition of its key.
     """
     topics = application.topics

@@ -38,7 +38,7 @@ def pipeline(  # noqa: PLR0913, PLR0917  # what a run of the query depends on
 ) -> DataStreamWriter:
     """The query, ready to start: snapshots of the states that its records change, a dead letter for each bad record.
 
-    `epoch` is the creation time of the checkpoint, in milliseconds; each topic has so many `partitions`. Heartbeats
+    `epoch` is the creation time of the checkpoint, in milliseconds; each topic has `partitions` partitions. Heartbeats
     whose key begins with `heartbeats` move the watermark. No window is published that begins at `bound` or before.
     `fence` is the SQL of whether a row may be published now.
     """
@@ -55,16 +55,16 @@ def build(  # noqa: PLR0913, PLR0917  # as `pipeline`, and since when
 ) -> DataStreamWriter:
     """The query that builds a state and publishes nothing, from the records since a time to the end offsets.
 
-    No window expires, since partitions are read at different speeds. The job that continues from it has so many
-    `partitions` in each topic; there may be fewer now.
+    No window expires, since partitions are read at different speeds. The job that continues from it has
+    `partitions` partitions in each topic; there may be fewer now.
     """
     topics, kafka = application.topics, connector(settings.client())
     limits = {"startingTimestamp": str(since_ms), "startingOffsetsByTimestampStrategy": "latest"}
     limits |= {"maxOffsetsPerTrigger": str(BUILD_RECORDS)}
     events = read(spark, kafka | limits, topics.events)
     feedback = read(spark, kafka | limits, topics.feedback) if application.enrichments else None
-    found = deltas(events, feedback, application, epoch, partitions)
-    rows = scanned(states(found, application, epoch, expires=False), found, application)
+    delta_rows = deltas(events, feedback, application, epoch, partitions)
+    rows = scanned(states(delta_rows, application, epoch, expires=False), delta_rows, application)
     sink = rows.writeStream.format("noop").option("checkpointLocation", settings.checkpoint).outputMode("update")
     return sink.trigger(availableNow=True)
 
@@ -79,10 +79,10 @@ def snapshots(  # noqa: PLR0913, PLR0917  # as `pipeline`
     bound: int | None = None,
 ) -> DataFrame:
     """Transform records of both topics, as Kafka's source returns them, to the rows of the sink."""
-    found = deltas(events, feedback, application, epoch, partitions, heartbeats)
-    rows = published(states(found, application, epoch, bound=bound), application, epoch, partitions)
+    delta_rows = deltas(events, feedback, application, epoch, partitions, heartbeats)
+    rows = published(states(delta_rows, application, epoch, bound=bound), application, epoch, partitions)
     if application.emit is Emit.CLOSE:  # snapshots wait for the end of their window, and dead letters do not
-        rows = rows.unionByName(dead_letters(found, application))
+        rows = rows.unionByName(dead_letters(delta_rows, application))
     return rows
 
 
@@ -95,33 +95,33 @@ def deltas(  # noqa: PLR0913, PLR0917  # as `pipeline`
     heartbeats: bytes = lift.NO_HEARTBEATS,
 ) -> DataFrame:
     """Transform records of both topics to deltas and dead letters."""
-    found = lift.events(events, application, epoch, partitions, heartbeats)
+    event_deltas = lift.events(events, application, epoch, partitions, heartbeats)
     if feedback is None:
-        return found
-    return found.unionByName(lift.feedback(feedback, application, epoch, partitions, heartbeats))
+        return event_deltas
+    return event_deltas.unionByName(lift.feedback(feedback, application, epoch, partitions, heartbeats))
 
 
 def states(
-    found: DataFrame, application: Application, epoch: int, *, expires: bool = True, bound: int | None = None
+    delta_rows: DataFrame, application: Application, epoch: int, *, expires: bool = True, bound: int | None = None
 ) -> DataFrame:
     """Deltas to a row for each window after `bound`, and for each dead letter where it passes through the state.
 
-    `epoch` is that of the dead letters. A state that `expires` has no window that is over by its heartbeats; in a
+    `epoch` is the epoch of the dead letters. A state that `expires` has no window that is over by its heartbeats; in a
     replay, which has none, by its records.
     """
     if application.emit is Emit.CLOSE:
-        found = found.where(f"{DEAD_LETTER} IS NULL")
+        delta_rows = delta_rows.where(f"{DEAD_LETTER} IS NULL")
     # A credible clock may be ahead by the skew, and must not expire a window sooner.
     kept_for = application.kept_for + application.skew
     moves_by_records = application.topics.replay and expires
-    found = found.withWatermark(FIRST_SEEN, interval(kept_for if moves_by_records else kept_for + lift.LEAD))
-    found = found.where(WITHOUT_HEARTBEATS)
+    delta_rows = delta_rows.withWatermark(FIRST_SEEN, interval(kept_for if moves_by_records else kept_for + lift.LEAD))
+    delta_rows = delta_rows.where(WITHOUT_HEARTBEATS)
     if application.deduplicate:
-        found = found.dropDuplicates(DEDUPLICATION)
+        delta_rows = delta_rows.dropDuplicates(DEDUPLICATION)
     rows = (
-        merged(found, application)
+        merged(delta_rows, application)
         if application.processor is None
-        else processed(found, application, application.processor, epoch)
+        else processed(delta_rows, application, application.processor, epoch)
     )
     return rows if bound is None else rows.where(published_sql(bound))
 
@@ -135,11 +135,11 @@ def published_sql(bound: int) -> str:
     return f"{DEAD_LETTER} IS NOT NULL OR unix_micros({FIRST_SEEN}) > {bound * 1000}L OR version < 0"
 
 
-def scanned(rows: DataFrame, found: DataFrame, application: Application) -> DataFrame:
-    """Read the sources as often as the job's query does: Spark compares their number with that of the checkpoint."""
+def scanned(rows: DataFrame, delta_rows: DataFrame, application: Application) -> DataFrame:
+    """Read the sources as often as the job's query does: Spark compares their number with the checkpoint's."""
     if scans(application) == 1:
         return rows
-    letters = found.where(f"{DEAD_LETTER} IS NOT NULL").select(*WINDOW, DEAD_LETTER)
+    letters = delta_rows.where(f"{DEAD_LETTER} IS NOT NULL").select(*WINDOW, DEAD_LETTER)
     return rows.unionByName(letters, allowMissingColumns=True)
 
 

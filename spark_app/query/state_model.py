@@ -111,7 +111,7 @@ def state_model(application: Application) -> StateModel:
 
 def _stored(application: Application) -> list[str]:
     if application.processor is not None:
-        return [f"{one.name}: {one.type}" for one in fields(StoredWindow)]
+        return [f"{field.name}: {field.type}" for field in fields(StoredWindow)]
     return [f"{column}: {sql}" for column, sql in aggregates(application).items()]
 
 
@@ -160,7 +160,7 @@ def _aggregate(application: Application, name: str) -> str:
 
 
 def _values(application: Application, name: str) -> str:
-    """Return the SQL of the values that a field is reduced from: those of the events that pass its filter."""
+    """Return the SQL of the values that a field is reduced from: the values of events that pass its filter."""
     where, column = application.reducers[name].where, _source(application, name)
     return column if where is None else f"CASE WHEN {where.sql(event_column)} THEN {column} END"
 
@@ -183,11 +183,12 @@ def _field(application: Application, name: str) -> StateField:
 def _field_differences(name: str, then: StateField | None, now: StateField | None) -> list[str]:
     if then is None or now is None:
         return [f"the application {'adds' if then is None else 'removes'} the field {name}"]
-    found = []
+    differences = []
     if then.type != now.type:
-        found.append(f"the type of the field {name} changes from {then.type} to {now.type}")
+        differences.append(f"the type of the field {name} changes from {then.type} to {now.type}")
     if then.sql != now.sql:
         same = then.reducer == now.reducer
         change = (then.sql, now.sql) if same else (then.reducer, now.reducer)
-        found.append(f"the {'SQL' if same else 'reducer'} of the field {name} changes from {change[0]} to {change[1]}")
-    return found
+        part = "SQL" if same else "reducer"
+        differences.append(f"the {part} of the field {name} changes from {change[0]} to {change[1]}")
+    return differences

@@ -184,7 +184,7 @@ class ProcessorAdapter(StatefulProcessor):
             datetime.fromisoformat(event[name]) if name in times and name in event else event.get(name)
             for name in self._layout.event_fields
         ]
-        slots = (Answer.model_validate(answers[one]) if one in answers else None for one in self._layout.slots)
+        slots = (Answer.model_validate(answers[slot]) if slot in answers else None for slot in self._layout.slots)
         return self._row(*values, *slots)
 
     def _state(self, yielded: Iterable[Any]) -> Json | None:
@@ -228,7 +228,7 @@ def described(error: BaseException) -> str:
 
 
 def arrival(delta: Json) -> tuple[int, str, int, int]:
-    """Return a key that orders deltas by their records' times, and those of one time by their positions."""
+    """Return a key that orders deltas by their records' times, and deltas of one time by their positions."""
     return delta["record_time"], delta["topic"], delta["partition"], delta["offset"]
 
 

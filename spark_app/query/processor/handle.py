@@ -22,7 +22,7 @@ V = TypeVar("V", BufferedValue, BufferedList, BufferedMap)
 RESERVED = "stateloop"
 """The name of the pipeline's own variable in each window."""
 Schemas = Mapping[str, tuple[StructType, ...]]
-"""The schemas of the variables by name: one schema, or those of key and value of a map."""
+"""The schemas of the variables by name: one schema, or the schemas of key and value of a map."""
 
 
 class BufferedHandle(StatefulProcessorHandle):
@@ -73,8 +73,8 @@ class BufferedHandle(StatefulProcessorHandle):
     @override
     def listTimers(self) -> Iterator[int]:
         of_store = dict.fromkeys(stored(lambda: list(self._store.listTimers())), True)
-        found = of_store | ({} if self.own_timer is None else {self.own_timer: False}) | self._timers
-        return iter(sorted(time for time, is_registered in found.items() if is_registered))
+        timers = of_store | ({} if self.own_timer is None else {self.own_timer: False}) | self._timers
+        return iter(sorted(time for time, is_registered in timers.items() if is_registered))
 
     @override
     def deleteIfExists(self, stateName: str) -> None:
@@ -150,12 +150,14 @@ class _Recorder(StatefulProcessorHandle):
         """Nothing is stored."""
 
     def _note(self, name: str, *schemas: StructType | str) -> None:
-        parsed = tuple(cast("StructType", StructType.fromDDL(one)) if isinstance(one, str) else one for one in schemas)
+        parsed = tuple(
+            cast("StructType", StructType.fromDDL(schema)) if isinstance(schema, str) else schema for schema in schemas
+        )
         where = f"{self._processor}.init, variable {name!r}"
         if name in self.schemas or name == RESERVED:
             raise DeclarationError(where, "has a name that is taken", "Choose another name")
-        for one in parsed:
-            if (kind := unsupported(one)) is not None:
+        for schema in parsed:
+            if (kind := unsupported(schema)) is not None:
                 problem = f"has the type {kind.simpleString()}, which Spark does not give back as it was"
                 raise DeclarationError(where, problem, "Write a time as BIGINT, its microseconds since 1970")
         self.schemas[name] = parsed

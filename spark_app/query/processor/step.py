@@ -51,8 +51,8 @@ REFUSED_KEY = "refused_key"
 def processed(deltas: DataFrame, application: Application, processor: Processor, epoch: int) -> DataFrame:
     """Return the rows of `merged`: the version and state of each window with a new snapshot, and the dead letters.
 
-    `epoch` is that of the dead letters. Raises MissingPackageError, and DeclarationError for a variable of a type that
-    Spark does not store as it is.
+    `epoch` is the epoch of the dead letters. Raises MissingPackageError, and DeclarationError for a variable of a type
+    that Spark does not store as it is.
     """
     require_packages()
     adapter = ProcessorAdapter(processor.of, declared_variables(processor.of), layout(application, epoch))
@@ -93,7 +93,7 @@ def layout(application: Application, epoch: int) -> AdapterLayout:
 def _delta(application: Application) -> Column:
     """Return a delta, or a dead letter, as JSON."""
     event = F.struct(*(F.col(event_column(name)).alias(name) for name in ("ts", *event_fields(application))))
-    answers = [F.col(answer_column(one.name)).alias(one.name) for one in application.enrichments]
+    answers = [F.col(answer_column(enrichment.name)).alias(enrichment.name) for enrichment in application.enrichments]
     own = {
         DEVICE_ID: f"CASE WHEN {DEAD_LETTER} IS NULL THEN {DEVICE_ID} END",
         REFUSED_KEY: f"CASE WHEN {DEAD_LETTER} IS NOT NULL THEN hex({DEVICE_ID}) END",

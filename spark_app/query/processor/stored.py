@@ -69,7 +69,7 @@ class StoredWindow:
 
 
 def instant(microseconds: int) -> datetime:
-    """Return the time of so many microseconds since 1970."""
+    """Return the time that is `microseconds` after the start of 1970."""
     return EPOCH + timedelta(microseconds=microseconds)
 
 

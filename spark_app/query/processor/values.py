@@ -34,7 +34,7 @@ LARGEST_SINGLE = 3.4028235677973362e38
 def unsupported(schema: DataType) -> DataType | None:
     """Return the first type in a schema that a variable cannot have; None for a schema of which each type is known."""
     if isinstance(schema, StructType):
-        return next((found for field in schema if (found := unsupported(field.dataType))), None)
+        return next((kind for field in schema if (kind := unsupported(field.dataType))), None)
     if isinstance(schema, ArrayType):
         return unsupported(schema.elementType)
     if isinstance(schema, MapType):
@@ -77,7 +77,7 @@ def form(kind: DataType) -> Callable[[Any], Any]:
         return lambda value: None if value is None else made(*map(_apply, fields, value))
     if isinstance(kind, ArrayType):
         element = form(kind.elementType)
-        return lambda value: None if value is None else [element(one) for one in value]
+        return lambda value: None if value is None else [element(item) for item in value]
     if isinstance(kind, MapType):
         key, item = form(kind.keyType), form(kind.valueType)
         return lambda value: None if value is None else {key(k): item(value[k]) for k in sorted(value, key=rank)}
@@ -134,15 +134,15 @@ def _struct(fields: list[Callable[[Any], bool]]) -> Callable[[Any], bool]:
         return (
             isinstance(value, tuple)
             and len(value) == len(fields)
-            and all(field(one) for field, one in zip(fields, value, strict=True))
+            and all(field(item) for field, item in zip(fields, value, strict=True))
         )
 
     return check
 
 
 def _map(key: Callable[[Any], bool], value: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    def check(found: Any) -> bool:
-        return found is None or (isinstance(found, dict) and all(key(k) and value(v) for k, v in found.items()))
+    def check(mapping: Any) -> bool:
+        return mapping is None or (isinstance(mapping, dict) and all(key(k) and value(v) for k, v in mapping.items()))
 
     return check
 

@@ -73,8 +73,8 @@ class BufferedValue(ValueState):
     @override
     def get(self) -> Value | None:
         if not self._is_known:
-            found = stored(self._store.get)
-            self._value, self._is_known = None if found is None else self._checked.formed(found), True
+            value = stored(self._store.get)
+            self._value, self._is_known = None if value is None else self._checked.formed(value), True
         return None if self._value is None else self._checked.given(self._value)
 
     @override
@@ -128,7 +128,7 @@ class BufferedList(ListState):
 
     @override
     def put(self, newState: list[Value]) -> None:
-        values = [self._checked(one) for one in newState]
+        values = [self._checked(value) for value in newState]
         self._journal.add(partial(self._restore, self._base, self._added, is_replaced=self._is_replaced))
         self._restore([], values, is_replaced=True)
 
@@ -138,7 +138,7 @@ class BufferedList(ListState):
 
     @override
     def appendList(self, newState: list[Value]) -> None:
-        values, added = [self._checked(one) for one in newState], self._added
+        values, added = [self._checked(value) for value in newState], self._added
         self._journal.add(partial(added.__delitem__, slice(len(added), None)))
         added.extend(values)
 
@@ -159,7 +159,7 @@ class BufferedList(ListState):
     def _earlier(self) -> list[Value]:
         """Return the values before those added since, from the store."""
         if self._base is None:
-            self._base = [self._checked.formed(one) for one in stored(lambda: list(self._store.get()))]
+            self._base = [self._checked.formed(value) for value in stored(lambda: list(self._store.get()))]
         return self._base
 
     def _forget(self) -> None:
@@ -190,8 +190,8 @@ class BufferedMap(MapState):
 
     @override
     def getValue(self, key: Value) -> Value | None:
-        found = self._value(self._checked_key(key))
-        return None if found is None else self._checked.given(found)
+        value = self._value(self._checked_key(key))
+        return None if value is None else self._checked.given(value)
 
     @override
     def containsKey(self, key: Value) -> bool:
@@ -237,15 +237,15 @@ class BufferedMap(MapState):
         if key in self._written:
             return self._written[key]
         if key not in self._read:
-            found = None if self._is_cleared else stored(lambda: self._store.getValue(key))
-            self._read[key] = None if found is None else self._checked.formed(found)
+            value = None if self._is_cleared else stored(lambda: self._store.getValue(key))
+            self._read[key] = None if value is None else self._checked.formed(value)
         return self._read[key]
 
     def _all(self) -> dict[Value, Value]:
         """The present values in the order of their keys, wherever they are stored."""
         in_store = () if self._is_cleared else stored(lambda: list(self._store.iterator()))
-        found = {self._checked_key.formed(key): self._checked.formed(value) for key, value in in_store} | self._written
-        return {key: value for key in sorted(found, key=rank) if (value := found[key]) is not None}
+        values = {self._checked_key.formed(key): self._checked.formed(value) for key, value in in_store} | self._written
+        return {key: value for key in sorted(values, key=rank) if (value := values[key]) is not None}
 
     def _write(self, key: Value, value: Value | None) -> None:
         is_first = key not in self._written
