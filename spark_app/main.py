@@ -50,8 +50,14 @@ def run(
     """Run a query for each application and raw source, in one session. Raises StateloopError when all have given up."""
     metrics, raw_progress = JobMetrics(), RawProgress()
     jobs: list[ApplicationJob | RawJob] = [
-        *(ApplicationJob(one, own, report, metrics, raw_progress) for one, own in settings.by_application(suite)),
-        *(RawJob(one, raw, settings, report, metrics, raw_progress) for one, raw in suite.raw_sources()),
+        *(
+            ApplicationJob(application, own, report, metrics, raw_progress)
+            for application, own in settings.by_application(suite)
+        ),
+        *(
+            RawJob(application, raw, settings, report, metrics, raw_progress)
+            for application, raw in suite.raw_sources()
+        ),
     ]
     with serving(metrics, settings.http_host, settings.http_port) as port:
         slots = sum(job.slots() for job in jobs)

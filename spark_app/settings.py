@@ -52,7 +52,7 @@ class JobSettings(KafkaSettings):
         if len(suite.applications) == 1:
             return [(suite.applications[0], self)]
         folder = self.checkpoint.rstrip("/")
-        return [(one, self.at(f"{folder}/{one.name}")) for one in suite.applications]
+        return [(application, self.at(f"{folder}/{application.name}")) for application in suite.applications]
 
     def at(self, checkpoint: str) -> Self:
         """Return these settings with another checkpoint."""

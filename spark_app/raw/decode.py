@@ -69,15 +69,17 @@ class RawOutputs(NamedTuple):
 
     events: str
     dead_letters: tuple[str, ...]
-    """Those of all applications that read the events: each of them lacks the events of a rejected record."""
+    """The topics of all applications that read the events: each of them lacks the events of a rejected record."""
 
 
 @cache
 def _decoder(suite: str, name: str, topic: str) -> tuple[RawOutputs, RawDecoder]:
     applications = load_suite(suite).applications
-    application = next(one for one in applications if one.name == name)
+    application = next(application for application in applications if application.name == name)
     events = application.topics.events
-    outputs = RawOutputs(events, tuple(one.topics.dead_letters for one in applications if one.topics.events == events))
+    outputs = RawOutputs(
+        events, tuple(reader.topics.dead_letters for reader in applications if reader.topics.events == events)
+    )
     return outputs, RawDecoder(application, next(raw for raw in application.raw if raw.topic == topic))
 
 
@@ -93,13 +95,16 @@ def _output(topic: str, event: EncodedEvent, stamp: int) -> Output:
 def _records(topic: str, batch: pa.RecordBatch) -> Iterator[tuple[RawRecord, int]]:
     """Yield raw records, each with the timestamp of its events.
 
-    A redriven record has the timestamp of its origin, and its events that of the redrive: if their window is over by
-    now, the job refuses them as late.
+    A redriven record has the timestamp of its origin, and its events have the timestamp of the redrive: if their window
+    is over by now, the job refuses them as late.
     """
     columns = (batch.column(name).to_pylist() for name in ("partition", "offset", "micros", "key", "value", "headers"))
     for partition, offset, micros, key, value, headers in zip(*columns, strict=True):
-        given = {one["key"]: one["value"] for one in headers or () if one["value"] is not None}
+        header_values = {header["key"]: header["value"] for header in headers or () if header["value"] is not None}
         stamp = micros // 1000
-        redriven_from, time = Origin.read("", stamp, given)
+        redriven_from, time = Origin.read("", stamp, header_values)
         timestamp = EPOCH + timedelta(milliseconds=time)
-        yield RawRecord(topic, partition, offset, timestamp, key, value or b"", given, redriven_from or None), stamp
+        yield (
+            RawRecord(topic, partition, offset, timestamp, key, value or b"", header_values, redriven_from or None),
+            stamp,
+        )

@@ -94,7 +94,7 @@ class RawJob:
                 self._progress.remove(topic.name)
 
     def _folder(self) -> str:
-        """The folder of its checkpoints, outside of those of the applications: a new state does not need it."""
+        """The folder of its checkpoints, outside of the applications' folders: a new state does not need it."""
         return f"{self._settings.checkpoint.rstrip('/')}-raw/{self._raw.topic}"
 
 

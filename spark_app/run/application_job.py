@@ -80,7 +80,7 @@ class ApplicationJob:
         fence = Fence(own, lease.owner.id)
         with kept(lease, lambda: stop_queries(own), self.report.warning, fence):
             folder, activation = active_folder(checkpoint), active(checkpoint)
-            now_ms = max(time.time_ns() // 1_000_000, former + 1)  # the clock may be behind that of a former job
+            now_ms = max(time.time_ns() // 1_000_000, former + 1)  # the clock may be behind a former job's
             epoch = claim(folder, identity(application, topics, state_partitions), now_ms)
             published = activation.epoch if activation else epoch
             if published != former:
@@ -105,12 +105,12 @@ class ApplicationJob:
             def start() -> QueryRun:
                 """Check lease, topics and checkpoint at each start: a topic may have been deleted and created again."""
                 fence.renew(lease.renew)
-                found = identify(settings, application)
-                verify(folder, identity(application, found, state_partitions), epoch)
+                identities = identify(settings, application)
+                verify(folder, identity(application, identities, state_partitions), epoch)
                 positions = committed_positions(folder) or {}
                 low.committed(positions)
-                lag.committed(first_offsets(settings, found) | positions)
-                run = starter.start(found)
+                lag.committed(first_offsets(settings, identities) | positions)
+                run = starter.start(identities)
                 lag.is_measured = run.is_catch_up or application.emit is not Emit.EVENT
                 return run
 
@@ -125,7 +125,7 @@ class ApplicationJob:
                     raise
 
     def _low_watermark(self, offsets: TopicOffsets) -> LowWatermark:
-        raw = [one.topic for one in self._application.raw]
+        raw = [source.topic for source in self._application.raw]
         return LowWatermark(offsets.ends, lambda: self._raw.time(raw))
 
 

@@ -46,7 +46,7 @@ def measure(
     positions = {
         partition: max(begin.offset, (committed or {}).get(partition, 0)) for partition, begin in begin_offsets.items()
     }
-    newest = max((one.timestamp_ms for one in offsets.at(NEWEST).values()), default=0)
+    newest = max((record.timestamp_ms for record in offsets.at(NEWEST).values()), default=0)
     # A stamp from the future must not make all other records look old.
     recent = min(newest, timestamp_ms(datetime.now(UTC))) - limit // timedelta(milliseconds=1)
     first_recent = offsets.at(max(0, recent))
@@ -64,6 +64,7 @@ def compared(
     unread = {partition: max(0, end_offsets[partition].offset - position) for partition, position in positions.items()}
     # The offset is -1 where a partition has no recent record: then all that is unread is old.
     old = any(
-        unread[partition] and not positions[partition] >= found.offset >= 0 for partition, found in first_recent.items()
+        unread[partition] and not positions[partition] >= record.offset >= 0
+        for partition, record in first_recent.items()
     )
     return Backlog(sum(unread.values()), is_first, old)

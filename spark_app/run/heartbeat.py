@@ -89,13 +89,13 @@ class Heartbeat:
     def _pass_markers(self, now: datetime) -> bool:
         """Write records to partitions that stay behind; return whether the broker has them.
 
-        The last offset of a partition may be that of a transaction's marker, which a query in real-time mode passes
+        The last offset of a partition may be a transaction's marker, which a query in real-time mode passes
         with the next record.
         """
         if now < self._nudge:
             return False
         self._nudge = now + self._waits
-        written = [self._write(*one, b"") for one in self._low.behind()]
+        written = [self._write(*partition, b"") for partition in self._low.behind()]
         return bool(written) and all(written)
 
     def _write(self, topic: str, partition: int, time: bytes) -> bool:

@@ -30,7 +30,7 @@ class Check:
 
     def behind(self, committed: Positions) -> list[tuple[str, int]]:
         """Return the partitions of which records before the time may be unread."""
-        return [one for one, offset in self.end_offsets.items() if committed.get(one, 0) < offset]
+        return [partition for partition, offset in self.end_offsets.items() if committed.get(partition, 0) < offset]
 
 
 class LowWatermark:
@@ -92,7 +92,7 @@ class RawProgress:
         """
         now = clock()
         times = [source.time if (source := self._sources.get(topic)) else None for topic in topics]
-        return min((one for one in times if one is not None), default=now) if None not in times else None
+        return min((time for time in times if time is not None), default=now) if None not in times else None
 
 
 def clock() -> datetime:
@@ -101,11 +101,11 @@ def clock() -> datetime:
 
 
 def committed_by(progress: StreamingQueryProgress) -> Positions:
-    """Return the positions after a batch. Of a topic that the query reads twice, those of the slower source."""
+    """Return the positions after a batch. Of a topic that the query reads twice, the positions of the slower source."""
     positions: Positions = {}
     for source in progress.sources:
         for topic, partitions in (json.loads(source.endOffset or "null") or {}).items():
             for number, offset in partitions.items():
-                one = topic, int(number)
-                positions[one] = min(offset, positions.get(one, offset))
+                partition = topic, int(number)
+                positions[partition] = min(offset, positions.get(partition, offset))
     return positions

@@ -1,4 +1,4 @@
-"""The job's metrics, those of contracts/metrics/job.py, from Spark's progress of each batch."""
+"""The job's metrics, of contracts/metrics/job.py, from Spark's progress of each batch."""
 
 import json
 import time
@@ -29,13 +29,13 @@ class Families(NamedTuple):
 
 
 class JobMetrics:
-    """The metrics of the job, and its health: that of the queries of its applications."""
+    """The metrics of the job, and its health: the health of the queries of its applications."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._families = Families(
-            {one: _counter(one, self._registry) for one in names.CATALOGUE if one.kind == "counter"},
-            {one: _gauge(one, self._registry) for one in names.CATALOGUE if one.kind == "gauge"},
+            {metric: _counter(metric, self._registry) for metric in names.CATALOGUE if metric.kind == "counter"},
+            {metric: _gauge(metric, self._registry) for metric in names.CATALOGUE if metric.kind == "gauge"},
         )
         self._queries: list[QueryMetrics] = []
         ProcessCollector(registry=self._registry)
@@ -63,11 +63,11 @@ class JobMetrics:
 
     def unhealthy(self) -> str | None:
         """Return why a restart is necessary, with the applications that need it."""
-        return "; ".join(why for one in self._queries if (why := one.unhealthy())) or None
+        return "; ".join(why for query in self._queries if (why := query.unhealthy())) or None
 
     def unready(self) -> str | None:
         """Return which applications do not give a snapshot for each record now, and why."""
-        return "; ".join(why for one in self._queries if (why := one.unready())) or None
+        return "; ".join(why for query in self._queries if (why := query.unready())) or None
 
 
 class QueryMetrics:
@@ -131,7 +131,7 @@ class QueryMetrics:
         self._set(names.ABOUT, 1, state, checkpoint)
 
     def catching_up(self, records: int) -> None:
-        """Record that the next run reads a backlog of so many records, and publishes when it has read all."""
+        """Record that the next run reads a backlog of `records` records, and publishes when it has read all."""
         self._republishing = False
         self._set_backlog(records)
 
@@ -218,7 +218,7 @@ class QueryMetrics:
             self._set(names.PHASE_SECONDS, milliseconds / 1000, phase)
 
     def _source(self, source: SourceProgress) -> None:
-        read, there = (_offsets(one) for one in (source.endOffset, source.latestOffset))
+        read, there = (_offsets(offsets) for offsets in (source.endOffset, source.latestOffset))
         for topic, partitions in read.items():
             self._add(names.RECORDS, self.records(source.numInputRows), topic)
             end_offsets = there.get(topic, partitions)
@@ -258,7 +258,7 @@ def _gauge(metric: Metric, registry: CollectorRegistry) -> Gauge:
 def _offsets(offsets: str) -> dict[str, dict[str, int]]:
     """Return offsets by topic and partition; none if the source does not report them."""
     try:
-        found = json.loads(offsets)
+        by_topic = json.loads(offsets)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return by_topic if isinstance(by_topic, dict) else {}

@@ -156,9 +156,9 @@ def default_archive(jars: Path) -> Path:
 
 
 def archive_of(settings: JobSettings) -> Path | None:
-    """Return the archive of classes that the settings name, or that of the installation, if it has one."""
-    found = default_archive(settings.jars)
-    return settings.class_archive or (found if found.exists() else None)
+    """Return the archive of classes that the settings name, or the installation's, if it has one."""
+    archive = default_archive(settings.jars)
+    return settings.class_archive or (archive if archive.exists() else None)
 
 
 def java_options(options: str, archive: Path | None) -> str:

@@ -76,7 +76,7 @@ class Starter:
         Records may come as fast as the job catches up, and a replay's are always old. It catches up again if the last
         pass has left less than half; a replay catches up once.
         """
-        found = measure(self._settings, topics, committed_positions(self._checkpoint), self._limit)
+        backlog = measure(self._settings, topics, committed_positions(self._checkpoint), self._limit)
         before = self._caught_up_with
-        may_stay_long = before > 0 and (self._is_replay or found.records > before * SHRINKS)
-        return found.records if found.must_be_caught_up(may_stay_long=may_stay_long) else 0
+        may_stay_long = before > 0 and (self._is_replay or backlog.records > before * SHRINKS)
+        return backlog.records if backlog.must_be_caught_up(may_stay_long=may_stay_long) else 0

@@ -134,8 +134,8 @@ def batches(
     last, ended = -1, False
     while not ended:
         ended = bool(query.awaitTermination(LOOK_S))
-        found, last = since(query, last)
-        yield from found
+        committed, last = since(query, last)
+        yield from committed
         look()
         if not ended and not query.status["isTriggerActive"]:
             yield None
@@ -156,8 +156,8 @@ def since(query: StreamingQuery, last: int) -> tuple[list[StreamingQueryProgress
         return [], last
     if is_batch(newest) and committed == last + 1:
         return [newest], committed
-    found = [one for one in query.recentProgress if one.batchId > last and is_batch(one)]
-    return found, max((one.batchId for one in found), default=committed)
+    newer = [progress for progress in query.recentProgress if progress.batchId > last and is_batch(progress)]
+    return newer, max((progress.batchId for progress in newer), default=committed)
 
 
 def is_batch(progress: StreamingQueryProgress) -> bool:

@@ -47,21 +47,21 @@ def identify(settings: KafkaSettings, application: Application, *, is_growing: b
     names = [*read, application.topics.snapshots, application.topics.dead_letters]
     admin = KafkaAdmin(settings.client(), NAME)
     with _answers(settings.kafka):
-        found = admin.describe(names)
-    partitions = {name: found[name].partitions for name in (*read, application.topics.snapshots)}
+        described = admin.describe(names)
+    partitions = {name: described[name].partitions for name in (*read, application.topics.snapshots)}
     if len(set(partitions.values())) > 1 and not is_growing:
         raise PartitionCountError(partitions)
     _require_configs(admin, settings, application, read)
-    return [TopicIdentity(name, *found[name]) for name in read]
+    return [TopicIdentity(name, *described[name]) for name in read]
 
 
 def identify_topic(settings: KafkaSettings, application: Application, name: str) -> TopicIdentity:
     """Return one topic of the application's catalogue, as the broker has it now. Raises as `identify`."""
     admin = KafkaAdmin(settings.client(), NAME)
     with _answers(settings.kafka):
-        found = admin.describe([name])
+        described = admin.describe([name])
     _require_configs(admin, settings, application, [name])
-    return TopicIdentity(name, *found[name])
+    return TopicIdentity(name, *described[name])
 
 
 def _require_configs(admin: Admin, settings: KafkaSettings, application: Application, names: list[str]) -> None:

@@ -23,7 +23,7 @@ def offset_ranges(settings: KafkaSettings, topics: list[TopicIdentity]) -> dict[
 
 def first_offsets(settings: KafkaSettings, topics: list[TopicIdentity]) -> Positions:
     """Return the first offset of each partition. Raises BrokerUnreachableError."""
-    return {partition: one.offset for partition, one in TopicOffsets(settings, topics).at(EARLIEST).items()}
+    return {partition: begin.offset for partition, begin in TopicOffsets(settings, topics).at(EARLIEST).items()}
 
 
 def first_records(settings: KafkaSettings, topics: list[TopicIdentity], since_ms: int) -> Mapping[Partition, OffsetAt]:
@@ -40,9 +40,10 @@ def offsets_since(settings: KafkaSettings, topics: list[TopicIdentity], since_ms
     Raises BrokerUnreachableError.
     """
     offsets = TopicOffsets(settings, topics)
-    end_offsets, found = offsets.at(LATEST), offsets.at(since_ms)
+    end_offsets, first_recent = offsets.at(LATEST), offsets.at(since_ms)
     return {
-        partition: one.offset if one.offset >= 0 else end_offsets[partition].offset for partition, one in found.items()
+        partition: record.offset if record.offset >= 0 else end_offsets[partition].offset
+        for partition, record in first_recent.items()
     }
 
 

@@ -27,10 +27,10 @@ class TopicTimes:
     def current(self) -> dict[str, str]:
         """Return the present settings. Raises HistoryWriteError."""
         try:
-            found = self._admin.configs([self._topic])[self._topic]
+            config = self._admin.configs([self._topic])[self._topic]
         except KafkaRequestError as error:
             raise HistoryWriteError(self._topic, error.detail) from error
-        return {name: found[name] for name in OWN_TIMES}
+        return {name: config[name] for name in OWN_TIMES}
 
     def change(self, values: Mapping[str, str]) -> None:
         """Change settings, and return when the broker has applied them. Raises HistoryWriteError."""
