@@ -63,7 +63,7 @@ def run(errors: list[int | None], x: int = 1, previous: Answer | None = None) ->
     """Return the requests of the iteration, and its last answer: until then nothing else is requested."""
     requested: list[Request] = []
     while requests := plan(app, at(previous.version + 1 if previous else 1, x, **_slots(previous)), NOW):
-        if [one.enrichment for one in requests] != ["fit"]:
+        if [request.enrichment for request in requests] != ["fit"]:
             break
         requested += requests
         previous = answer(requests[0], errors[min(len(requested), len(errors)) - 1])
@@ -80,7 +80,7 @@ def test_each_round_reads_the_result_of_the_one_before_and_the_last_is_the_decla
     assert [request.inputs["fit"] for request in requested] == [None, {"error": 9}, {"error": 7}, {"error": 5}]
     assert [request.round for request in requested] == [1, 2, 3, 4]
     assert len({request.fingerprint for request in requested}) == ROUNDS
-    assert [one.inputs for one in plan(app, at(20, 1, fit=last), NOW)] == [{"fit": {"error": 3}}]
+    assert [request.inputs for request in plan(app, at(20, 1, fit=last), NOW)] == [{"fit": {"error": 3}}]
 
 
 def test_it_stops_when_its_result_repeats() -> None:
@@ -92,15 +92,17 @@ def test_it_stops_when_its_result_repeats() -> None:
 def test_an_absence_stops_it_and_skips_its_dependents() -> None:
     requested, last = run([9, None])
     assert len(requested) == 2
-    assert [one.skipped for one in plan(app, at(20, 1, fit=last), NOW)] == ["fit: absence"]
+    assert [request.skipped for request in plan(app, at(20, 1, fit=last), NOW)] == ["fit: absence"]
 
 
 def test_other_inputs_begin_it_anew_and_so_does_a_stale_end() -> None:
     _, last = run([9, 9])
     (request,) = plan(app, at(20, 2, fit=last), NOW)
     assert (request.round, request.inputs) == (1, {"x": 2, "fit": None})
-    late = [one for one in plan(app, at(20, 1, fit=last), NOW + timedelta(minutes=2)) if one.enrichment == "fit"]
-    assert [(one.round, one.inputs["fit"]) for one in late] == [(1, None)]
+    late = [
+        request for request in plan(app, at(20, 1, fit=last), NOW + timedelta(minutes=2)) if request.enrichment == "fit"
+    ]
+    assert [(request.round, request.inputs["fit"]) for request in late] == [(1, None)]
 
 
 @given(st.lists(st.none() | st.integers(0, 2), min_size=1, max_size=6), st.lists(st.integers(0, 3), max_size=4))
@@ -116,17 +118,17 @@ def test_it_always_stops(errors: list[int | None], before: list[int]) -> None:
 @pytest.mark.parametrize("number", ["", "0", "-1", "x", "²", "9" * 5000])
 def test_a_forged_round_is_none(number: str) -> None:
     (first,) = plan(app, at(1, 1), NOW)
-    inputs, _, rest = first.fingerprint.partition(".")
-    forged = answer(first, 1).model_copy(update={"fingerprint": f"{inputs}.{number}.{rest}"})
-    assert [one.round for one in plan(app, at(2, 1, fit=forged), NOW)] == [1]
+    inputs, _, digest = first.fingerprint.partition(".")
+    forged = answer(first, 1).model_copy(update={"fingerprint": f"{inputs}.{number}.{digest}"})
+    assert [request.round for request in plan(app, at(2, 1, fit=forged), NOW)] == [1]
 
 
 @pytest.mark.parametrize(("digits", "enrichments"), [(9, ["report"]), (10, ["fit"])])
 def test_a_round_has_nine_digits_at_most(digits: int, enrichments: list[str]) -> None:
     (first,) = plan(app, at(1, 1), NOW)
-    inputs, _, rest = first.fingerprint.partition(".")
-    last = answer(first, 1).model_copy(update={"fingerprint": f"{inputs}.{'9' * digits}.{rest}"})
-    assert [one.enrichment for one in plan(app, at(2, 1, fit=last), NOW)] == enrichments
+    inputs, _, digest = first.fingerprint.partition(".")
+    last = answer(first, 1).model_copy(update={"fingerprint": f"{inputs}.{'9' * digits}.{digest}"})
+    assert [request.enrichment for request in plan(app, at(2, 1, fit=last), NOW)] == enrichments
 
 
 async def endless(api: Api, x: int, endless: Fit | None) -> Fit:

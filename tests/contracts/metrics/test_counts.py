@@ -53,7 +53,7 @@ def test_a_log_line_has_each_figure_divided_by_its_last_label() -> None:
     counts.add(names.CALLS, "maps", "street", "result", by=2)
     counts.observe(names.CALL_SECONDS, 0.2, "registry")
     figures = counts.values()
-    assert list(figures) == [one.name for one in names.CATALOGUE]
+    assert list(figures) == [metric.name for metric in names.CATALOGUE]
     assert figures["calls"] == {"result": 3}
     assert figures["call_seconds"] == {"registry": 1}
     assert figures["snapshots"] == 0
@@ -65,8 +65,12 @@ def test_a_scrape_has_every_metric_and_those_without_labels_begin_at_0() -> None
     counts.add(query.KEYS, "flights", by=3)
     counts.observe(query.PUSH_SECONDS, 0.7)
     families = {family.name: family for family in counts.collect()}
-    assert list(families) == [one.family for one in query.CATALOGUE]
-    samples = {(one.name, *one.labels.values()): one.value for family in families.values() for one in family.samples}
+    assert list(families) == [metric.family for metric in query.CATALOGUE]
+    samples = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in families.values()
+        for sample in family.samples
+    }
     assert samples[query.CONFLATED.exported,] == 0
     assert samples[query.KEYS.exported, "flights"] == 3
     assert not families[query.REQUESTS.family].samples

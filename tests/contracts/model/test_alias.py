@@ -1,4 +1,4 @@
-"""Renamed fields of a state: answers stay those of their first names."""
+"""Renamed fields of a state: answers keep their first names."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -73,21 +73,21 @@ def renamed() -> Application:
 def records(*applications: Application) -> list[Record]:
     """An event, and the feedback of workers of these applications to it, one after the other."""
     event = {"device_id": "m", "event_id": "1", "first_seen": NOW.isoformat(), "ts": NOW.isoformat(), "plate": "P"}
-    found = [Record("events", 0, 0, timestamp_ms(NOW), b"m", orjson.dumps(event))]
+    written = [Record("events", 0, 0, timestamp_ms(NOW), b"m", orjson.dumps(event))]
     results = {"owner": OWNER, "keeper": OWNER, "street": STREET}
     for application in applications:
-        (request,) = plan(application, folded(application, found), NOW)
+        (request,) = plan(application, folded(application, written), NOW)
         answer = feedback(request, Outcome("result", results[request.enrichment]), NOW)
-        found.append(Record("feedback", 0, len(found), timestamp_ms(NOW), b"m", answer.encode()))
-    return found
+        written.append(Record("feedback", 0, len(written), timestamp_ms(NOW), b"m", answer.encode()))
+    return written
 
 
-def folded(application: Application, found: list[Record]) -> Snapshot:
+def folded(application: Application, written: list[Record]) -> Snapshot:
     """The state that these records give."""
     decoder, fold = Decoder(application, clock=lambda: NOW), Fold(application)
     last = None
-    for one in found:
-        deltas = decoder.event(one) if one.topic == "events" else (decoder.feedback(one),)
+    for record in written:
+        deltas = decoder.event(record) if record.topic == "events" else (decoder.feedback(record),)
         for delta in deltas:
             last = fold.add(delta)
     assert last is not None
@@ -97,19 +97,19 @@ def folded(application: Application, found: list[Record]) -> Snapshot:
 def test_a_renamed_enrichment_has_the_answers_of_its_first_name() -> None:
     snapshot = folded(renamed(), records(first(), first()))
     assert snapshot.state == {"registration": "P"}
-    assert {name: one.result for name, one in snapshot.enrichments.items()} == {"keeper": OWNER, "street": STREET}
+    assert {name: answer.result for name, answer in snapshot.enrichments.items()} == {"keeper": OWNER, "street": STREET}
     assert plan(renamed(), snapshot, NOW) == []
 
 
 def test_the_first_application_has_the_answers_of_the_renamed_one() -> None:
     """So a release can be rolled back."""
     snapshot = folded(first(), records(renamed(), renamed()))
-    assert {name: one.result for name, one in snapshot.enrichments.items()} == {"owner": OWNER, "street": STREET}
+    assert {name: answer.result for name, answer in snapshot.enrichments.items()} == {"owner": OWNER, "street": STREET}
     assert plan(first(), snapshot, NOW) == []
 
 
 def test_the_fingerprint_of_inputs_is_that_of_the_first_names() -> None:
-    (now,), (then,) = (plan(one, folded(one, records()), NOW) for one in (renamed(), first()))
+    (now,), (then,) = (plan(application, folded(application, records()), NOW) for application in (renamed(), first()))
     assert (now.enrichment, now.fingerprint) == ("keeper", then.fingerprint)
 
 
@@ -122,7 +122,9 @@ def test_a_failed_request_has_the_first_name_and_can_be_redriven() -> None:
     dead_letter = dead_letter.model_copy(update={"first_seen": now - timedelta(minutes=1)})
     stored = StoredDeadLetter(dead_letter, b"m", now)
     assert dead_letter.enrichment == "owner"
-    assert {action_for(one, stored, now) for one in (first(), renamed())} == {RedriveAction.REQUESTED_AGAIN}
+    assert {action_for(application, stored, now) for application in (first(), renamed())} == {
+        RedriveAction.REQUESTED_AGAIN
+    }
     answer = Record("feedback", 0, 0, timestamp_ms(now), b"m", reopening(stored, now).encode())
     assert Decoder(renamed()).feedback(answer).slot == "keeper"
 

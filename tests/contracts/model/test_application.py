@@ -79,7 +79,7 @@ def state(name: str, annotation: Any, **options: Any) -> type[State]:
 
 
 def test_a_right_declaration_is_ordered_by_need() -> None:
-    assert [one.name for one in of(Thing, rank, owner).enrichments] == ["owner", "rank"]
+    assert [enrichment.name for enrichment in of(Thing, rank, owner).enrichments] == ["owner", "rank"]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_a_need_that_depends_on_the_order_of_events_is_refused(
     ],
 )
 def test_a_need_that_is_rounded_or_exact_is_taken(reducer: Reducer, field: Any, need: Any) -> None:
-    assert [one.name for one in needing(reducer, field, need).enrichments] == ["rank"]
+    assert [enrichment.name for enrichment in needing(reducer, field, need).enrichments] == ["rank"]
 
 
 def test_an_unknown_need_is_refused_with_the_names_that_there_are() -> None:

@@ -56,7 +56,7 @@ def answer(request: Request, now: datetime) -> Answer:
 
 
 def spend(times: int, now: datetime = NOW) -> Answer:
-    """The slot of `a` after so many requests with ever other inputs."""
+    """The slot of `a` after `times` requests with ever other inputs."""
     slots: dict[str, Answer] = {}
     for version in range(1, times + 1):
         (request,) = plan(app, at(version, {"x": version}, **slots), now)
@@ -70,15 +70,17 @@ def test_past_the_budget_the_device_is_left_as_it_is_until_the_next_period() -> 
     over = at(9, {"x": 99, "y": 1}, a=spent)
     assert plan(app, over, NOW + HOUR - MINUTE) == []
     assert settled(app, over, NOW)
-    assert [enrichment_status(app, one, over, NOW) for one in (a, b)] == [EnrichmentStatus.OVER_BUDGET] * 2
+    assert [enrichment_status(app, enrichment, over, NOW) for enrichment in (a, b)] == [
+        EnrichmentStatus.OVER_BUDGET
+    ] * 2
     begun = plan(app, over, NOW + HOUR)
-    assert [(one.enrichment, one.spent) for one in begun] == [("a", 1), ("b", 1)]
+    assert [(request.enrichment, request.spent) for request in begun] == [("a", 1), ("b", 1)]
 
 
 def test_the_requests_of_all_enrichments_count_together_and_the_first_in_order_come_first() -> None:
     spent = spend(2)
     begun = plan(app, at(9, {"x": 99, "y": 1}, a=spent), NOW)
-    assert [(one.enrichment, one.spent) for one in begun] == [("a", 3)]
+    assert [(request.enrichment, request.spent) for request in begun] == [("a", 3)]
 
 
 def test_a_skip_costs_nothing_and_forgets_nothing() -> None:
@@ -92,10 +94,10 @@ def test_requests_that_no_slot_has_yet_count_too() -> None:
     snapshot = at(9, {"x": 99, "y": 1})
     called_for = wanted(app, snapshot, NOW)
     admission = admit(app, snapshot, NOW, called_for, {"a": LastRequest(NOW, 2)})
-    assert [(one.enrichment, one.spent) for one in admission.admitted] == [("a", 3)]
-    assert [one.enrichment for one in admission.over_budget] == ["b"]
+    assert [(request.enrichment, request.spent) for request in admission.admitted] == [("a", 3)]
+    assert [request.enrichment for request in admission.over_budget] == ["b"]
     admission = admit(app, snapshot, NOW, called_for, {"b": LastRequest(NOW - MINUTE / 2, 0)})
-    assert [one.enrichment for one in admission.too_soon] == ["b"]
+    assert [request.enrichment for request in admission.too_soon] == ["b"]
 
 
 def test_an_interval_delays_new_inputs() -> None:
@@ -104,7 +106,7 @@ def test_an_interval_delays_new_inputs() -> None:
     changed = at(2, {"y": 2}, b=answered)
     assert plan(app, changed, NOW + MINUTE - timedelta(seconds=1)) == []
     assert enrichment_status(app, b, changed, NOW) is EnrichmentStatus.TOO_SOON
-    assert [one.inputs for one in plan(app, changed, NOW + MINUTE)] == [{"y": 2}]
+    assert [request.inputs for request in plan(app, changed, NOW + MINUTE)] == [{"y": 2}]
 
 
 def test_a_clock_that_was_far_ahead_delays_nothing() -> None:

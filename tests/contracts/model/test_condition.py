@@ -68,8 +68,11 @@ def answer(request: Request, **result: Any) -> Answer:
 
 def test_while_it_is_false_there_is_no_call_and_one_report_for_any_inputs() -> None:
     first = due(at(1, {"speed": 5.0}))
-    assert {name: one.skipped for name, one in first.items()} == {"place": "moving is false", "rule": "place: skipped"}
-    skipped = {name: answer(one) for name, one in first.items()}
+    assert {name: request.skipped for name, request in first.items()} == {
+        "place": "moving is false",
+        "rule": "place: skipped",
+    }
+    skipped = {name: answer(request) for name, request in first.items()}
     still = at(2, {"speed": 6.0}, **skipped)
     assert settled(app, still, NOW)
     assert enrichment_status(app, place, still, NOW) is EnrichmentStatus.SKIPPED
@@ -79,9 +82,9 @@ def test_while_it_is_false_there_is_no_call_and_one_report_for_any_inputs() -> N
 
 
 def test_when_it_becomes_false_again_the_slot_is_skipped() -> None:
-    found = answer(due(at(1, {"speed": 11.0}))["place"], street="Oak", cars=1)
-    assert due(at(2, {"speed": 11.0}, place=found)).keys() == {"rule"}
-    assert due(at(3, {"speed": 3.0}, place=found))["place"].skipped == "moving is false"
+    place = answer(due(at(1, {"speed": 11.0}))["place"], street="Oak", cars=1)
+    assert due(at(2, {"speed": 11.0}, place=place)).keys() == {"rule"}
+    assert due(at(3, {"speed": 3.0}, place=place))["place"].skipped == "moving is false"
 
 
 @pytest.mark.parametrize(

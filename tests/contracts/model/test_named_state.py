@@ -89,9 +89,9 @@ def test_derived_and_other_topics_are_states_too() -> None:
 def test_windows_expire_by_the_clock_unless_the_topics_have_the_times_of_a_replay(*, replay: bool) -> None:
     derived = Derived("streets", Place, _streets)
     states = named(_application(derived=(derived,), topics=Topics(replay=replay), skew=timedelta(minutes=2)))
-    for one in states.values():
-        assert one.expires_by_clock is not replay
-        assert one.grace == Scooter.grace + timedelta(minutes=2), "what the job takes records for"
+    for state in states.values():
+        assert state.expires_by_clock is not replay
+        assert state.grace == Scooter.grace + timedelta(minutes=2), "what the job takes records for"
 
 
 def test_only_windows_that_the_job_emits_closed_are_final_when_published() -> None:

@@ -27,8 +27,8 @@ class Visit(State, key="page", window=HOUR):
 
 
 def declared(**changes: Any) -> Application:
-    given = {"state": Visit, "processor": Processor(Steps), "emit": Emit.BATCH, "enrichments": (owner,)}
-    return Application(**{"name": "visits", "event": Identified, **given, **changes})
+    defaults = {"state": Visit, "processor": Processor(Steps), "emit": Emit.BATCH, "enrichments": (owner,)}
+    return Application(**{"name": "visits", "event": Identified, **defaults, **changes})
 
 
 def test_the_fields_of_the_state_have_no_reducers_and_enrichments_read_them() -> None:

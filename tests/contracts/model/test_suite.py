@@ -70,7 +70,7 @@ PINGS = Raw("pings", lambda record: json.loads(record.value), {"device_id": From
 def test_a_suite_has_the_topics_of_its_applications_and_the_shared_one_once() -> None:
     topics = {topic.name: topic for topic in Suite(TRIPS, DAYS).catalogue()}
     outputs = {"feedback", "snapshots", "dead_letters", "query_instances"}
-    assert topics.keys() == {"events"} | outputs | {f"days.{one}" for one in outputs}
+    assert topics.keys() == {"events"} | outputs | {f"days.{output}" for output in outputs}
     assert topics["snapshots"].retention == timedelta(days=1)
 
 
@@ -158,7 +158,7 @@ def test_a_reference_names_a_suite_or_one_application_of_it(tmp_path: Path, monk
 def test_several_applications_do_not_share_a_named_group() -> None:
     assert Suite(TRIPS).group(TRIPS, "fleet") == "fleet"
     both = Suite(TRIPS, DAYS)
-    assert [both.group(one, "fleet") for one in both.applications] == ["fleet-trips", "fleet-days"]
+    assert [both.group(application, "fleet") for application in both.applications] == ["fleet-trips", "fleet-days"]
 
 
 @pytest.mark.parametrize("reference", ["contracts:State", "contracts.model.suite:none", "nothing.at.all"])

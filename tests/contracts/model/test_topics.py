@@ -45,9 +45,9 @@ def test_the_order_of_a_list_has_no_meaning() -> None:
 
 def test_a_topic_of_another_configuration_is_refused_with_the_command_that_fixes_it() -> None:
     _, _, snapshots, _ = Topics(prefix="a.").catalogue(Everything)
-    found = {"message.timestamp.type": "CreateTime", "cleanup.policy": "delete"}
+    config = {"message.timestamp.type": "CreateTime", "cleanup.policy": "delete"}
     with pytest.raises(TopicConfigError) as differs:
-        snapshots.require(found, "kafka:9092")
+        snapshots.require(config, "kafka:9092")
     assert str(differs.value) == (
         "topic 'a.snapshots' has message.timestamp.type=CreateTime, not LogAppendTime and cleanup.policy=delete, "
         "not compact,delete: run kafka-configs --bootstrap-server kafka:9092 --alter "
@@ -80,15 +80,15 @@ def test_closed_windows_of_a_device_are_not_kept() -> None:
 
 def test_the_records_of_alerts_wait_for_their_webhook_and_are_not_compacted() -> None:
     with_webhook, without = (
-        next(topic for topic in weather(webhook=one).catalogue() if topic.model == "alerts")
-        for one in (Webhook("pager"), None)
+        next(topic for topic in weather(webhook=webhook).catalogue() if topic.model == "alerts")
+        for webhook in (Webhook("pager"), None)
     )
     week = str(7 * 24 * 3600 * 1000)
     assert with_webhook.config()["min.compaction.lag.ms"] == week
     assert with_webhook.retention >= timedelta(days=7)
     assert "min.compaction.lag.ms" not in without.config()
     without.require({"cleanup.policy": "delete,compact", "message.timestamp.type": "LogAppendTime"}, "kafka:9092")
-    found = with_webhook.config() | {"min.compaction.lag.ms": "0"}
+    config = with_webhook.config() | {"min.compaction.lag.ms": "0"}
     with pytest.raises(TopicConfigError, match=f"min.compaction.lag.ms={week}"):
-        with_webhook.require(found, "kafka:9092")
-    with_webhook.require(found | {"min.compaction.lag.ms": f"{week}0"}, "kafka:9092")
+        with_webhook.require(config, "kafka:9092")
+    with_webhook.require(config | {"min.compaction.lag.ms": f"{week}0"}, "kafka:9092")

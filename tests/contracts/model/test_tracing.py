@@ -25,8 +25,8 @@ BOTH = (everything.owner, everything.score)
 decoder = Decoder(traced.app)
 
 
-def event(number: int, given: object, seconds: int) -> Record:
-    return traced.traced(event_record(EVENT | {"event_id": str(number)}), given, seconds)
+def event(number: int, traceparent: object, seconds: int) -> Record:
+    return traced.traced(event_record(EVENT | {"event_id": str(number)}), traceparent, seconds)
 
 
 def after(*records: Record) -> list[str | None]:
@@ -60,12 +60,16 @@ def test_nonsense_loses_the_trace_and_not_the_record(nonsense: object) -> None:
 
 def test_an_invalid_trace_context_is_dropped() -> None:
     assert carried(context(1)) == context(1)
-    assert [carried(one) for one in (None, "", "01" + context(1)[2:], context(1)[:-1], context(1) + "0")] == [None] * 5
+    assert [carried(value) for value in (None, "", "01" + context(1)[2:], context(1)[:-1], context(1) + "0")] == [
+        None
+    ] * 5
 
 
 contexts = st.one_of(st.none(), st.integers(0, 3).map(context))
 deltas = st.builds(
-    lambda number, given, seconds: Delta("d1", NOW, str(number), NOW + timedelta(seconds=seconds), traceparent=given),
+    lambda number, traceparent, seconds: Delta(
+        "d1", NOW, str(number), NOW + timedelta(seconds=seconds), traceparent=traceparent
+    ),
     st.integers(0, 9),
     contexts,
     st.integers(0, 3),

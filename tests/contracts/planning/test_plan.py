@@ -77,7 +77,7 @@ WINDOW = Graph.lifetime + Graph.grace
 
 def snapshot(state: dict[str, Any], **answers: Answer) -> Snapshot:
     """One that has merged these answers: its version is beyond theirs."""
-    version = 1 + max((one.version for one in answers.values()), default=6)
+    version = 1 + max((answered.version for answered in answers.values()), default=6)
     return Snapshot(device_id="d", first_seen=NOW, version=version, as_of=NOW, state=state, enrichments=answers)
 
 
@@ -154,7 +154,7 @@ def test_an_absence_upstream_skips_required_and_not_optional_dependents() -> Non
     first = planned(snapshot(state))
     at = snapshot(state, a=answer(first["a"]), b=answer(first["b"], "absence"))
     assert planned(at).keys() == {"d", "f"}
-    assert [enrichment_status(app, one, at, NOW) for one in (c, e)] == [EnrichmentStatus.SKIPPED] * 2
+    assert [enrichment_status(app, enrichment, at, NOW) for enrichment in (c, e)] == [EnrichmentStatus.SKIPPED] * 2
     assert not settled(app, at, NOW)
 
 
@@ -162,9 +162,9 @@ def test_a_skip_is_reported_once_with_the_reason() -> None:
     state = {"x": 1, "y": 2}
     first = planned(snapshot(state))
     answers = {"a": answer(first["a"]), "b": answer(first["b"], "absence")}
-    skips = {name: one for name, one in due(snapshot(state, **answers)).items() if one.skipped}
-    assert {name: one.skipped for name, one in skips.items()} == {"c": "b: absence", "e": "c: skipped"}
-    answers |= {name: answer(one) for name, one in skips.items()}
+    skips = {name: request for name, request in due(snapshot(state, **answers)).items() if request.skipped}
+    assert {name: request.skipped for name, request in skips.items()} == {"c": "b: absence", "e": "c: skipped"}
+    answers |= {name: answer(request) for name, request in skips.items()}
     assert due(snapshot(state, **answers)).keys() == {"d", "f"}, "and is not reported again"
     answers["b"] = answer(first["b"], "failure").model_copy(update={"version": 8})
     again = due(snapshot(state, **answers))
@@ -176,7 +176,7 @@ def test_a_skipped_enrichment_is_requested_when_its_dependency_gets_a_result() -
     state = {"x": 1, "y": 2}
     first = planned(snapshot(state))
     answers = {"a": answer(first["a"]), "b": answer(first["b"], "absence")}
-    answers |= {name: answer(one) for name, one in due(snapshot(state, **answers)).items()}
+    answers |= {name: answer(request) for name, request in due(snapshot(state, **answers)).items()}
     answers["b"] = answer(first["b"]).model_copy(update={"version": 9})
     assert planned(snapshot(state, **answers)).keys() == {"c", "d"}, "and e waits for c"
 
@@ -195,8 +195,8 @@ def test_an_answer_to_former_inputs_is_not_used() -> None:
     requests = planned(snapshot(state, **answers))
     answers |= {"a": answer(requests["a"], "absence"), "b": answer(requests["b"])}
     at = snapshot(state, **answers)
-    assert [enrichment_status(app, one, at, NOW) for one in (c, e)] == [EnrichmentStatus.SKIPPED] * 2
-    assert {name: one.inputs for name, one in planned(at).items()} == {
+    assert [enrichment_status(app, enrichment, at, NOW) for enrichment in (c, e)] == [EnrichmentStatus.SKIPPED] * 2
+    assert {name: request.inputs for name, request in planned(at).items()} == {
         "d": {"x": 2, "b": {"value": 1}},
         "f": {"y": 2, "e": None},
     }
@@ -281,8 +281,10 @@ class Loop:
         needs = app.by_name[request.enrichment].needs
         assert request.skipped or all(need.optional or request.inputs[need.name] is not None for need in needs)
         drawn = zlib.crc32(f"{self._salt} {request.fingerprint}".encode())
-        given = answer(request, "result" if drawn % 4 else "absence", value=drawn % 3).model_dump()
-        self._add(Delta("d", NOW, f"{request.identity} {request.version}", NOW, slot=request.enrichment, answer=given))
+        document = answer(request, "result" if drawn % 4 else "absence", value=drawn % 3).model_dump()
+        self._add(
+            Delta("d", NOW, f"{request.identity} {request.version}", NOW, slot=request.enrichment, answer=document)
+        )
 
     def end(self) -> dict[str, tuple[EnrichmentStatus, Any]]:
         """Return the status and result of each enrichment when no request is left."""
@@ -291,11 +293,13 @@ class Loop:
                 self.answer(number)
         assert not self.under_way, "it ends"
         assert settled(app, self.snapshot, NOW)
-        statuses = {one.name: enrichment_status(app, one, self.snapshot, NOW) for one in app.enrichments}
+        statuses = {
+            enrichment.name: enrichment_status(app, enrichment, self.snapshot, NOW) for enrichment in app.enrichments
+        }
         assert all(self.snapshot.enrichments[name].status == end for name, end in statuses.items() if end == "skipped")
-        found = {name: answered_by.result for name, answered_by in self.snapshot.enrichments.items()}
+        results = {name: answered_by.result for name, answered_by in self.snapshot.enrichments.items()}
         return {
-            name: (end, found[name] if end is EnrichmentStatus.ANSWERED else None) for name, end in statuses.items()
+            name: (end, results[name] if end is EnrichmentStatus.ANSWERED else None) for name, end in statuses.items()
         }
 
     def _add(self, delta: Delta) -> None:
@@ -312,13 +316,13 @@ class Loop:
     st.integers(0, 1000),
 )
 def test_the_end_state_depends_on_the_last_inputs_only(changes: list[tuple[str, int, list[int]]], salt: int) -> None:
-    one, last = Loop(salt), {"x": 0}
+    loop, last = Loop(salt), {"x": 0}
     for name, value, answers in [*changes, ("x", 0, [])]:
         last[name] = value
-        one.change(**{name: value})
+        loop.change(**{name: value})
         for which in answers:
-            if one.under_way:
-                one.answer(which)
+            if loop.under_way:
+                loop.answer(which)
     anew = Loop(salt)
     anew.change(**last)
-    assert one.end() == anew.end()
+    assert loop.end() == anew.end()

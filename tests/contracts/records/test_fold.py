@@ -43,22 +43,22 @@ def test_merge_is_commutative(a: Delta, b: Delta) -> None:
 def test_neither_order_nor_repetition_changes_the_final_state(stream: list[Delta], random: object) -> None:
     again = [*stream, *stream]
     random.shuffle(again)  # type: ignore[attr-defined]
-    one, other = Fold(app), Fold(app)
+    in_order, shuffled = Fold(app), Fold(app)
     distinct = list({(d.device_id, d.first_seen, d.delta_id): d for d in stream}.values())
     for delta in distinct:
-        one.add(delta)
+        in_order.add(delta)
     for delta in again:
         if delta in distinct:
-            other.add(delta)
-    assert one.windows.keys() == other.windows.keys()
-    for window, partial in one.windows.items():
-        assert_same(document(present(app, window, partial)), document(present(app, window, other.windows[window])))
+            shuffled.add(delta)
+    assert in_order.windows.keys() == shuffled.windows.keys()
+    for window, partial in in_order.windows.items():
+        assert_same(document(present(app, window, partial)), document(present(app, window, shuffled.windows[window])))
 
 
 @given(st.lists(events, min_size=1, max_size=12, unique_by=lambda event: event["event_id"]))
 def test_a_reducer_with_a_filter_reduces_the_values_of_the_events_that_pass(stream: list[dict[str, Any]]) -> None:
     partials = [lift(app, delta) for event in stream for delta in decoder.event(event_record(event))]
-    published = present(app, ("d", NOW), reduce(lambda one, other: merge(app, one, other), partials)).state
+    published = present(app, ("d", NOW), reduce(lambda left, right: merge(app, left, right), partials)).state
     assert published["fast"] == sum(event.get("speed", 0) > 100 for event in stream)
     passing = [event for event in stream if event.get("on") or "load" not in event]
     last = max(((event["ts"], event["speed"]) for event in passing if "speed" in event), default=(None, None))

@@ -44,11 +44,11 @@ LINES = RawRecord("text", 0, 1, NOW, b"ann", b"1,2\n3,4", {"at": str(MILLISECOND
 def events(record: RawRecord, raw: Raw) -> list[dict[str, Any]]:
     """The events of a record, each of which the job would accept."""
     app = application((raw,))
-    found = RawDecoder(app, raw).decode(record)
-    assert {one.key for one in found} <= {b"ann"}
-    for one in found:
-        read(app.event_shape, one.value, app.largest_record)
-    return [orjson.loads(one.value) for one in found]
+    decoded = RawDecoder(app, raw).decode(record)
+    assert {event.key for event in decoded} <= {b"ann"}
+    for event in decoded:
+        read(app.event_shape, event.value, app.largest_record)
+    return [orjson.loads(event.value) for event in decoded]
 
 
 def reason(record: RawRecord, raw: Raw) -> tuple[str, str | None]:
@@ -72,10 +72,10 @@ def test_declared_samples_become_an_event() -> None:
 
 
 def test_a_function_decodes_to_several_events_each_with_its_own_id() -> None:
-    found = events(LINES, TEXT)
-    assert [(one["event_id"], one["ecg"]) for one in found] == [("text/0/1/0", [1, 2]), ("text/0/1/1", [3, 4])]
-    assert events(LINES, TEXT) == found
-    assert [one["event_id"] for one in events(replace(LINES, value=b"1"), TEXT)] == ["text/0/1"]
+    decoded = events(LINES, TEXT)
+    assert [(event["event_id"], event["ecg"]) for event in decoded] == [("text/0/1/0", [1, 2]), ("text/0/1/1", [3, 4])]
+    assert events(LINES, TEXT) == decoded
+    assert [event["event_id"] for event in events(replace(LINES, value=b"1"), TEXT)] == ["text/0/1"]
     assert events(replace(LINES, value=b"model"), TEXT)[0]["ecg"] == [1]
 
 
@@ -89,9 +89,9 @@ def test_each_field_may_come_from_any_part_of_the_record() -> None:
     }
     raw = Raw("packed", PackedIntegers(8, channels=("ecg",), skip=18), fields)
     value = struct.pack("<q8s", 0, b"ann") + struct.pack(">H", 5) + b"\1\2"
-    (found,) = events(replace(RECORD, value=value, headers={"admitted": b"2026-01-01T00:00:00Z"}), raw)
-    assert (found["patient"], found["beds"], found["ecg"]) == ("ann", 5, [1, 2])
-    assert found["admitted"] == "2026-01-01T00:00:00Z"
+    (event,) = events(replace(RECORD, value=value, headers={"admitted": b"2026-01-01T00:00:00Z"}), raw)
+    assert (event["patient"], event["beds"], event["ecg"]) == ("ann", 5, [1, 2])
+    assert event["admitted"] == "2026-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_each_field_may_come_from_any_part_of_the_record() -> None:
     ],
 )
 def test_a_record_that_cannot_be_decoded_is_refused(change: dict[str, Any], expected: tuple[str, str | None]) -> None:
-    found, detail = reason(replace(RECORD, **change), PACKED)
-    assert found == expected[0]
+    refusal, detail = reason(replace(RECORD, **change), PACKED)
+    assert refusal == expected[0]
     assert (detail or "").startswith(expected[1] or "")
 
 
@@ -120,8 +120,8 @@ def test_a_record_that_cannot_be_decoded_is_refused(change: dict[str, Any], expe
     [(b"bug", "ZeroDivisionError: division by zero"), (b"a", "could not convert"), (b"\xff", "codec can't decode")],
 )
 def test_a_function_that_raises_refuses_its_record(value: bytes, message: str) -> None:
-    found, detail = reason(replace(LINES, value=value), TEXT)
-    assert found == Reason.UNDECODABLE
+    refusal, detail = reason(replace(LINES, value=value), TEXT)
+    assert refusal == Reason.UNDECODABLE
     assert message in (detail or "")
 
 
@@ -161,8 +161,8 @@ def test_a_function_may_drop_a_record() -> None:
 
 
 def test_an_event_that_is_larger_than_a_record_is_refused() -> None:
-    found, detail = reason(replace(LINES, value=b"1," * 1300 + b"1"), TEXT)
-    assert found == Reason.OVERSIZED
+    refusal, detail = reason(replace(LINES, value=b"1," * 1300 + b"1"), TEXT)
+    assert refusal == Reason.OVERSIZED
     assert (detail or "").startswith("the event has ")
 
 
@@ -174,27 +174,27 @@ def test_any_record_is_an_event_or_a_dead_letter(value: bytes, key: bytes | None
     app = application()
     for raw in (PACKED, TEXT):
         try:
-            found = RawDecoder(app, raw).decode(record)
+            outputs = RawDecoder(app, raw).decode(record)
         except RecordError as error:
-            found = [refused(record, error)]
-            dead_letter = DeadLetter.model_validate_json(found[0].value)
+            outputs = [refused(record, error)]
+            dead_letter = DeadLetter.model_validate_json(outputs[0].value)
             assert (dead_letter.topic, dead_letter.partition, dead_letter.offset, dead_letter.timestamp) == (
                 "packed",
                 2,
                 7,
                 NOW,
             )
-        assert all(one.key == key for one in found)
+        assert all(output.key == key for output in outputs)
 
 
 def test_a_dead_letter_shows_the_beginning_of_its_record() -> None:
     error = RecordError(Reason.UNDECODABLE, "x")
     assert DeadLetter.model_validate_json(refused(LINES, error).value).head == "1,2\n3,4"
-    found = refused(replace(RECORD, key=None, value=b"\xff" * 5000), error)
-    head = DeadLetter.model_validate_json(found.value).head or ""
+    output = refused(replace(RECORD, key=None, value=b"\xff" * 5000), error)
+    head = DeadLetter.model_validate_json(output.value).head or ""
     assert head.startswith("0xffff")
     assert len(head) == 1000
-    assert found.key is None
+    assert output.key is None
 
 
 def test_decoded_events_have_the_times_of_their_raw_records() -> None:

@@ -48,7 +48,7 @@ def _saved(rules: dict[str, TableRow], now: datetime | None) -> Evaluation:
 
 
 def _is_open(record: AlertRecord | None, rule: str) -> bool:
-    return record is not None and any(one.status == "open" and one.rule == rule for one in record.alerts)
+    return record is not None and any(alert.status == "open" and alert.rule == rule for alert in record.alerts)
 
 
 @given(STATES, st.none() | RULES, RULES, RULES, st.none() | st.integers(0, 120))

@@ -23,15 +23,15 @@ ROUTES = st.fixed_dictionaries(
 
 
 def errors(value: bytes) -> list[RecordError | None]:
-    """The result of `read` for a record that orjson wrote, and that of `check_own`."""
-    found: list[RecordError | None] = []
+    """The results of `read` and `check_own` for a record that orjson wrote."""
+    refusals: list[RecordError | None] = []
     for look in (lambda: read(Bounded, value, LONGEST), lambda: check_own(Bounded, value)):
         try:
             look()
-            found.append(None)
+            refusals.append(None)
         except RecordError as refused:
-            found.append(refused)
-    return found
+            refusals.append(refused)
+    return refusals
 
 
 def assert_the_same(value: bytes) -> None:
@@ -134,5 +134,5 @@ def test_so_are_texts_that_the_jobs_parser_does_not_bear(text: str) -> None:
 
 
 def test_the_parser_checks_records_of_our_own() -> None:
-    assert all(isinstance(one, RecordError) for one in errors(good(tags={"a": "\\ud800"})))
-    assert all(isinstance(one, RecordError) for one in errors(good(tags={"x" * (LONGEST_NAME + 1): "a"})))
+    assert all(isinstance(error, RecordError) for error in errors(good(tags={"a": "\\ud800"})))
+    assert all(isinstance(error, RecordError) for error in errors(good(tags={"x" * (LONGEST_NAME + 1): "a"})))

@@ -19,8 +19,8 @@ VALUE = {"device_id": "é", "first_seen": START, "epoch": 3, "version": 9, "as_o
 
 
 def test_times_have_the_precision_of_the_wire() -> None:
-    found = StateRecordDecoder(STATE).value(b"any", orjson.dumps(VALUE), 42, STAMP_MS)
-    assert found == StateRecord("é", START_US, 3, 9, START_US + 1)
+    record = StateRecordDecoder(STATE).value(b"any", orjson.dumps(VALUE), 42, STAMP_MS)
+    assert record == StateRecord("é", START_US, 3, 9, START_US + 1)
 
 
 def test_a_tombstone_names_its_window_to_the_microsecond() -> None:
@@ -29,11 +29,12 @@ def test_a_tombstone_names_its_window_to_the_microsecond() -> None:
 
 def test_a_source_is_a_number_that_fits_eight_bytes_with_a_sign() -> None:
     decoder = StateRecordDecoder(replace(STATE, source="device_id"))
-    found = [
-        decoder.value(b"", orjson.dumps({**VALUE, "device_id": one}), 0, STAMP_MS).source for one in ("a", "é", "a")
+    sources = [
+        decoder.value(b"", orjson.dumps({**VALUE, "device_id": device}), 0, STAMP_MS).source
+        for device in ("a", "é", "a")
     ]
-    assert found[0] == found[2] != found[1]
-    assert all(0 < one < 1 << 56 for one in found)
+    assert sources[0] == sources[2] != sources[1]
+    assert all(0 < source < 1 << 56 for source in sources)
 
 
 def test_a_copy_has_the_version_of_the_first_record() -> None:
@@ -41,8 +42,8 @@ def test_a_copy_has_the_version_of_the_first_record() -> None:
     decoder = StateRecordDecoder(alerts)
     orders = []
     for fields in ({}, {"copied_from": 7}, {"layout": 4}, {"layout": 4, "copied_from": 0}):
-        found = decoder.value(b"any", orjson.dumps(VALUE | fields), 42, STAMP_MS)
-        orders.append((found.epoch, found.version))
+        record = decoder.value(b"any", orjson.dumps(VALUE | fields), 42, STAMP_MS)
+        orders.append((record.epoch, record.version))
     assert orders == [(0, 42), (0, 7), (4, 42), (4, 0)]
 
 

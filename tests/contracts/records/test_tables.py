@@ -61,8 +61,8 @@ def test_the_table_has_the_last_good_row_of_each_key(records: list[tuple[str, by
             expected.pop(key, None)
         else:
             expected[key] = offset, orjson.loads(value)["value"]["speed"]
-    found = {key: (row.version, row.value) for key, row in table.rows.items()}
-    assert found == {key: (version, Limit(speed=speed)) for key, (version, speed) in expected.items()}
+    rows = {key: (row.version, row.value) for key, row in table.rows.items()}
+    assert rows == {key: (version, Limit(speed=speed)) for key, (version, speed) in expected.items()}
 
 
 def test_a_row_has_its_author_and_its_time() -> None:

@@ -32,10 +32,10 @@ def published(reducer: Coverage, *values: tuple[Any, float]) -> list[list[int]]:
 
 
 def test_a_gap_is_between_two_spans() -> None:
-    each = Coverage(SECOND).within(HOUR)
-    assert published(each) == []
-    assert published(each, ("", 3), ("", 0), ("", 1.999999), ("", 3.5)) == [[0, 2], [3, 4]]
-    assert published(each, *[("", at) for at in range(3600)]) == [[0, 3600]]
+    coverage = Coverage(SECOND).within(HOUR)
+    assert published(coverage) == []
+    assert published(coverage, ("", 3), ("", 0), ("", 1.999999), ("", 3.5)) == [[0, 2], [3, 4]]
+    assert published(coverage, *[("", at) for at in range(3600)]) == [[0, 3600]]
 
 
 def test_an_event_covers_all_steps_that_its_span_is_in() -> None:
@@ -52,16 +52,16 @@ def test_an_event_covers_all_steps_that_its_span_is_in() -> None:
 
 
 def test_only_the_window_is_covered() -> None:
-    each = Coverage(SECOND, duration=2 * SECOND).within(timedelta(seconds=10.5))
-    assert published(each, ("", -1), ("", 9), ("", 10.5), ("", 12), ("", -5)) == [[0, 1], [9, 11]]
+    coverage = Coverage(SECOND, duration=2 * SECOND).within(timedelta(seconds=10.5))
+    assert published(coverage, ("", -1), ("", 9), ("", 10.5), ("", 12), ("", -5)) == [[0, 1], [9, 11]]
 
 
 @given(st.lists(st.integers(0, 99), max_size=30))
 def test_the_spans_are_the_runs_of_covered_steps(seconds: list[int]) -> None:
-    found = published(Coverage(SECOND).within(timedelta(seconds=100)), *[("", at) for at in seconds])
-    assert [step for low, end in found for step in range(low, end)] == sorted(set(seconds))
-    assert all(end < low for (_, end), (low, _) in pairwise(found))
-    assert published(Coverage(SECOND).within(timedelta(seconds=100)), *[("", at) for at in 2 * seconds]) == found
+    spans = published(Coverage(SECOND).within(timedelta(seconds=100)), *[("", at) for at in seconds])
+    assert [step for low, end in spans for step in range(low, end)] == sorted(set(seconds))
+    assert all(end < low for (_, end), (low, _) in pairwise(spans))
+    assert published(Coverage(SECOND).within(timedelta(seconds=100)), *[("", at) for at in 2 * seconds]) == spans
 
 
 def test_a_consumer_finds_the_step_in_the_schema_and_in_the_declaration() -> None:
@@ -73,9 +73,9 @@ def test_a_consumer_finds_the_step_in_the_schema_and_in_the_declaration() -> Non
 
 
 def test_the_largest_value_is_that_of_every_second_step() -> None:
-    each = Coverage(SECOND).within(timedelta(seconds=1001))
-    found = published(each, *[("", at) for at in range(0, 1001, 2)])
-    assert 0.8 * each.largest < len(str(found).replace(" ", "")) <= each.largest
+    coverage = Coverage(SECOND).within(timedelta(seconds=1001))
+    spans = published(coverage, *[("", at) for at in range(0, 1001, 2)])
+    assert 0.8 * coverage.largest < len(str(spans).replace(" ", "")) <= coverage.largest
 
 
 class Fine(State, window=timedelta(hours=1)):

@@ -27,9 +27,9 @@ class Blob(State, window=10 * SECOND):
 def published(reducer: Series, *chunks: tuple[list[Any], float]) -> list[Any]:
     """Return the published value of chunks, each at a number of seconds after the window's start."""
     partials = [reducer.lift(samples, START + timedelta(seconds=at), START) for samples, at in chunks]
-    found = reducer.present(reduce(reducer.merge, partials) if partials else None)
-    assert isinstance(found, list)
-    return found
+    samples = reducer.present(reduce(reducer.merge, partials) if partials else None)
+    assert isinstance(samples, list)
+    return samples
 
 
 def test_gaps_are_nulls_up_to_the_last_sample() -> None:
@@ -61,9 +61,9 @@ def test_a_chunk_belongs_to_the_window_of_its_first_sample() -> None:
 def test_any_order_of_chunks_gives_the_samples(order: list[int], lost: set[int], repeated: list[int]) -> None:
     series = Series(3).within(10 * SECOND)
     samples = {second: [3 * second, 3 * second + 1, 3 * second + 2] for second in range(10) if second not in lost}
-    found = published(series, *[(samples[second], second) for second in [*order, *repeated] if second in samples])
+    result = published(series, *[(samples[second], second) for second in [*order, *repeated] if second in samples])
     expected = [number if number // 3 in samples else None for number in range(3 * (max(samples, default=-1) + 1))]
-    assert found == expected
+    assert result == expected
 
 
 def test_a_consumer_finds_rate_and_unit_in_the_schema() -> None:

@@ -24,8 +24,8 @@ def models() -> set[type[BaseSettings]]:
     """All settings models of the parts."""
     paths = [path for part in PARTS for path in (ROOT / part).rglob("*.py") if "Settings)" in path.read_text()]
     modules = [import_module(".".join(path.relative_to(ROOT).with_suffix("").parts)) for path in paths]
-    found = {one for module in modules for one in vars(module).values() if isinstance(one, type)}
-    return {one for one in found if issubclass(one, BaseSettings) and one is not BaseSettings}
+    types = {value for module in modules for value in vars(module).values() if isinstance(value, type)}
+    return {model for model in types if issubclass(model, BaseSettings) and model is not BaseSettings}
 
 
 def variables(model: type[BaseSettings]) -> set[str]:
@@ -33,9 +33,9 @@ def variables(model: type[BaseSettings]) -> set[str]:
 
 
 def test_the_list_has_the_variables_of_all_settings_models() -> None:
-    found = {name for model in models() for name in variables(model) if name.startswith(PREFIX)}
+    declared = {name for model in models() for name in variables(model) if name.startswith(PREFIX)}
     assert len(models()) > 10
-    wanted = found | ONLY_IN_COMPOSE
+    wanted = declared | ONLY_IN_COMPOSE
     assert wanted == KNOWN, f"correct contracts/settings/variables.py: add {wanted - KNOWN}, remove {KNOWN - wanted}"
 
 
@@ -43,9 +43,9 @@ def test_every_variable_of_deployments_and_documents_is_known() -> None:
     files = [ROOT / "README.md", ROOT / "Makefile", ROOT / "Dockerfile", ROOT / ".env", *ROOT.glob("compose*.yaml")]
     files += [*(ROOT / "docs").rglob("*.md"), *(path for path in (ROOT / "deploy").rglob("*") if path.is_file())]
     named = re.compile(rf"{PREFIX}[A-Z0-9_]*[A-Z0-9]\b(?!_?…)")
-    found = {name: path.name for path in files for name in named.findall(path.read_text(errors="ignore"))}
-    assert "STATELOOP_KAFKA" in found
-    assert {name: path for name, path in found.items() if name not in KNOWN} == {}
+    used = {name: path.name for path in files for name in named.findall(path.read_text(errors="ignore"))}
+    assert "STATELOOP_KAFKA" in used
+    assert {name: path for name, path in used.items() if name not in KNOWN} == {}
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_every_variable_of_deployments_and_documents_is_known() -> None:
     ],
 )
 def test_a_misspelt_variable_is_refused_with_the_nearest(name: str, advice: str) -> None:
-    ((given, problem),) = unknown_variables(["PATH", "STATELOOP_KAFKA", name])
-    assert given == name
+    ((variable, problem),) = unknown_variables(["PATH", "STATELOOP_KAFKA", name])
+    assert variable == name
     assert advice in problem
 
 

@@ -81,31 +81,31 @@ class Known(State, where=field("plate").is_not_null()):
 
 
 def test_an_event_that_the_filter_excludes_changes_nothing() -> None:
-    one = Loop(Application(name="known", event=Ping, state=Known), apis={}, clock=Clock(NOW))
+    known = Loop(Application(name="known", event=Ping, state=Known), apis={}, clock=Clock(NOW))
     unknown = ping(2).model_copy(update={"plate": None})
     with pytest.raises(KeyError):
-        one.send(unknown)
-    first = one.send(ping())
-    assert one.send(unknown) == first == one.snapshot("d")
+        known.send(unknown)
+    first = known.send(ping())
+    assert known.send(unknown) == first == known.snapshot("d")
 
 
 async def test_requests_wait_until_settle() -> None:
-    one = loop({"/owners/A%201": {"name": "Ann"}}, points=lambda points, **_: {"points": min(points + 1, 3)})
-    assert one.send(ping()).version == 1
-    assert one.statuses("d") == {}
-    assert len(one.under_way) == 1
-    await one.settle()
-    assert one.calls == ["owner", *["score"] * 4], "the fourth round repeats the third"
-    assert one.result("d", "score") == {"points": 3}
-    assert one.send(ping()).version == one.snapshot("d").version == 6, "the same event counts once"
+    cars = loop({"/owners/A%201": {"name": "Ann"}}, points=lambda points, **_: {"points": min(points + 1, 3)})
+    assert cars.send(ping()).version == 1
+    assert cars.statuses("d") == {}
+    assert len(cars.under_way) == 1
+    await cars.settle()
+    assert cars.calls == ["owner", *["score"] * 4], "the fourth round repeats the third"
+    assert cars.result("d", "score") == {"points": 3}
+    assert cars.send(ping()).version == cars.snapshot("d").version == 6, "the same event counts once"
 
 
 async def test_a_call_is_attempted_as_often_as_its_policy_allows() -> None:
     busy = RetryableCallError("busy")
-    one = loop({"/owners/A%201": [busy, busy, Owner(name="Ann")]})
-    one.send(ping())
-    await one.settle()
-    assert one.statuses("d")["owner"] == "result"
+    cars = loop({"/owners/A%201": [busy, busy, Owner(name="Ann")]})
+    cars.send(ping())
+    await cars.settle()
+    assert cars.statuses("d")["owner"] == "result"
     never = loop({"/owners/A%201": busy})
     never.send(ping())
     await never.settle()
@@ -118,10 +118,10 @@ async def test_a_call_is_attempted_as_often_as_its_policy_allows() -> None:
     [(AbsentError("nobody"), "absence"), (PermanentCallError("no"), "failure"), ({"x": 1}, "failure")],
 )
 async def test_an_invalid_result_is_reported_as_by_a_worker(answer: Any, status: str) -> None:
-    one = loop({"/owners/A%201": answer})
-    one.send(ping())
-    await one.settle()
-    assert one.statuses("d") == {"owner": status, "score": "skipped"}
+    cars = loop({"/owners/A%201": answer})
+    cars.send(ping())
+    await cars.settle()
+    assert cars.statuses("d") == {"owner": status, "score": "skipped"}
 
 
 async def test_a_key_of_a_batch_is_prepared_by_itself() -> None:
@@ -134,19 +134,19 @@ async def test_a_key_of_a_batch_is_prepared_by_itself() -> None:
 
 
 async def test_a_budget_stops_further_requests() -> None:
-    one = loop({"/owners/A%201": {"name": "Ann"}, "/owners/B": {"name": "Bob"}}, budget=Budget(requests=1))
-    one.send(ping())
-    one.send(ping(2, "B", NOW + timedelta(seconds=1)))
-    await one.settle()
-    assert one.calls == ["owner"]
-    assert one.stopped > 0
+    cars = loop({"/owners/A%201": {"name": "Ann"}, "/owners/B": {"name": "Bob"}}, budget=Budget(requests=1))
+    cars.send(ping())
+    cars.send(ping(2, "B", NOW + timedelta(seconds=1)))
+    await cars.settle()
+    assert cars.calls == ["owner"]
+    assert cars.stopped > 0
 
 
 async def test_the_error_of_an_unprepared_call_names_the_missing_answer() -> None:
-    one = loop({"/owners/B": {"name": "Bob"}})
-    one.send(ping())
+    cars = loop({"/owners/B": {"name": "Bob"}})
+    cars.send(ping())
     with pytest.raises(UnpreparedError, match="no answer to '/owners/A%201': add it to FakeApi, which has /owners/B"):
-        await one.settle()
+        await cars.settle()
 
 
 def test_an_event_that_the_job_would_refuse_is_refused() -> None:

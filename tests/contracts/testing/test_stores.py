@@ -43,7 +43,7 @@ class InMemory:
         return self._kind(target, state)
 
     async def rows(self, target: Target) -> list[StoredRow]:
-        return [StoredRow(one.key, *one.order, json.loads(one.value)) for one in self._states[target].rows.values()]
+        return [StoredRow(row.key, *row.order, json.loads(row.value)) for row in self._states[target].rows.values()]
 
 
 async def test_the_reference_passes() -> None:
@@ -64,7 +64,10 @@ class Unfenced(MemoryStore):
 
     @override
     async def write(self, batch: RowBatch) -> int:
-        moves = {one: move._replace(expected=self.state.positions.get(one, 0)) for one, move in batch.moves.items()}
+        moves = {
+            partition: move._replace(expected=self.state.positions.get(partition, 0))
+            for partition, move in batch.moves.items()
+        }
         return await super().write(RowBatch(batch.steps, moves))
 
 

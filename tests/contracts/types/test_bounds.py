@@ -60,8 +60,8 @@ def declared(annotation: Any, **fields: Any) -> type[Event]:
 
 
 def test_a_field_without_constraints_costs_nothing() -> None:
-    found = bounds(Plain)
-    assert found == {"number": (), "words": (), "tags": (), "weights": ()}
+    by_field = bounds(Plain)
+    assert by_field == {"number": (), "words": (), "tags": (), "weights": ()}
 
 
 def test_a_constraint_inside_an_optional_type_is_seen_with_all_its_parts() -> None:

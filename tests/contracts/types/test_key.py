@@ -45,8 +45,8 @@ parts = st.lists(st.text(st.sampled_from("ab:\\"), max_size=4), min_size=2, max_
 
 
 @given(parts, parts)
-def test_different_parts_make_different_keys(one: list[str], other: list[str]) -> None:
-    assert (composite_key(*one) == composite_key(*other)) == (one == other)
+def test_different_parts_make_different_keys(left: list[str], right: list[str]) -> None:
+    assert (composite_key(*left) == composite_key(*right)) == (left == right)
 
 
 def test_a_composite_key_can_be_read() -> None:

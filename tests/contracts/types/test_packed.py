@@ -16,8 +16,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def decoded(packed: PackedIntegers, value: bytes) -> dict[str, list[Any]]:
-    found = packed(RawRecord("t", 0, 0, NOW, None, value))
-    return {name: samples.tolist() for name, samples in found.items()}
+    channels = packed(RawRecord("t", 0, 0, NOW, None, value))
+    return {name: samples.tolist() for name, samples in channels.items()}
 
 
 def as_bits(numbers: list[int], bits: int, order: Order) -> bytes:
@@ -35,7 +35,9 @@ def test_samples_are_the_bits_in_order(data: st.DataObject, bits: int, order: Or
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     numbers = data.draw(st.lists(st.integers(low, high), max_size=9))
     # In bytes, a sample of another size than 12 bits has its own order; so have two of 12 bits.
-    groups = [numbers[at : at + 2] for at in range(0, len(numbers), 2)] if bits == 12 else [[one] for one in numbers]
+    groups = (
+        [numbers[at : at + 2] for at in range(0, len(numbers), 2)] if bits == 12 else [[number] for number in numbers]
+    )
     packed = PackedIntegers(bits, order, signed)
     assert decoded(packed, b"".join(as_bits(group, bits, order) for group in groups)) == {"samples": numbers}
 

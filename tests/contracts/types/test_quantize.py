@@ -54,10 +54,10 @@ def answer(request: Request) -> Answer:
 
 
 def test_the_function_gets_the_rounded_value_and_one_nearby_is_the_same_request() -> None:
-    (one,) = requested(1, lat=52.5149, seen="2026-01-01T10:29:00.5Z")
-    (other,) = requested(1, lat=52.5051, seen=datetime(2026, 1, 1, 9, 31, tzinfo=UTC))
-    assert one.inputs == {"lat": 52.51, "seen": "2026-01-01T10:00:00Z"}
-    assert one.fingerprint == other.fingerprint
+    (exact,) = requested(1, lat=52.5149, seen="2026-01-01T10:29:00.5Z")
+    (nearby,) = requested(1, lat=52.5051, seen=datetime(2026, 1, 1, 9, 31, tzinfo=UTC))
+    assert exact.inputs == {"lat": 52.51, "seen": "2026-01-01T10:00:00Z"}
+    assert exact.fingerprint == nearby.fingerprint
     assert requested(1, lat=52.5151)[0].inputs == {"lat": 52.52, "seen": None}
 
 
@@ -67,7 +67,7 @@ def test_a_value_that_crosses_a_border_keeps_the_requested_multiple() -> None:
     for lat in (52.5151, 52.5149, 52.5174, 52.5026):
         assert requested(2, previous, lat=lat) == []
     for lat, rounded in ((52.5176, 52.52), (52.5024, 52.5), (53.0, 53.0)):
-        assert [one.inputs["lat"] for one in requested(2, previous, lat=lat)] == [rounded]
+        assert [request.inputs["lat"] for request in requested(2, previous, lat=lat)] == [rounded]
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([0.01, 1 / 3, 1e-9, 2.5, 7, 1e300]))

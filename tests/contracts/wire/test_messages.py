@@ -27,10 +27,10 @@ RESULTS = st.dictionaries(st.text(), st.none() | st.integers(-(2**63), 2**63 - 1
 def test_feedback_is_written_as_all_else_is(**facts: Any) -> None:
     result = facts.pop("result")
     results = None if result is None else {"owner": result}
-    one = Feedback(
+    feedback = Feedback(
         device_id="d", enrichment="owner", version=1, status="result", fingerprint="f", result=results, **facts
     )
-    assert one.encode() == Wire.encode(one)
+    assert feedback.encode() == Wire.encode(feedback)
 
 
 @pytest.mark.parametrize("version", [0, -1, -(2**63)])
