@@ -33,13 +33,13 @@ def folded(
 
 
 def stored(topics: Topics, events: int, answers: int, application: Application = everything.app) -> tuple[Fold, int]:
-    """Return the fold of so many records that the topics hold, and the number of new ones."""
+    """Return the fold of `events` and `answers` records of the topics, and the number of new ones."""
     decoder, fold = Decoder(application), Fold(application)
     new = 0
     for topic, count, decode in (
         (topics.names.events, events, decoder.event),
         (topics.names.feedback, answers, lambda record: (decoder.feedback(record),)),
     ):
-        records = (record_of(one) for one in topics.read(topic, count) if not is_heartbeat(one))
+        records = (record_of(message) for message in topics.read(topic, count) if not is_heartbeat(message))
         new += sum(fold.add(delta) is not None for record in records for delta in decode(record))
     return fold, new

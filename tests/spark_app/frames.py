@@ -24,7 +24,7 @@ def run(
     answers = tables[1] if application.enrichments else None
     published = snapshots(tables[0], answers, application, EPOCH, ONE)
     rows = published.withColumn("key", F.col("key").cast("binary")).collect()
-    return [(one.topic, None if one.key is None else bytes(one.key), one.value.encode()) for one in rows]
+    return [(row.topic, None if row.key is None else bytes(row.key), row.value.encode()) for row in rows]
 
 
 def row(record: Record) -> tuple[object, ...]:

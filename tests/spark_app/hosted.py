@@ -175,11 +175,11 @@ def anew(environment: Mapping[str, str]) -> Iterator[None]:
 def imported_anew(reference: str) -> str:
     """Import the module of `package.module:name` once more. Return the reference to the new one."""
     module, _, name = reference.partition(":")
-    found = find_spec(module)
-    assert found is not None, module
-    assert found.origin is not None, module
+    original = find_spec(module)
+    assert original is not None, module
+    assert original.origin is not None, module
     own = f"{module}_{next(numbers)}"
-    spec = spec_from_file_location(own, found.origin)
+    spec = spec_from_file_location(own, original.origin)
     assert spec is not None, module
     assert spec.loader is not None, module
     sys.modules[own] = module_from_spec(spec)

@@ -40,8 +40,8 @@ def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         begin_s = time.process_time()
-        if found := condition():
-            return found
+        if result := condition():
+            return result
         time.sleep(pause_s and max(pause_s, PAUSE_PER_CPU * (time.process_time() - begin_s)))
     raise AssertionError(f"not within {patience_s:.0f} s: {what}")
 
@@ -110,15 +110,17 @@ class Job:
 
     def figures(self) -> dict[tuple[str, ...], float]:
         """The job's own figures from /metrics, by name (without `stateloop_job_`) and labels; it must be healthy."""
-        found = self.metrics()
+        figures = self.metrics()
         assert [self.ask(path) for path in ("/healthz", "/readyz")] == ['{"ok": true}'] * 2
-        return found
+        return figures
 
     def metrics(self) -> dict[tuple[str, ...], float]:
         """The same of a job that need not be ready."""
         families = text_string_to_metric_families(self.ask("/metrics"))
         samples = [sample for family in families for sample in family.samples]
-        return {(one.name.removeprefix("stateloop_job_"), *one.labels.values()): one.value for one in samples}
+        return {
+            (sample.name.removeprefix("stateloop_job_"), *sample.labels.values()): sample.value for sample in samples
+        }
 
     def ask(self, path: str) -> str:
         """Return the response of the job's HTTP endpoint."""
@@ -168,9 +170,11 @@ def everything(kafka: str, topic: str) -> list[Message]:
     }
     consumer = Consumer({"bootstrap.servers": kafka, **settings})
     partitions = [
-        TopicPartition(topic, one, 0) for one in consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions
+        TopicPartition(topic, number, 0) for number in consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions
     ]
-    consumer.assign([TopicPartition(one.topic, one.partition, OFFSET_BEGINNING) for one in partitions])
+    consumer.assign(
+        [TopicPartition(partition.topic, partition.partition, OFFSET_BEGINNING) for partition in partitions]
+    )
     messages: list[Message] = []
     ended: set[int | None] = set()
 
@@ -223,12 +227,12 @@ class Topics:
         """All that a topic holds, once it holds this many records."""
         consumer = Consumer({"bootstrap.servers": self.kafka, "group.id": "reader", "enable.auto.commit": False})
         consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
-        found: list[Message] = []
+        messages: list[Message] = []
 
         def enough() -> bool:
-            found.extend(message for message in consumer.consume(10_000, 0.2) if message.error() is None)
-            return len(found) >= least
+            messages.extend(message for message in consumer.consume(10_000, 0.2) if message.error() is None)
+            return len(messages) >= least
 
-        until(enough, f"{least} records on {topic}, now {len(found)}")
+        until(enough, f"{least} records on {topic}, now {len(messages)}")
         consumer.close()
-        return found
+        return messages

@@ -23,10 +23,10 @@ class LocalFolder:
         self._path = path
 
     def names(self) -> list[str]:
-        return [one.name for one in self._path.iterdir()]
+        return [path.name for path in self._path.iterdir()]
 
     def files(self, name: str) -> list[str]:
-        return [str(one.relative_to(self._path)) for one in (self._path / name).rglob("*") if one.is_file()]
+        return [str(path.relative_to(self._path)) for path in (self._path / name).rglob("*") if path.is_file()]
 
     def read(self, name: str) -> str | None:
         content = self.read_bytes(name)
@@ -45,12 +45,12 @@ class LocalFolder:
         """Write a whole state that consists of these shared files."""
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w") as archive:
-            files = [{"localFileName": "x", "dfsSstFileName": one, "sizeBytes": 1} for one in shared]
+            files = [{"localFileName": "x", "dfsSstFileName": name, "sizeBytes": 1} for name in shared]
             archive.writestr("metadata", "v1\n" + json.dumps({"sstFiles": files}))
         self.write(f"{partition}/{version}_{attempt}.zip", content.getvalue())
-        for one in shared:
-            self.write(f"{partition}/SSTs/{one}")
-            self.write(f"{partition}/SSTs/.{one}.crc")
+        for name in shared:
+            self.write(f"{partition}/SSTs/{name}")
+            self.write(f"{partition}/SSTs/.{name}.crc")
 
 
 @pytest.fixture
@@ -86,18 +86,18 @@ def needed(folder: Any, batch: int) -> set[str]:
 
 
 def test_a_commit_needs_the_last_whole_state_and_the_changelogs_since(folder: LocalFolder) -> None:
-    found = {path for path in needed(folder, 8) if path.startswith("state/0/0/")}
-    versions = {version_of(path) for path in found if "/_" not in path and "SSTs" not in path}
+    paths = {path for path in needed(folder, 8) if path.startswith("state/0/0/")}
+    versions = {version_of(path) for path in paths if "/_" not in path and "SSTs" not in path}
     assert versions == {5, 6, 7, 8, 9}, "8 is the state that a repeated batch begins with, and 9 the committed one"
-    shared = {Path(path).name for path in found if "SSTs" in path and not path.endswith("crc")}
+    shared = {Path(path).name for path in paths if "SSTs" in path and not path.endswith("crc")}
     assert {"1-a.sst", "2-b.sst", "4-d.sst"} <= shared
     assert "5-e.sst" not in shared
-    assert "state/0/0/_metadata/schema" in found
+    assert "state/0/0/_metadata/schema" in paths
 
 
 def test_the_changelogs_of_a_partition_without_a_whole_state_are_all_needed(folder: LocalFolder) -> None:
-    found = {path for path in needed(folder, 8) if path.startswith("state/0/1/")}
-    assert {version_of(path) for path in found} == set(range(1, 10))
+    paths = {path for path in needed(folder, 8) if path.startswith("state/0/1/")}
+    assert {version_of(path) for path in paths} == set(range(1, 10))
     assert {path for path in needed(folder, 8) if path.startswith("offsets/")} == {
         f"offsets/{name}" for batch in range(9) for name in (str(batch), f".{batch}.crc")
     }
@@ -105,9 +105,9 @@ def test_the_changelogs_of_a_partition_without_a_whole_state_are_all_needed(fold
 
 def test_the_logs_begin_with_the_oldest_whole_state(folder: LocalFolder) -> None:
     folder.whole("state/0/1", 6, ID.format(5))
-    found = needed(folder, 8)
-    assert {path for path in found if path.startswith("commits/")} == {f"commits/{batch}" for batch in range(4, 9)}
-    assert {"metadata", ".metadata.crc", "sources/0/0", "state/0/_metadata/metadata"} <= found
+    paths = needed(folder, 8)
+    assert {path for path in paths if path.startswith("commits/")} == {f"commits/{batch}" for batch in range(4, 9)}
+    assert {"metadata", ".metadata.crc", "sources/0/0", "state/0/_metadata/metadata"} <= paths
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ ROWS = 3
 @pytest.fixture
 def fence(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fence]:
     monkeypatch.setattr(fences, "LOOK_MS", 50)
-    found = Fence(spark, "test")
-    yield found
-    found.remove()
+    installed = Fence(spark, "test")
+    yield installed
+    installed.remove()
 
 
 def passed(spark: SparkSession, fence: Fence) -> int:

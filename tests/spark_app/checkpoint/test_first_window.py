@@ -59,30 +59,32 @@ class Airports:
 
     def depart(self, *times: datetime) -> None:
         """Send a departure of each airport at each of these times."""
-        self.topics.send(self.topics.names.events, (departure(one, time) for time in times for one in AIRPORTS))
+        self.topics.send(self.topics.names.events, (departure(airport, time) for time in times for airport in AIRPORTS))
 
     def delete_first(self, count: int) -> None:
         """Delete the first records of each airport, as the topic's retention does."""
         admin = AdminClient({"bootstrap.servers": self.topics.kafka})
-        keys = Counter(partition(one.encode(), PARTITIONS) for one in AIRPORTS)
+        keys = Counter(partition(airport.encode(), PARTITIONS) for airport in AIRPORTS)
         ends = [TopicPartition(self.topics.names.events, number, count * keys[number]) for number in keys]
         for deleted in admin.delete_records(ends).values():
             deleted.result(PATIENCE_S)
 
     def published(self) -> list[Snapshot]:
         """Return all snapshots, in the order of the topic."""
-        found = everything(self.topics.kafka, self.topics.names.snapshots)
-        return [decode_snapshot(one.value() or b"") for one in found]
+        messages = everything(self.topics.kafka, self.topics.names.snapshots)
+        return [decode_snapshot(message.value() or b"") for message in messages]
 
     def flights(self, epoch: int = 0) -> dict[tuple[str, datetime], int]:
         """Return what readers show of each window, or of those of an epoch."""
-        ordered = sorted((one for one in self.published() if one.epoch >= epoch), key=lambda one: one.order)
-        return {one.window: one.state["flights"] for one in ordered}
+        ordered = sorted(
+            (snapshot for snapshot in self.published() if snapshot.epoch >= epoch), key=lambda snapshot: snapshot.order
+        )
+        return {snapshot.window: snapshot.state["flights"] for snapshot in ordered}
 
 
 def windows(former: int, present: int) -> dict[tuple[str, datetime], int]:
     """Return these departures of each airport by the hour."""
-    return {(one, start): count for one in AIRPORTS for start, count in ((FORMER, former), (PRESENT, present))}
+    return {(airport, start): count for airport in AIRPORTS for start, count in ((FORMER, former), (PRESENT, present))}
 
 
 @pytest.fixture
@@ -91,9 +93,9 @@ def airports(
 ) -> Iterator[Airports]:
     """Give the topics, and the job of this emit mode, not yet started."""
     emit: Emit = getattr(request, "param", Emit.EVENT)
-    found = Airports(spark, broker, topics_prefix, tmp_path, emit)
-    yield found
-    found.job.stop()
+    running = Airports(spark, broker, topics_prefix, tmp_path, emit)
+    yield running
+    running.job.stop()
 
 
 @pytest.mark.kafka
@@ -114,7 +116,9 @@ def test_a_rebuild_leaves_the_windows_that_it_reads_in_part(spark: SparkSession,
     until(lambda: set(airports.flights(epoch).values()) == {SO_FAR + 1}, "one more departure")
     assert airports.flights() == windows(WHOLE, SO_FAR + 1)
     assert {start for _, start in airports.flights(epoch)} == {PRESENT}
-    repeated = Counter((one.window, one.order) for one in airports.published() if one.epoch >= epoch)
+    repeated = Counter(
+        (snapshot.window, snapshot.order) for snapshot in airports.published() if snapshot.epoch >= epoch
+    )
     assert set(repeated.values()) == {1}, "each window is published once"
 
 
@@ -145,7 +149,7 @@ def test_a_new_checkpoint_leaves_the_windows_whose_first_events_are_deleted(
 @pytest.mark.parametrize("airports", [Emit.CLOSE], indirect=True)
 def test_a_rebuild_closes_no_window_again(spark: SparkSession, airports: Airports) -> None:
     airports.job.start()
-    closed = {(one, FORMER): WHOLE for one in AIRPORTS}
+    closed = {(airport, FORMER): WHOLE for airport in AIRPORTS}
     until(lambda: airports.flights() == closed, "closed windows")
     airports.job.batches(2)
     airports.job.stop()
@@ -163,8 +167,8 @@ def test_a_rebuild_closes_no_window_again(spark: SparkSession, airports: Airport
     airports.job.stop()  # in one Spark, a copy of a running query stops it
     state = done(spark, airports.environment | airports.job.environment, "state", "get", AIRPORTS[0])
     rows = [orjson.loads(line) for line in state.splitlines() if line.startswith("{")]
-    found = [(datetime.fromisoformat(row["window_start"]), row["state"]["flights"]) for row in rows]
-    assert found == [(PRESENT, SO_FAR)]
+    exported = [(datetime.fromisoformat(row["window_start"]), row["state"]["flights"]) for row in rows]
+    assert exported == [(PRESENT, SO_FAR)]
 
 
 def at(offset: int, timestamp: int) -> OffsetAt:
@@ -200,7 +204,10 @@ def test_the_last_raw_record_that_was_deleted_before_it_was_decoded(decoded: lis
     begin: dict[tuple[str, int], int] = {Partition("raw", number): offset for number, offset in enumerate((5, 7, 0))}
     first = dict(enumerate((at(5, 700), at(7, 800), at(0, 900))))
     events = {Partition("events", number): at(0, time) for number, time in enumerate(decoded)}
-    assert last_undecoded(begin, {Partition("raw", number): one for number, one in first.items()}, events) == expected
+    assert (
+        last_undecoded(begin, {Partition("raw", number): record for number, record in first.items()}, events)
+        == expected
+    )
     assert last_undecoded({("raw", 0): 0}, {Partition("raw", 0): at(0, 700)}, events) is None
 
 
@@ -216,10 +223,10 @@ def test_a_state_without_a_bound_publishes_all(spark: SparkSession, tmp_path: Pa
 @pytest.mark.parametrize(("after", "differences"), [(-1, 0), (1, 1)])
 def test_a_window_that_the_job_does_not_publish_is_no_difference(after: int, differences: int) -> None:
     """A snapshot of a former epoch is on the topic, and not in the checkpoint."""
-    one = Snapshot(device_id="JFK", first_seen=PRESENT, version=1, as_of=PRESENT, state={})
-    topic = StoredSnapshots("topic", {one.window: Stored(one, written=PRESENT)})
+    snapshot = Snapshot(device_id="JFK", first_seen=PRESENT, version=1, as_of=PRESENT, state={})
+    topic = StoredSnapshots("topic", {snapshot.window: Stored(snapshot, written=PRESENT)})
     bound = round(PRESENT.timestamp() * 1000) - after
     checkpoint = PublishedState(cast("Savepoint", None), NOW, [], frozenset(), bound)
     is_wanted = partial(is_published, lambda _: True, checkpoint)
-    found = compare(snapshots_of("checkpoint", []), topic, is_wanted, NOW)
-    assert (len(found.differences), found.expired) == (differences, 1 - differences)
+    comparison = compare(snapshots_of("checkpoint", []), topic, is_wanted, NOW)
+    assert (len(comparison.differences), comparison.expired) == (differences, 1 - differences)

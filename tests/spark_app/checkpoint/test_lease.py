@@ -108,9 +108,9 @@ def test_a_frozen_owner_does_not_destroy_the_lease_of_its_successor() -> None:
     successor = world.acquire(job("b", place=None))
     world.overwrite(f"{PREFIX}{frozen.number}", "written by the frozen one")
     successor.renew()
-    found = newest(world)
-    assert found is not None
-    assert found.owner == successor.owner
+    stored = newest(world)
+    assert stored is not None
+    assert stored.owner == successor.owner
 
 
 @pytest.mark.parametrize("content", ["", "{"])

@@ -54,41 +54,41 @@ def snapshots(seed: int, events: int) -> list[Snapshot]:
     sent, answered = everything.random_stream(seed, devices=5, events=events, answers=events // 4)
     deltas = [delta for record in sent for delta in decoder.event(record)]
     deltas += [decoder.feedback(record) for record in answered]
-    return [one for delta in deltas if (one := fold.add(delta)) is not None]
+    return [snapshot for delta in deltas if (snapshot := fold.add(delta)) is not None]
 
 
-def publish(topics: Topics, found: Iterable[Snapshot]) -> None:
+def publish(topics: Topics, published: Iterable[Snapshot]) -> None:
     producer = create_producer({"bootstrap.servers": topics.kafka}, "test")
-    for one in found:
-        producer.produce(topics.names.snapshots, one.encode(), window_key(one.device_id, one.first_seen))
+    for snapshot in published:
+        producer.produce(topics.names.snapshots, snapshot.encode(), window_key(snapshot.device_id, snapshot.first_seen))
     assert producer.flush(60) == 0
 
 
 def expected(message: Message) -> dict[str, Any]:
     """The row of a record, without nulls."""
-    one = decode_snapshot(message.value() or b"")
-    document = json.loads(one.encode())
+    snapshot = decode_snapshot(message.value() or b"")
+    document = json.loads(snapshot.encode())
     row = {
-        "key": one.device_id,
-        "window_start": one.first_seen,
-        "epoch": one.epoch,
-        "version": one.version,
-        "as_of": one.as_of,
+        "key": snapshot.device_id,
+        "window_start": snapshot.first_seen,
+        "epoch": snapshot.epoch,
+        "version": snapshot.version,
+        "as_of": snapshot.as_of,
         "state": document["state"],
         "enrichments": document["enrichments"],
         "partition": message.partition(),
         "offset": message.offset(),
     }
-    found: dict[str, Any] = comparable(row)
-    return found
+    comparable_row: dict[str, Any] = comparable(row)
+    return comparable_row
 
 
 def comparable(value: Any) -> Any:
     """A value without nulls in its structs, and with times as times: a model inside has them as texts."""
     if isinstance(value, dict):
-        return {name: comparable(one) for name, one in value.items() if one is not None}
+        return {name: comparable(item) for name, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [comparable(one) for one in value]
+        return [comparable(item) for item in value]
     if isinstance(value, str) and value.endswith(("Z", "+00:00")) and "T" in value:
         return datetime.fromisoformat(value)
     return value
@@ -105,8 +105,8 @@ def logged(folder: Path) -> list[Path]:
 
 def rows(files: Iterable[Path]) -> list[dict[str, Any]]:
     """All rows of files, in the order of the topic, without nulls."""
-    found = [comparable(row) for file in files for row in pq.ParquetFile(file).read().to_pylist()]
-    return sorted(found, key=lambda row: (row["partition"], row["offset"]))
+    archived = [comparable(row) for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+    return sorted(archived, key=lambda row: (row["partition"], row["offset"]))
 
 
 def test_each_snapshot_is_archived_once_after_a_run_that_was_stopped(
@@ -128,12 +128,14 @@ def test_each_snapshot_is_archived_once_after_a_run_that_was_stopped(
     shutil.copy(written, written.with_name(f"copy-{written.name}"))
     publish(topics, snapshots(2, 100))
     now = timestamp_ms(everything.NOW)
-    tombstone, foreign = (Record(topics.names.snapshots, 0, 0, now, b"d1", one) for one in (None, FOREIGN))
+    tombstone, foreign = (Record(topics.names.snapshots, 0, 0, now, b"d1", value) for value in (None, FOREIGN))
     topics.send(topics.names.snapshots, [tombstone, foreign])
     printed = done(spark, environment, *arguments)
 
     records = [
-        one for one in running.everything(topics.kafka, topics.names.snapshots) if b'"version"' in (one.value() or b"")
+        message
+        for message in running.everything(topics.kafka, topics.names.snapshots)
+        if b'"version"' in (message.value() or b"")
     ]
     known = sorted(map(expected, records), key=lambda row: (row["partition"], row["offset"]))
     assert 0 < len(before) < len(known)

@@ -67,10 +67,10 @@ def write(spark: SparkSession, folder: Path) -> list[FlightEvent]:
     days = [date(2013, 1, 1) + timedelta(days=number) for number in range(DAYS)]
     first, second = (list(stream(half)) for half in (days[: DAYS // 2], days[DAYS // 2 :]))
     folder.mkdir()
-    rows = spark.read.json(spark.sparkContext.parallelize([one.model_dump_json() for one in first]))
+    rows = spark.read.json(spark.sparkContext.parallelize([event.model_dump_json() for event in first]))
     rows = rows.withColumns({name: rows[name].cast("timestamp") for name in ("ts", "first_seen", "departed_at")})
     rows.write.parquet(str(folder / "half-1"))
-    lines = [one.model_dump_json().encode() for one in (*second, *first[:50])]
+    lines = [event.model_dump_json().encode() for event in (*second, *first[:50])]
     (folder / "half-2.jsonl").write_bytes(b"\n".join([BAD[0], *lines, BAD[1]]) + b"\n")
     return [*first, *second]
 
@@ -98,8 +98,10 @@ def folded(records: Iterable[tuple[bytes, datetime]]) -> dict[Window, Snapshot]:
 
 def newest(topics: Topics) -> dict[Window, Snapshot]:
     """The snapshot of each window that a reader would show."""
-    found = [decode_snapshot(one.value() or b"") for one in everything(topics.kafka, topics.names.snapshots)]
-    return {one.window: one for one in sorted(found, key=lambda one: one.order)}
+    snapshots = [
+        decode_snapshot(message.value() or b"") for message in everything(topics.kafka, topics.names.snapshots)
+    ]
+    return {snapshot.window: snapshot for snapshot in sorted(snapshots, key=lambda snapshot: snapshot.order)}
 
 
 def test_a_job_continues_from_the_state_of_a_history(
@@ -124,28 +126,30 @@ def test_a_job_continues_from_the_state_of_a_history(
     topics.send(topics.names.events, meanwhile)
     done(spark, job.environment, "bootstrap", str(tmp_path / "history"))
     assert times.current() == settings
-    stored = [one for one in everything(topics.kafka, topics.names.events) if not is_heartbeat(one)]
+    stored = [message for message in everything(topics.kafka, topics.names.events) if not is_heartbeat(message)]
     assert len(stored) == len(history) + 50 + len(meanwhile), "no row is written twice"
-    stamps = {round(one.timestamp() * 1000) for one in (now, *(one.ts for one in history))}
-    assert {one.timestamp()[1] for one in stored} == stamps
+    stamps = {round(time.timestamp() * 1000) for time in (now, *(event.ts for event in history))}
+    assert {message.timestamp()[1] for message in stored} == stamps
     check_dead_letters(topics, tmp_path / "history")
 
     wanted = folded(
         [
-            *((one.model_dump_json().encode(), one.ts) for one in history),
-            *((one.value or b"", now) for one in (*meanwhile, *after)),
+            *((event.model_dump_json().encode(), event.ts) for event in history),
+            *((message.value or b"", now) for message in (*meanwhile, *after)),
         ]
     )
     job.start()
     try:
         topics.send(topics.names.events, after)
-        versions = {window: one.version for window, one in wanted.items()}
-        until(lambda: {window: one.version for window, one in newest(topics).items()} == versions, "all windows")
-        found = newest(topics)
+        versions = {window: snapshot.version for window, snapshot in wanted.items()}
+        until(
+            lambda: {window: snapshot.version for window, snapshot in newest(topics).items()} == versions, "all windows"
+        )
+        published = newest(topics)
     finally:
         job.stop()
     for window, snapshot in wanted.items():
-        assert_same(found[window].model_dump(mode="json")["state"], snapshot.model_dump(mode="json")["state"])
+        assert_same(published[window].model_dump(mode="json")["state"], snapshot.model_dump(mode="json")["state"])
 
 
 class LateTimes(TopicTimes):
@@ -184,18 +188,20 @@ def test_a_writer_takes_over_from_one_that_vanished_in_a_transaction(topics: Top
     second.commit(behind.model_copy(update={"row": 2}))
     for writer in (first, second):
         writer.close()
-    assert [one.value() for one in everything(topics.kafka, events)] == [b"committed", b"repeated"]
+    assert [message.value() for message in everything(topics.kafka, events)] == [b"committed", b"repeated"]
 
 
 def check_dead_letters(topics: Topics, folder: Path) -> None:
     """Each bad row is one dead letter."""
-    found = [
-        DeadLetter.model_validate_json(one.value() or b"")
-        for one in everything(topics.kafka, topics.names.dead_letters)
+    dead_letters = [
+        DeadLetter.model_validate_json(message.value() or b"")
+        for message in everything(topics.kafka, topics.names.dead_letters)
     ]
     file = folder / "half-2.jsonl"
     last = len(file.read_bytes().splitlines()) - 1
-    rows = sorted((one.offset, one.topic, one.partition, one.head) for one in found)
+    rows = sorted(
+        (dead_letter.offset, dead_letter.topic, dead_letter.partition, dead_letter.head) for dead_letter in dead_letters
+    )
     assert rows == [(0, str(file), -1, BAD[0].decode()), (last, str(file), -1, BAD[1].decode())]
 
 
@@ -217,7 +223,7 @@ def test_files_have_an_order(spark: SparkSession, tmp_path: Path) -> None:
     for name in ("b.jsonl", "a/2.json", "a/1.parquet", "a/_SUCCESS", "a/.1.parquet.crc", "_temporary/c.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("{}\n", encoding="utf-8")
-    found = history_files(spark, [str(tmp_path / "b.jsonl"), f"{tmp_path}/"])
-    names = [one.path.removeprefix(f"{tmp_path}/") for one in found]
+    files = history_files(spark, [str(tmp_path / "b.jsonl"), f"{tmp_path}/"])
+    names = [file.path.removeprefix(f"{tmp_path}/") for file in files]
     assert names == ["b.jsonl", "a/1.parquet", "a/2.json", "b.jsonl"]
-    assert {one.size for one in found} == {3}
+    assert {file.size for file in files} == {3}

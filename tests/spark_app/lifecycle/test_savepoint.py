@@ -47,8 +47,8 @@ def quiet_job(spark: SparkSession, topics: Topics, tmp_path: Path) -> HostedJob:
 
 def newest(topics: Topics) -> dict[tuple[str, datetime], Snapshot]:
     """The snapshot of each window that a reader would show."""
-    found = [decode_snapshot(message.value() or b"") for message in topics.read(topics.names.snapshots, 1)]
-    return {one.window: one for one in sorted(found, key=lambda one: one.order)}
+    snapshots = [decode_snapshot(message.value() or b"") for message in topics.read(topics.names.snapshots, 1)]
+    return {snapshot.window: snapshot for snapshot in sorted(snapshots, key=lambda snapshot: snapshot.order)}
 
 
 def kill_while_it_copies(topics: Topics, checkpoint: Path, folder: Path) -> None:
@@ -94,11 +94,11 @@ def test_a_restored_job_publishes_each_window_under_a_new_epoch(
         job.stop()
     assert job.epoch() > first
     fold, _ = stored(topics, len(events), len(answers), everything.various)
-    found = newest(topics)
-    assert found.keys() == fold.windows.keys()
+    published = newest(topics)
+    assert published.keys() == fold.windows.keys()
     for window, merged in fold.windows.items():
         wanted = present(everything.various, window, merged, job.epoch())
-        assert_same(found[window].model_dump(mode="json"), wanted.model_dump(mode="json"))
+        assert_same(published[window].model_dump(mode="json"), wanted.model_dump(mode="json"))
     kill_while_it_copies(topics, job.checkpoint, tmp_path / "killed")
     (unfinished,) = (tmp_path / "killed").iterdir()
     repeated = stateloop("savepoint", "create", str(tmp_path / "savepoints")).split()[0]
@@ -106,7 +106,7 @@ def test_a_restored_job_publishes_each_window_under_a_new_epoch(
     assert not stateloop("savepoint", "list", str(tmp_path / "killed"))
     assert "savepoint.json" in stateloop("savepoint", "restore", str(unfinished), code=1)
     stateloop("savepoint", "restore", repeated)
-    check_export(stateloop, tmp_path / "export", found)
+    check_export(stateloop, tmp_path / "export", published)
 
 
 def check_export(stateloop: Callable[..., str], folder: Path, snapshots: dict[tuple[str, datetime], Snapshot]) -> None:
@@ -116,12 +116,12 @@ def check_export(stateloop: Callable[..., str], folder: Path, snapshots: dict[tu
     exported = {(row["key"], datetime.fromisoformat(row["window_start"])): row for row in rows}
     assert exported.keys() == snapshots.keys()
     for window, snapshot in snapshots.items():
-        found = exported[window]
-        assert (found["version"], found["state"].keys()) == (snapshot.version, snapshot.state.keys())
-    (device, start), one = next(iter(snapshots.items()))
+        row = exported[window]
+        assert (row["version"], row["state"].keys()) == (snapshot.version, snapshot.state.keys())
+    (device, start), first = next(iter(snapshots.items()))
     lines = stateloop("state", "get", device).splitlines()
-    found = [orjson.loads(line) for line in lines if line.startswith("{")]
-    assert [row["version"] for row in found if datetime.fromisoformat(row["window_start"]) == start] == [one.version]
+    rows = [orjson.loads(line) for line in lines if line.startswith("{")]
+    assert [row["version"] for row in rows if datetime.fromisoformat(row["window_start"]) == start] == [first.version]
 
 
 def test_a_checkpoint_without_a_commit_gives_no_savepoint(spark: SparkSession, tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_savepoint_is_refused_by_another_application_and_by_a_checkpoint_that_
 
 
 def test_a_restored_checkpoint_has_a_later_epoch_than_its_savepoint(spark: SparkSession, tmp_path: Path) -> None:
-    """Also where the clock is behind that of the machine whose job wrote it."""
+    """Also where the clock is behind the clock of the machine whose job wrote it."""
     source, checkpoint = (CheckpointFolder(spark, str(tmp_path / name)) for name in ("source", "checkpoint"))
     made(source, epoch=7_000)
     restore(source, checkpoint, MINE, {("events", 0): (0, 5)}, 6_000)
@@ -258,8 +258,8 @@ def test_an_unfinished_copy_is_no_savepoint(spark: SparkSession, tmp_path: Path)
     unfinished.create("metadata", "{}")
     made(CheckpointFolder(spark, str(tmp_path / "second")), created=NOW + timedelta(hours=1))
     made(CheckpointFolder(spark, str(tmp_path / "first")))
-    found = [path for path, _ in savepoints(folder, partial(CheckpointFolder, spark))]
-    assert [path.rpartition("/")[2] for path in found] == ["first", "second"]
+    paths = [path for path, _ in savepoints(folder, partial(CheckpointFolder, spark))]
+    assert [path.rpartition("/")[2] for path in paths] == ["first", "second"]
     with pytest.raises(UnreadableSavepointError):
         restore(unfinished, CheckpointFolder(spark, str(tmp_path / "checkpoint")), MINE, {}, 8)
 

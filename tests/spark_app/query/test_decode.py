@@ -44,11 +44,11 @@ def test_the_same_result_on_both_sides(spark: SparkSession) -> None:
             expected[record.offset] = refused.reason.value, refused.detail
     published = run(spark, app, records)
     letters = [DeadLetter.model_validate_json(value) for topic, _, value in published if topic == "dead_letters"]
-    found = {letter.offset: (letter.reason, letter.detail) for letter in letters}
+    actual = {letter.offset: (letter.reason, letter.detail) for letter in letters}
     differing = {
-        offset: (records[offset].value, expected.get(offset), found.get(offset))
-        for offset in expected.keys() ^ found.keys()
-        | {o for o in expected.keys() & found.keys() if expected[o] != found[o]}
+        offset: (records[offset].value, expected.get(offset), actual.get(offset))
+        for offset in expected.keys() ^ actual.keys()
+        | {o for o in expected.keys() & actual.keys() if expected[o] != actual[o]}
     }
     assert not differing, "\n".join(f"{str(v)[:200]} python={e} spark={f}" for v, e, f in differing.values())
     merged = [decode_snapshot(value) for topic, _, value in published if topic == "snapshots"]
@@ -70,15 +70,15 @@ def test_the_same_values_on_both_sides(
 ) -> None:
     """Floats and times exactly. A JSON document in place of a text is the same text up to the spaces in it."""
     records = list(values)
-    found = judged(spark, records, shape, app)
+    results = judged(spark, records, shape, app)
     expected = [outcome(shape, value, app) for value in records]
     differing = [
         f"{str(value)[:200]}\n  python={e}\n   spark={f}"
-        for value, e, f in zip(records, expected, found, strict=True)
+        for value, e, f in zip(records, expected, results, strict=True)
         if repr(e) != repr(f)
     ]
     assert not differing, f"{len(differing)} differ\n" + "\n".join(differing)
-    assert sum(isinstance(one, dict) for one in expected) >= least
+    assert sum(isinstance(result, dict) for result in expected) >= least
 
 
 def judged(spark: SparkSession, values: list[bytes | None], shape: type[BaseModel], app: Application) -> list[Any]:
@@ -105,8 +105,8 @@ def outcome(shape: type[BaseModel], value: bytes | None, app: Application) -> An
     except RecordError as refused:
         return refused.reason.value, refused.detail
     return {
-        name: (one - EPOCH) // timedelta(microseconds=1) if isinstance(one, datetime) else one
-        for name, one in values.items()
+        name: (item - EPOCH) // timedelta(microseconds=1) if isinstance(item, datetime) else item
+        for name, item in values.items()
     }
 
 

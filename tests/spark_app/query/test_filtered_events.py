@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def folded(events: list[Record]) -> tuple[Fold, int, int]:
-    """The fold of the events that pass, the number of snapshots, and that of the events that do not pass."""
+    """The fold of the events that pass, the number of snapshots, and the number of events that do not pass."""
     decoder, fold = Decoder(app, EPOCH), Fold(app, EPOCH)
     deltas = [decoder.event(record) for record in events]
     new = sum(fold.add(delta) is not None for passing in deltas for delta in passing)
@@ -38,10 +38,14 @@ def test_the_job_merges_the_events_that_the_fold_merges(spark: SparkSession) -> 
     events, _ = random_stream(7, devices=100, events=600, answers=0)
     fold, _, filtered = folded(events)
     assert 100 < filtered < 500
-    found = {one.window: one for one in (decode_snapshot(value) for _, _, value in run(spark, app, events))}
-    assert found.keys() == fold.windows.keys()
+    snapshots = {
+        snapshot.window: snapshot for snapshot in (decode_snapshot(value) for _, _, value in run(spark, app, events))
+    }
+    assert snapshots.keys() == fold.windows.keys()
     for window, partial in fold.windows.items():
-        assert_same(found[window].model_dump(mode="json"), present(app, window, partial, EPOCH).model_dump(mode="json"))
+        assert_same(
+            snapshots[window].model_dump(mode="json"), present(app, window, partial, EPOCH).model_dump(mode="json")
+        )
 
 
 def test_the_shape_is_checked_before_the_filter_and_key_and_times_after_it(spark: SparkSession) -> None:
@@ -57,8 +61,8 @@ def test_the_shape_is_checked_before_the_filter_and_key_and_times_after_it(spark
     records = [record._replace(offset=number) for number, record in enumerate(records)]
     reasons = [reason(record) for record in records]
     assert reasons == [Reason.MALFORMED, None, None, Reason.INCREDIBLE_TIME, Reason.WRONG_KEY]
-    found = [orjson.loads(value)["reason"] for _, _, value in run(spark, app, records)]
-    assert sorted(found) == sorted(filter(None, reasons))
+    refusals = [orjson.loads(value)["reason"] for _, _, value in run(spark, app, records)]
+    assert sorted(refusals) == sorted(filter(None, reasons))
 
 
 def reason(record: Record) -> Reason | None:

@@ -62,7 +62,9 @@ def conditions(draw: st.DrawFn) -> Filter:
     reference, operand = field(name), operands[name]
     return draw(
         st.one_of(
-            st.builds(lambda compare, one: compare(reference, one), st.sampled_from([*COMPARISONS.values()]), operand),
+            st.builds(
+                lambda compare, value: compare(reference, value), st.sampled_from([*COMPARISONS.values()]), operand
+            ),
             st.lists(operand, min_size=1, max_size=12).map(lambda some: reference.is_in(*some)),
             st.sampled_from([reference.is_null(), reference.is_not_null()]),
         )
@@ -72,7 +74,7 @@ def conditions(draw: st.DrawFn) -> Filter:
 filters = st.recursive(
     conditions(),
     lambda inner: st.one_of(
-        inner.map(lambda one: ~one),
+        inner.map(lambda condition: ~condition),
         st.lists(inner, min_size=2, max_size=3).map(lambda some: reduce(and_, some)),
         st.lists(inner, min_size=2, max_size=3).map(lambda some: reduce(or_, some)),
     ),
@@ -85,12 +87,14 @@ filters = st.recursive(
 def test_spark_and_python_give_the_same_of_true_false_and_null(
     spark: SparkSession, declared: list[Filter], values: list[dict[str, Any]]
 ) -> None:
-    columns = [one.strip().split()[0] for one in SCHEMA.split(",")]
+    columns = [column.strip().split()[0] for column in SCHEMA.split(",")]
     table = spark.createDataFrame([tuple(row.get(name) for name in columns) for row in values], SCHEMA)
-    found = table.selectExpr(*(f"{one.sql(str)} AS c{number}" for number, one in enumerate(declared))).collect()
-    for row, results in zip(values, found, strict=True):
-        for number, one in enumerate(declared):
-            assert results[number] is one.matches(row), f"{one!r} of {row}"
+    table_rows = table.selectExpr(
+        *(f"{condition.sql(str)} AS c{number}" for number, condition in enumerate(declared))
+    ).collect()
+    for row, results in zip(values, table_rows, strict=True):
+        for number, condition in enumerate(declared):
+            assert results[number] is condition.matches(row), f"{condition!r} of {row}"
 
 
 def test_numbers_at_the_edges_compare_alike(spark: SparkSession) -> None:
@@ -105,9 +109,13 @@ def test_numbers_at_the_edges_compare_alike(spark: SparkSession) -> None:
     ]
     values = [{"load": load, "speed": speed} for load, speed in zip_longest(whole, floating)]
     table = spark.createDataFrame([(row["load"], row["speed"]) for row in values], "load BIGINT, speed DOUBLE")
-    found = table.selectExpr(*(f"{one.sql(str)} AS c{number}" for number, one in enumerate(declared))).collect()
-    for row, results in zip(values, found, strict=True):
-        assert {repr(one): one.matches(row) for one in declared} == dict(zip(map(repr, declared), results, strict=True))
+    table_rows = table.selectExpr(
+        *(f"{condition.sql(str)} AS c{number}" for number, condition in enumerate(declared))
+    ).collect()
+    for row, results in zip(values, table_rows, strict=True):
+        assert {repr(condition): condition.matches(row) for condition in declared} == dict(
+            zip(map(repr, declared), results, strict=True)
+        )
 
 
 def test_a_column_may_have_any_name(spark: SparkSession) -> None:

@@ -51,8 +51,8 @@ def test_a_certificate_and_its_key_are_passed_with_their_content(tmp_path: Path)
         "kafka.ssl.key.password": "x",
     }
     assert connector(BROKER | options) == expected
-    given = {"ssl.key.pem": key.read_text(), "ssl.certificate.pem": certificate.read_text(), "ssl.key.password": "x"}
-    assert connector(BROKER | given | {"ssl.ca.pem": "ca"}) == expected | {
+    pem = {"ssl.key.pem": key.read_text(), "ssl.certificate.pem": certificate.read_text(), "ssl.key.password": "x"}
+    assert connector(BROKER | pem | {"ssl.ca.pem": "ca"}) == expected | {
         "kafka.ssl.truststore.type": "PEM",
         "kafka.ssl.truststore.certificates": "ca",
     }

@@ -21,8 +21,10 @@ def test_sparks_merge_equals_the_fold(spark: SparkSession) -> None:
     for delta in [*chain.from_iterable(map(decoder.event, events)), *map(decoder.feedback, answers)]:
         fold.add(delta)
     published = run(spark, app, events, answers)
-    found = {snapshot.window: snapshot for snapshot in (decode_snapshot(value) for _, _, value in published)}
-    assert found.keys() == fold.windows.keys()
-    assert len(found) >= 380
+    snapshots = {snapshot.window: snapshot for snapshot in (decode_snapshot(value) for _, _, value in published)}
+    assert snapshots.keys() == fold.windows.keys()
+    assert len(snapshots) >= 380
     for window, partial in fold.windows.items():
-        assert_same(found[window].model_dump(mode="json"), present(app, window, partial, EPOCH).model_dump(mode="json"))
+        assert_same(
+            snapshots[window].model_dump(mode="json"), present(app, window, partial, EPOCH).model_dump(mode="json")
+        )

@@ -43,12 +43,12 @@ def test_each_new_record_gives_one_snapshot_and_the_last_equals_the_fold(topics:
     events, answers = everything.random_stream(1, devices=60, events=900, answers=100)
     fold, new = folded(topics, events, answers)
     committed(job, len(events) + len(answers))
-    found = snapshots(topics.read(topics.names.snapshots, new))
-    assert sum(map(len, found.values())) == new
+    by_window = snapshots(topics.read(topics.names.snapshots, new))
+    assert sum(map(len, by_window.values())) == new
     for window, partial in fold.windows.items():
-        assert [snapshot.version for snapshot in found[window]] == list(range(1, partial.version + 1))
+        assert [snapshot.version for snapshot in by_window[window]] == list(range(1, partial.version + 1))
         last = present(everything.app, window, partial, job.epoch())
-        assert_same(found[window][-1].model_dump(mode="json"), last.model_dump(mode="json"))
+        assert_same(by_window[window][-1].model_dump(mode="json"), last.model_dump(mode="json"))
     keys = "state_keys", "everything", "StatefulStreamlineAggregate"
     until(lambda: keys in job.figures(), "a batch that visits every key, as all do when there is a watermark")
     figures, batches = job.figures(), job.lines("batch")
@@ -81,9 +81,9 @@ def test_a_window_ends_when_later_records_have_passed_it_and_late_feedback_does_
     topics.send(topics.names.feedback, [_at(late, begin + timedelta(minutes=1)), _at(late, NOW)])
     assert sum(batch["late"] for batch in committed(little_job, 7)) == 1
     letters = topics.read(topics.names.dead_letters, 2)
-    assert [DeadLetter.model_validate_json(one.value() or b"").reason for one in letters] == ["malformed", "late"]
-    found = snapshots(topics.read(topics.names.snapshots, 4))
-    assert {device: [one.version for one in them] for (device, _), them in found.items()} == {
+    assert [DeadLetter.model_validate_json(letter.value() or b"").reason for letter in letters] == ["malformed", "late"]
+    by_window = snapshots(topics.read(topics.names.snapshots, 4))
+    assert {device: [snapshot.version for snapshot in versions] for (device, _), versions in by_window.items()} == {
         "old": [1, 2],
         "ahead": [1],
         "new": [1],
@@ -132,10 +132,10 @@ def test_runs_unchanged_when_submitted_to_a_cluster(topics: Topics, tmp_path: Pa
         command = tuple(cluster.submit(jars))
         job = Job(topics.kafka, tmp_path, "tests.everything:little", environment, command).start()
         try:
-            found = snapshots(topics.read(topics.names.snapshots, new))
+            by_window = snapshots(topics.read(topics.names.snapshots, new))
         finally:
             job.stop()
-    assert sum(map(len, found.values())) == new
+    assert sum(map(len, by_window.values())) == new
     for window, partial in fold.windows.items():
         last = present(everything.little, window, partial, job.epoch())
-        assert_same(found[window][-1].model_dump(mode="json"), last.model_dump(mode="json"))
+        assert_same(by_window[window][-1].model_dump(mode="json"), last.model_dump(mode="json"))

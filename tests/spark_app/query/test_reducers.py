@@ -190,8 +190,8 @@ def test_beyond_its_capacity_top_k_is_within_the_documented_bound(spark: SparkSe
     table = spark.createDataFrame([(value,) for value in values], "x STRING").repartition(4)
     (row,) = table.selectExpr(f"{reducer.sql('x')} AS top").collect()
     error = 2.63 / reducer.capacity * len(values)
-    found = {one.value: one.count for one in (ValueCount[str](**item.asDict()) for item in row.top)}
-    assert found.keys() >= {value for value, count in frequent.items() if count > 2 * error}
-    assert list(found.values()) == sorted(found.values(), reverse=True)
-    for value, count in found.items():
+    counts = {item.value: item.count for item in (ValueCount[str](**item.asDict()) for item in row.top)}
+    assert counts.keys() >= {value for value, count in frequent.items() if count > 2 * error}
+    assert list(counts.values()) == sorted(counts.values(), reverse=True)
+    for value, count in counts.items():
         assert 0 <= count - values.count(value) <= error

@@ -23,7 +23,7 @@ DECLARED = {name: (Annotated[kind, reducer], ...) for name, (reducer, kind) in r
 
 def declared(fields: dict[str, Any], event: type[Event] = Thing, **options: Any) -> Application:
     """Return an application whose state declares these fields, in their order."""
-    enrichments = tuple(one for one in app.enrichments if one.name in fields)
+    enrichments = tuple(enrichment for enrichment in app.enrichments if enrichment.name in fields)
     state = create_model("Declared", __base__=State, **fields)
     return Application(name="declared", event=event, state=state, enrichments=enrichments, **options)
 

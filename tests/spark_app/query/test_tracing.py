@@ -22,15 +22,15 @@ def test_sparks_contexts_equal_the_folds(spark: SparkSession) -> None:
     for delta in [*chain.from_iterable(map(decoder.event, events)), *map(decoder.feedback, answers)]:
         fold.add(delta)
     published = run(spark, traced.app, events, answers)
-    found = {snapshot.window: snapshot for snapshot in (decode_snapshot(value) for _, _, value in published)}
+    snapshots = {snapshot.window: snapshot for snapshot in (decode_snapshot(value) for _, _, value in published)}
     expected = {window: present(traced.app, window, partial, EPOCH) for window, partial in fold.windows.items()}
-    assert {window: one.traceparent for window, one in found.items()} == {
-        window: one.traceparent for window, one in expected.items()
+    assert {window: snapshot.traceparent for window, snapshot in snapshots.items()} == {
+        window: snapshot.traceparent for window, snapshot in expected.items()
     }
-    assert len({one.traceparent for one in found.values()}) > 50
-    assert None in {one.traceparent for one in found.values()}, "an untraced record that came last"
+    assert len({snapshot.traceparent for snapshot in snapshots.values()}) > 50
+    assert None in {snapshot.traceparent for snapshot in snapshots.values()}, "an untraced record that came last"
     for window, snapshot in expected.items():
-        assert_same(found[window].model_dump(mode="json"), snapshot.model_dump(mode="json"))
+        assert_same(snapshots[window].model_dump(mode="json"), snapshot.model_dump(mode="json"))
 
 
 def test_an_application_without_traces_has_no_column_for_them() -> None:

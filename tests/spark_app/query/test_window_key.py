@@ -43,8 +43,8 @@ def test_spark_makes_the_same_key_as_python(spark: SparkSession) -> None:
     frame = spark.createDataFrame(micros, "device STRING, micros BIGINT").withColumn(
         "start", F.expr("timestamp_micros(micros)")
     )
-    found = [row.key for row in frame.select(F.expr(window_key_sql("device", "start")).alias("key")).collect()]
-    assert found == [window_key(name, start).decode() for name, start in windows]
+    keys = [row.key for row in frame.select(F.expr(window_key_sql("device", "start")).alias("key")).collect()]
+    assert keys == [window_key(name, start).decode() for name, start in windows]
 
 
 def test_each_window_has_a_key_of_its_own_in_the_partition_of_the_device(spark: SparkSession) -> None:
@@ -66,9 +66,12 @@ def test_the_offset_of_an_event_counts_in_the_partition_of_its_device(spark: Spa
     for event in events:
         for delta in decoder.event(event):
             fold.add(delta)
-    found = {one.window: one.event_offset for one in map(decode_snapshot, _values(_published(spark, events, [])))}
-    assert found == {window: partial.event_offset for window, partial in fold.windows.items()}
-    assert found == {("d", OLDER): None, ("d", NEWER): 0}
+    offsets = {
+        snapshot.window: snapshot.event_offset
+        for snapshot in map(decode_snapshot, _values(_published(spark, events, [])))
+    }
+    assert offsets == {window: partial.event_offset for window, partial in fold.windows.items()}
+    assert offsets == {("d", OLDER): None, ("d", NEWER): 0}
 
 
 def test_a_dead_letter_keeps_its_key_and_has_the_partition_of_it(spark: SparkSession) -> None:

@@ -51,26 +51,29 @@ def test_sparks_windows_equal_the_folds(spark: SparkSession, app: Application) -
     answers = random_answers(0, 600) if app is owned else []
     fold, refused = _folded(app, events, answers)
     published = run(spark, app, events, answers)
-    found = {
-        one.window: one for topic, _, value in published if topic == "snapshots" for one in [decode_snapshot(value)]
+    snapshots = {
+        snapshot.window: snapshot
+        for topic, _, value in published
+        if topic == "snapshots"
+        for snapshot in [decode_snapshot(value)]
     }
     letters = [DeadLetter.model_validate_json(value) for topic, _, value in published if topic == "dead_letters"]
-    assert {(one.topic, one.offset): (one.reason, one.detail) for one in letters} == refused
+    assert {(letter.topic, letter.offset): (letter.reason, letter.detail) for letter in letters} == refused
     assert {"late", "incredible_time"} <= {reason for reason, _ in refused.values()}
-    assert found.keys() == fold.windows.keys()
+    assert snapshots.keys() == fold.windows.keys()
     for window, partial in fold.windows.items():
         expected = present(app, window, partial, EPOCH)
-        assert_same(found[window].model_dump(mode="json"), expected.model_dump(mode="json"))
+        assert_same(snapshots[window].model_dump(mode="json"), expected.model_dump(mode="json"))
 
 
 def test_a_snapshot_is_in_the_partition_of_its_key(spark: SparkSession) -> None:
     table = spark.createDataFrame([row(record) for record in random_clicks(4, 300)], SCHEMA)
     rows = snapshots(table, None, hops, EPOCH, PARTITIONS).where("topic = 'snapshots'").collect()
-    assert len({one.partition for one in rows}) > PARTITIONS // 2
-    for one in rows:
-        snapshot = decode_snapshot(one.value)
-        assert one.key == window_key(*snapshot.window).decode()
-        assert one.partition == partition(snapshot.device_id.encode(), PARTITIONS)
+    assert len({row.partition for row in rows}) > PARTITIONS // 2
+    for published in rows:
+        snapshot = decode_snapshot(published.value)
+        assert published.key == window_key(*snapshot.window).decode()
+        assert published.partition == partition(snapshot.device_id.encode(), PARTITIONS)
         assert snapshot.event_offset is None
 
 
@@ -80,14 +83,14 @@ def test_spark_finds_the_same_windows(
     spark: SparkSession, span: tuple[timedelta, timedelta, timedelta], micros: list[int]
 ) -> None:
     state = windowed(*span)
-    frame = spark.createDataFrame([(one,) for one in micros], "m BIGINT").select(
+    frame = spark.createDataFrame([(microseconds,) for microseconds in micros], "m BIGINT").select(
         "m", F.expr("timestamp_micros(m)").alias("ts")
     )
     starts = F.expr(f"transform({window_starts_sql(state, 'ts')}, start -> unix_micros(start))").alias("starts")
     rows = frame.select("m", starts, F.expr(last_window_start_sql(state, "ts")).alias("last")).collect()
-    for one in rows:
-        expected = [(start - START) // MICROSECOND for start in window_starts(state, START + one.m * MICROSECOND)]
-        assert (one.starts, one.last) == (expected, expected[-1])
+    for times in rows:
+        expected = [(start - START) // MICROSECOND for start in window_starts(state, START + times.m * MICROSECOND)]
+        assert (times.starts, times.last) == (expected, expected[-1])
 
 
 def test_spark_makes_the_same_composite_keys(spark: SparkSession) -> None:
@@ -95,8 +98,8 @@ def test_spark_makes_the_same_composite_keys(spark: SparkSession) -> None:
     parts = [["".join(rnd.choices("ab:\\ä'日", k=rnd.randrange(5))) for _ in range(3)] for _ in range(500)]
     frame = spark.createDataFrame(parts, "a STRING, b STRING, c STRING")
     for columns in (("a",), ("a", "b"), ("a", "b", "c")):
-        found = [one.key for one in frame.select(F.expr(composite_key_sql(*columns)).alias("key")).collect()]
-        assert found == [composite_key(*one[: len(columns)]) for one in parts]
+        keys = [row.key for row in frame.select(F.expr(composite_key_sql(*columns)).alias("key")).collect()]
+        assert keys == [composite_key(*key_parts[: len(columns)]) for key_parts in parts]
 
 
 def test_spark_finds_the_same_partitions(spark: SparkSession) -> None:
@@ -111,8 +114,8 @@ def test_spark_finds_the_same_partitions(spark: SparkSession) -> None:
     ]
     frame = spark.createDataFrame([(key,) for key in keys], "k STRING")
     for partitions in (1, 7, 64):
-        found = [one.p for one in frame.select(F.expr(partition_sql("k", partitions)).alias("p")).collect()]
-        assert found == [partition(key.encode(), partitions) for key in keys]
+        numbers = [row.p for row in frame.select(F.expr(partition_sql("k", partitions)).alias("p")).collect()]
+        assert numbers == [partition(key.encode(), partitions) for key in keys]
 
 
 def _folded(

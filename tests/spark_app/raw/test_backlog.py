@@ -68,15 +68,15 @@ class Ward:
 
     def expected(self) -> Counter[tuple[str, datetime]]:
         """The number of samples of each patient in each second, by the raw records that the topic holds."""
-        found: Counter[tuple[str, datetime]] = Counter()
-        for one in everything(self.kafka, self.app.raw[0].topic):
-            found[(one.key() or b"").decode(), datetime.fromtimestamp(one.timestamp()[1] // 1000, UTC)] += 1
-        return found
+        counts: Counter[tuple[str, datetime]] = Counter()
+        for message in everything(self.kafka, self.app.raw[0].topic):
+            counts[(message.key() or b"").decode(), datetime.fromtimestamp(message.timestamp()[1] // 1000, UTC)] += 1
+        return counts
 
     def decoded(self) -> int:
         """The number of samples that are events. One that was decoded twice, because of a stop, is one event."""
-        values = [one.value() or b"" for one in everything(self.kafka, self.app.topics.events)]
-        return len({orjson.loads(one)["event_id"] for one in values if b'"patient-' in one})
+        values = [message.value() or b"" for message in everything(self.kafka, self.app.topics.events)]
+        return len({orjson.loads(value)["event_id"] for value in values if b'"patient-' in value})
 
     def expired(self) -> int:
         """The number of windows that the job has removed."""
@@ -89,7 +89,9 @@ class Ward:
             snapshot = decode_snapshot(message.value() or b"")
             if snapshot.window not in newest or snapshot.order > newest[snapshot.window].order:
                 newest[snapshot.window] = snapshot
-        return Counter({window: one.state["samples"] for window, one in newest.items() if window[0] != "nurse"})
+        return Counter(
+            {window: snapshot.state["samples"] for window, snapshot in newest.items() if window[0] != "nurse"}
+        )
 
 
 @pytest.fixture
@@ -120,6 +122,8 @@ def test_a_sample_that_arrived_in_time_is_not_lost_to_an_outage_beyond_the_grace
     until(lambda: ward.job.ended() or ward.expired() >= len(ward.published()), "the windows to expire")
     assert sum(line["late"] for line in ward.job.lines("batch")) == 0
     admin = KafkaAdmin({"bootstrap.servers": ward.kafka}, "progress")
-    found = JobProgress(admin, ward.app.topics.snapshots).read([0, 1])
+    progress = JobProgress(admin, ward.app.topics.snapshots).read([0, 1])
     newest = max(start for _, start in ward.published())
-    assert [one.time > newest for one in found.values()] == [True, True], "the snapshots are complete up to there"
+    assert [of_partition.time > newest for of_partition in progress.values()] == [True, True], (
+        "the snapshots are complete up to there"
+    )

@@ -67,11 +67,11 @@ def test_a_task_writes_events_and_dead_letters_and_counts_them(monkeypatch: pyte
         {"value": None},
         {"value": right, "headers": None},
     ]
-    given: dict[str, object] = {"partition": 0, "offset": 5, "micros": 1000 * MILLISECONDS, "key": b"ann"}
+    columns: dict[str, object] = {"partition": 0, "offset": 5, "micros": 1000 * MILLISECONDS, "key": b"ann"}
     headers: dict[str, object] = {"headers": [{"key": "beds", "value": b"3"}]}
-    batch = pa.RecordBatch.from_pylist([given | headers | row for row in rows])
+    batch = pa.RecordBatch.from_pylist([columns | headers | row for row in rows])
     task = RawTask("tests.waveforms:app", "waveforms", waveforms.PACKED.topic, ())
-    assert [one.to_pylist() for one in task(iter([batch, batch]))] == [[{"decoded": 2, "refused": 6}]]
+    assert [batch_counts.to_pylist() for batch_counts in task(iter([batch, batch]))] == [[{"decoded": 2, "refused": 6}]]
     topics = waveforms.app.topics
     assert [topic for topic, *_ in producer.written] == [topics.events, *[topics.dead_letters] * 3] * 2
 
@@ -82,9 +82,16 @@ def test_each_application_that_reads_the_events_has_a_dead_letter(monkeypatch: p
     strange = waveforms.prefixed("strange.")
     monkeypatch.setattr("spark_app.raw.decode._producer", lambda _: producer)
     monkeypatch.setattr("spark_app.raw.decode.load_suite", lambda _: Namespace(applications=(app, other, strange)))
-    given = {"partition": 0, "offset": 5, "micros": 1000 * MILLISECONDS, "key": b"ann", "headers": None, "value": b"x"}
+    columns = {
+        "partition": 0,
+        "offset": 5,
+        "micros": 1000 * MILLISECONDS,
+        "key": b"ann",
+        "headers": None,
+        "value": b"x",
+    }
     task = RawTask("several", app.name, waveforms.PACKED.topic, ())
-    (counts,) = task(iter([pa.RecordBatch.from_pylist([given])]))
+    (counts,) = task(iter([pa.RecordBatch.from_pylist([columns])]))
     assert counts.to_pylist() == [{"decoded": 0, "refused": 1}], "it is one record"
     assert [topic for topic, *_ in producer.written] == [app.topics.dead_letters, other.topics.dead_letters]
 
@@ -97,11 +104,11 @@ def test_a_redriven_record_gives_the_event_of_its_origin_at_the_time_of_the_redr
     at = MILLISECONDS - 3_600_000
     origin = {PLACE: "raw/1/7", TIME: str(at), "beds": "3"}
     headers = [{"key": name, "value": value.encode()} for name, value in origin.items()]
-    given = {"partition": 0, "offset": 5, "micros": 1000 * MILLISECONDS, "key": b"ann", "headers": headers}
+    columns = {"partition": 0, "offset": 5, "micros": 1000 * MILLISECONDS, "key": b"ann", "headers": headers}
     right = struct.pack("<q8h", at, *range(8))
-    batch = pa.RecordBatch.from_pylist([given | {"value": value} for value in (right, right[:-1])])
+    batch = pa.RecordBatch.from_pylist([columns | {"value": value} for value in (right, right[:-1])])
     task = RawTask("tests.waveforms:app", "waveforms", waveforms.PACKED.topic, ())
-    assert [one.to_pylist() for one in task(iter([batch]))] == [[{"decoded": 1, "refused": 1}]]
+    assert [batch_counts.to_pylist() for batch_counts in task(iter([batch]))] == [[{"decoded": 1, "refused": 1}]]
     (_, event, _, event_time), (_, dead_letter, _, _) = producer.written
     assert event is not None
     assert dead_letter is not None

@@ -64,17 +64,17 @@ class Ward:
                 if second == lost:
                     continue
                 ts = self.start + second * SECOND
-                samples = [1000 * number + 4 * second + one for one in range(4)]
+                samples = [1000 * number + 4 * second + sample for sample in range(4)]
                 value = struct.pack(
                     "<q8h",
                     round(ts.timestamp() * 1000),
-                    *(one for both in zip(samples, samples, strict=True) for one in both),
+                    *(sample for both in zip(samples, samples, strict=True) for sample in both),
                 )
                 for _ in range(2):
                     self._produce(self.packed.topic, patient, value, beds=str(number))
                 place = second % 10 * 4
                 series = self.sent.setdefault((patient, self.start + second // 10 * WINDOW), [None] * 40)
-                series[place : place + 4] = [one / 2 for one in samples]
+                series[place : place + 4] = [sample / 2 for sample in samples]
         assert self._producer.flush(60) == 0
 
     def send_broken(self) -> None:
@@ -87,7 +87,7 @@ class Ward:
         assert self._producer.flush(60) == 0
 
     def _produce(self, topic: str, key: str, value: bytes, **headers: str) -> None:
-        self._producer.produce(topic, value, key, headers={name: one.encode() for name, one in headers.items()})
+        self._producer.produce(topic, value, key, headers={name: header.encode() for name, header in headers.items()})
 
     def configure(self, name: str, value: str) -> None:
         """Set an environment variable of the job and of Spark's Python processes, which decode, from its next start."""
@@ -115,7 +115,7 @@ class Ward:
         """The dead letters of raw records, by the places of these."""
         values = [message.value() or b"" for message in everything(self.kafka, self.topics.dead_letters)]
         letters = [DeadLetter.model_validate_json(value) for value in values]
-        return {f"{one.topic}/{one.partition}/{one.offset}": one for one in letters}
+        return {f"{letter.topic}/{letter.partition}/{letter.offset}": letter for letter in letters}
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_every_sample_is_in_its_place_after_a_stop_and_a_fix_of_the_decoder(ward
     ward.send(range(20, 30))
     ward.job.stop()  # between what was decoded, and what is committed
     ward.send(range(30, 40), lost=39)
-    (bug,) = (place for place, one in ward.dead_letters().items() if one.head == "bug")
+    (bug,) = (place for place, letter in ward.dead_letters().items() if letter.head == "bug")
     for _ in range(2):
         ward.redrive()
     ward.configure("WAVEFORMS_FIXED", "1")
@@ -148,18 +148,20 @@ def test_every_sample_is_in_its_place_after_a_stop_and_a_fix_of_the_decoder(ward
     assert ward.newest()[cat].state["chunks"] == 1
     assert expected["ann", ward.start][27:33] == [13.5, None, None, None, None, 16.0]
 
-    events = [one for one in everything(ward.kafka, ward.topics.events) if one.value() is not None]  # no heartbeats
+    events = [
+        message for message in everything(ward.kafka, ward.topics.events) if message.value() is not None
+    ]  # no heartbeats
     raw = everything(ward.kafka, ward.packed.topic)
-    stamps = {f"{one.topic()}/{one.partition()}/{one.offset()}": one.timestamp()[1] for one in raw}
+    stamps = {f"{message.topic()}/{message.partition()}/{message.offset()}": message.timestamp()[1] for message in raw}
     text = everything(ward.kafka, ward.text.topic)
-    copies = [one.timestamp()[1] for one in text if dict(one.headers() or ()).get(PLACE) == bug.encode()]
-    decoded = {orjson.loads(one.value() or b"")["event_id"]: one.timestamp()[1] for one in events}
+    copies = [message.timestamp()[1] for message in text if dict(message.headers() or ()).get(PLACE) == bug.encode()]
+    decoded = {orjson.loads(message.value() or b"")["event_id"]: message.timestamp()[1] for message in events}
     assert len(copies) == 2
     assert decoded.pop(bug) == max(copies)
     assert decoded == {place: stamps[place] for place in stamps.keys() - ward.dead_letters().keys()}
-    reasons = sorted(one.reason for one in ward.dead_letters().values())
+    reasons = sorted(letter.reason for letter in ward.dead_letters().values())
     assert reasons == sorted([*[Reason.OVERSIZED] * 3, *[Reason.UNDECODABLE] * 7])
-    assert {one.topic for one in ward.dead_letters().values()} == {ward.packed.topic, ward.text.topic}
+    assert {letter.topic for letter in ward.dead_letters().values()} == {ward.packed.topic, ward.text.topic}
 
     records = "records_total", ward.packed.name, ward.packed.topic
     until(lambda: ward.job.ended() or records in ward.job.figures(), "the report of the batch, at its end")

@@ -94,7 +94,7 @@ def test_each_application_of_a_suite_has_a_folder_for_its_checkpoint() -> None:
     settings = JobSettings(application="", checkpoint="hdfs://name/job/")
     assert settings.by_application(Suite(TRIPS)) == [(TRIPS, settings)]
     both = settings.by_application(Suite(TRIPS, DAYS))
-    assert [(one.name, own.checkpoint) for one, own in both] == [
+    assert [(application.name, own.checkpoint) for application, own in both] == [
         ("trips", "hdfs://name/job/trips"),
         ("days", "hdfs://name/job/days"),
     ]

@@ -12,8 +12,8 @@ from spark_app.run.backlog import Backlog, compared, measure
 from spark_app.topics.identity import TopicIdentity
 
 
-def offsets(found: dict[int, int]) -> dict[Partition, OffsetAt]:
-    return {Partition("events", number): OffsetAt(offset, -1) for number, offset in found.items()}
+def offsets(by_number: dict[int, int]) -> dict[Partition, OffsetAt]:
+    return {Partition("events", number): OffsetAt(offset, -1) for number, offset in by_number.items()}
 
 
 def backlog(
@@ -38,17 +38,21 @@ def backlog(
 def test_a_backlog_is_long_when_an_old_record_is_unread(
     position: int, end: int, first_recent: int, *, is_long: bool
 ) -> None:
-    found = backlog({0: position, 1: 3}, {0: end, 1: 3}, {0: first_recent, 1: -1}, first=False)
-    assert found == Backlog(max(0, end - position), is_first=False, is_long=is_long)
-    assert found.must_be_caught_up() is is_long
-    assert not found.must_be_caught_up(may_stay_long=True)
+    measured = backlog({0: position, 1: 3}, {0: end, 1: 3}, {0: first_recent, 1: -1}, first=False)
+    assert measured == Backlog(max(0, end - position), is_first=False, is_long=is_long)
+    assert measured.must_be_caught_up() is is_long
+    assert not measured.must_be_caught_up(may_stay_long=True)
 
 
 @given(st.dictionaries(st.integers(0, 3), st.integers(0, 9), min_size=1))
 def test_a_new_checkpoint_catches_up_with_any_record(end_offsets: dict[int, int]) -> None:
     recent = dict.fromkeys(end_offsets, 0)
-    found = backlog(dict.fromkeys(end_offsets, 0), end_offsets, recent, first=True)
-    assert found.must_be_caught_up() is found.must_be_caught_up(may_stay_long=True) is (sum(end_offsets.values()) > 0)
+    measured = backlog(dict.fromkeys(end_offsets, 0), end_offsets, recent, first=True)
+    assert (
+        measured.must_be_caught_up()
+        is measured.must_be_caught_up(may_stay_long=True)
+        is (sum(end_offsets.values()) > 0)
+    )
 
 
 class Stamped:

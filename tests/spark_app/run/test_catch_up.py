@@ -56,20 +56,22 @@ def test_a_new_checkpoint_publishes_each_window_once_and_whole_and_then_goes_liv
     fold, _ = folded(topics, events, answers, everything.little)
     running = hosted(spark, topics, tmp_path).start()
     try:
-        found = published(topics, len(fold.windows))
+        snapshots = published(topics, len(fold.windows))
         until(lambda: running.lines("batch"), "the batch that caught up")
-        assert len(found) == len(fold.windows)
-        for snapshot in found:
+        assert len(snapshots) == len(fold.windows)
+        for snapshot in snapshots:
             last = present(everything.little, snapshot.window, fold.windows[snapshot.window], running.epoch())
             assert_same(snapshot.model_dump(mode="json"), last.model_dump(mode="json"))
         assert [line["records"] for line in running.lines("catching_up")] == [len(events) + len(answers)]
-        device, before = found[0].device_id, found[0].version
-        more = {"device_id": device, "event_id": "new", "first_seen": found[0].first_seen, "ts": NOW}
+        device, before = snapshots[0].device_id, snapshots[0].version
+        more = {"device_id": device, "event_id": "new", "first_seen": snapshots[0].first_seen, "ts": NOW}
         topics.send(topics.names.events, [event_record(more), event_record(more | {"event_id": "newer"})])
-        live = published(topics, len(found) + 2)[len(found) :]
+        live = published(topics, len(snapshots) + 2)[len(snapshots) :]
     finally:
         running.stop()
-    assert [(one.device_id, one.version) for one in sorted(live, key=lambda one: one.version)] == [
+    assert [
+        (snapshot.device_id, snapshot.version) for snapshot in sorted(live, key=lambda snapshot: snapshot.version)
+    ] == [
         (device, before + 1),
         (device, before + 2),
     ]
@@ -88,12 +90,12 @@ def test_after_an_outage_a_slow_partition_loses_no_window(spark: SparkSession, t
         backlog += [_event(quick[n % len(quick)], n, NOW) for n in range(QUICK)]
         topics.send(topics.names.events, backlog)
         running.start()
-        windows = {(one.key, one.value and orjson.loads(one.value)["first_seen"]) for one in backlog}
-        found = published(topics, 1 + len(windows))
+        windows = {(record.key, record.value and orjson.loads(record.value)["first_seen"]) for record in backlog}
+        snapshots = published(topics, 1 + len(windows))
         committed(running, 1 + len(backlog))
-        assert {one.device_id for one in found} == {"before", *slow, *quick}
-        assert len(found) == 1 + len(windows)
-        assert sum(one.version for one in found) == 1 + len(backlog)
+        assert {snapshot.device_id for snapshot in snapshots} == {"before", *slow, *quick}
+        assert len(snapshots) == 1 + len(windows)
+        assert sum(snapshot.version for snapshot in snapshots) == 1 + len(backlog)
         assert sum(batch["late"] for batch in running.lines("batch")) == 0
     finally:
         running.stop()
@@ -124,7 +126,7 @@ def test_a_job_that_is_killed_in_its_first_batch_goes_on(spark: SparkSession, to
     try:
         until(lambda: running.lines("batch") or running.lines("failed"), "a commit")
         assert not running.lines("failed")
-        newest = {one.window: one for one in published(topics, new + len(fold.windows))}
+        newest = {snapshot.window: snapshot for snapshot in published(topics, new + len(fold.windows))}
         for window, snapshot in newest.items():
             last = present(everything.little, window, fold.windows[window], running.epoch())
             assert_same(snapshot.model_dump(mode="json"), last.model_dump(mode="json"))

@@ -29,9 +29,9 @@ AHEAD = everything.KEPT_FOR + timedelta(minutes=2)
 @pytest.fixture
 def job(spark: SparkSession, now_topics: Topics, tmp_path: Path) -> Iterator[HostedJob]:
     """Give the job on topics that the broker stamps, not yet started."""
-    given = HostedJob(spark, now_topics.kafka, tmp_path, everything.application(everything.Little), SHORT)
-    yield given
-    given.stop()
+    hosted = HostedJob(spark, now_topics.kafka, tmp_path, everything.application(everything.Little), SHORT)
+    yield hosted
+    hosted.stop()
 
 
 def stamped_by_the_producer(topics: Topics) -> None:
@@ -44,8 +44,8 @@ def stamped_by_the_producer(topics: Topics) -> None:
         future.result(PATIENCE_S)
 
     def is_in_force() -> bool:
-        found = admin.describe_configs([resource])[resource].result(PATIENCE_S)
-        return all(found[name].value == value for name, value in wanted.items())
+        config = admin.describe_configs([resource])[resource].result(PATIENCE_S)
+        return all(config[name].value == value for name, value in wanted.items())
 
     until(is_in_force, "the broker has the settings of the topic")
 
@@ -69,9 +69,11 @@ def test_clocks_that_are_ahead_expire_no_window(job: HostedJob, now_topics: Topi
     # The end of the batch before may not be reported yet, and a batch's late ones are those by the last but one.
     job.batches(3)
     topics.send(topics.names.events, [event("honest", 3, now, datetime.now(UTC))])
-    found = [decode_snapshot(one.value() or b"") for one in topics.read(topics.names.snapshots, 3)]
-    assert [(one.device_id, one.version) for one in found] == [("honest", number) for number in (1, 2, 3)]
-    dead_letters = [DeadLetter.model_validate_json(one.value() or b"") for one in letters]
-    assert sorted(one.reason for one in dead_letters) == ["incredible_time", "incredible_time", "malformed"]
-    assert any("(the job's clock)" in (one.detail or "") for one in dead_letters)
+    snapshots = [decode_snapshot(message.value() or b"") for message in topics.read(topics.names.snapshots, 3)]
+    assert [(snapshot.device_id, snapshot.version) for snapshot in snapshots] == [
+        ("honest", number) for number in (1, 2, 3)
+    ]
+    dead_letters = [DeadLetter.model_validate_json(message.value() or b"") for message in letters]
+    assert sorted(letter.reason for letter in dead_letters) == ["incredible_time", "incredible_time", "malformed"]
+    assert any("(the job's clock)" in (letter.detail or "") for letter in dead_letters)
     assert sum(batch["late"] for batch in job.lines("batch")) == 0

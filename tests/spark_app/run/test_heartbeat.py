@@ -76,9 +76,9 @@ def test_only_an_idle_application_gets_a_heartbeat(
     assert heartbeat.after(batch(None))
     sent = topics.read(application.topics.feedback, 2)
     assert heartbeat.prefix.startswith(HEARTBEAT_KEY)
-    times = [millis(one) for one in (now, now + EVERY)]
+    times = [millis(time) for time in (now, now + EVERY)]
     assert sorted((message.key(), message.value()) for message in sent) == [
-        (heartbeat.prefix + one, None) for one in times
+        (heartbeat.prefix + time, None) for time in times
     ]
     monkeypatch.setenv("EVERYTHING_REPLAY", "1")
     assert not Heartbeat(everything.application(), settings, low, lambda: now).after(batch(None))
@@ -97,7 +97,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     topics: list[str] = []
 
     def send(outputs: Sequence[Output]) -> None:
-        topics.extend(one.topic if one.partition < 0 else f"{one.topic}/{one.partition}" for one in outputs)
+        topics.extend(
+            output.topic if output.partition < 0 else f"{output.topic}/{output.partition}" for output in outputs
+        )
 
     monkeypatch.setattr("spark_app.run.heartbeat.BlockingKafkaProducer", lambda *_: SimpleNamespace(send=send))
     return topics

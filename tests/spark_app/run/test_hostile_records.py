@@ -40,7 +40,7 @@ KEYS = {
     b"": b"",
     None: None,
 }
-"""The key of a record, and that of its dead letter."""
+"""The key of a record, and the key of its dead letter."""
 
 
 class Growing(everything.Little, lifetime=timedelta(hours=1)):
@@ -66,17 +66,19 @@ def test_each_record_that_cannot_be_merged_or_published_is_one_dead_letter_and_t
     assert len(topics.read(topics.names.dead_letters, len(KEYS))) == len(KEYS)
     assert {letter.key() for letter in by_key} == set(KEYS.values())
     origins = [DeadLetter.model_validate_json(letter.value() or b"") for letter in by_key]
-    assert len({(one.topic, one.partition, one.offset) for one in origins}) == len(KEYS)
-    assert {one.reason for one in origins} == {"wrong_key"}
+    assert len({(letter.topic, letter.partition, letter.offset) for letter in origins}) == len(KEYS)
+    assert {letter.reason for letter in origins} == {"wrong_key"}
 
     large = {"device_id": "large", "first_seen": NOW, "ts": NOW}
     grown = [event_record(large | {"event_id": letter, "name": letter * 200_000}) for letter in "abcde"]
     topics.send(topics.names.events, grown)
     letters = topics.read(topics.names.dead_letters, len(KEYS) + 2)
-    too_large = [DeadLetter.model_validate_json(one.value() or b"") for one in letters if one.key() == b"large"]
-    named = [(one.reason, one.topic, one.partition) for one in too_large]
+    too_large = [
+        DeadLetter.model_validate_json(message.value() or b"") for message in letters if message.key() == b"large"
+    ]
+    named = [(letter.reason, letter.topic, letter.partition) for letter in too_large]
     assert named == [("large_snapshot", topics.names.snapshots, -1)] * 2
-    assert all('"device_id":"large"' in (one.head or "") for one in too_large)
+    assert all('"device_id":"large"' in (letter.head or "") for letter in too_large)
 
     keyed = [(key, value) for key, value in hostile.keyed() if value is None or len(value) < 900_000]
     records = [Record("", 0, 0, timestamp_ms(NOW), key, value) for key, value in keyed]
@@ -84,9 +86,9 @@ def test_each_record_that_cannot_be_merged_or_published_is_one_dead_letter_and_t
     topics.send(topics.names.events, [*records, last])
     committed(job, len(KEYS) + len(grown) + len(records) + 1)
     topics.read(topics.names.dead_letters, len(letters) + 400)
-    found = [decode_snapshot(one.value() or b"") for one in topics.read(topics.names.snapshots, 1)]
-    assert [one.version for one in found if one.device_id == "large"] == [1, 2, 3]
-    assert "last" in {one.device_id for one in found}
+    snapshots = [decode_snapshot(message.value() or b"") for message in topics.read(topics.names.snapshots, 1)]
+    assert [snapshot.version for snapshot in snapshots if snapshot.device_id == "large"] == [1, 2, 3]
+    assert "last" in {snapshot.device_id for snapshot in snapshots}
     assert not job.lines("failed")
     assert len(job.lines("started")) == 1
 

@@ -1,4 +1,4 @@
-"""The low watermark of a query, and that of an application behind raw sources."""
+"""The low watermarks of a query, and of an application behind raw sources."""
 
 from __future__ import annotations
 
@@ -94,5 +94,5 @@ def test_an_application_is_as_far_as_the_slowest_of_its_raw_sources() -> None:
 
 def test_a_topic_that_is_read_twice_is_as_far_as_the_slower_reader() -> None:
     offsets = ('{"events":{"0":5,"1":7}}', '{"events":{"0":6,"1":4}}', '{"feedback":{"0":1}}', None)
-    progress: Any = SimpleNamespace(sources=[SimpleNamespace(endOffset=one) for one in offsets])
+    progress: Any = SimpleNamespace(sources=[SimpleNamespace(endOffset=content) for content in offsets])
     assert committed_by(progress) == {("events", 0): 5, ("events", 1): 4, ("feedback", 0): 1}

@@ -90,17 +90,17 @@ def samples(job: JobMetrics, application: str = "flights") -> dict[tuple[str, ..
     prefix = "stateloop_job_"
     every = (s for family in families for s in family.samples)
     labels = ((s.name, s.value, dict(s.labels)) for s in every)
-    found = {
+    own = {
         (name, *others.values()): value
         for name, value, others in labels
         if others.pop("application", None) == application
     }
-    return {(name.removeprefix(prefix), *labels): value for (name, *labels), value in found.items()}
+    return {(name.removeprefix(prefix), *labels): value for (name, *labels), value in own.items()}
 
 
 def test_a_batch_is_reported_with_all_its_figures(figures: QueryMetrics, job: JobMetrics) -> None:
     figures.batch(progress_of())
-    found = samples(job)
+    reported = samples(job)
     expected: dict[tuple[str, ...], float] = {
         ("batches_total",): 1,
         ("committed_at_seconds",): 1_700_000_000,
@@ -123,15 +123,15 @@ def test_a_batch_is_reported_with_all_its_figures(figures: QueryMetrics, job: Jo
         ("state_commit_seconds", "dedupe"): 0.04,
         ("rocksdb", "SstFileSize", "dedupe"): 77,
     }
-    assert expected.items() <= found.items()
-    assert found["pause_seconds",] == pytest.approx(0.378)
+    assert expected.items() <= reported.items()
+    assert reported["pause_seconds",] == pytest.approx(0.378)
 
 
 def test_counters_grow_from_batch_to_batch(figures: QueryMetrics, job: JobMetrics) -> None:
     figures.batch(progress_of())
     figures.batch(progress_of(batchId=8))
-    found = samples(job)
-    assert (found["batches_total",], found["records_total", "events"], found["late_total",]) == (2, 2250, 14)
+    reported = samples(job)
+    assert (reported["batches_total",], reported["records_total", "events"], reported["late_total",]) == (2, 2250, 14)
 
 
 def test_a_figure_that_spark_does_not_know_is_not_counted(figures: QueryMetrics, job: JobMetrics) -> None:
@@ -140,9 +140,11 @@ def test_a_figure_that_spark_does_not_know_is_not_counted(figures: QueryMetrics,
     first = operator("dedupe", 3, late=0)
     first["customMetrics"]["numRowsReadDuringEviction"] = 0
     figures.batch(progress_of(sources=[unknown], sink=sink, eventTime={}, stateOperators=[first]))
-    found = samples(job)
-    assert (found["written_total",], found["lag", "events"], found["watermark_seconds",]) == (0, 0, 0)
-    assert ("state_keys", "dedupe") not in found, "in the first batch there is no watermark, and nothing is looked at"
+    reported = samples(job)
+    assert (reported["written_total",], reported["lag", "events"], reported["watermark_seconds",]) == (0, 0, 0)
+    assert ("state_keys", "dedupe") not in reported, (
+        "in the first batch there is no watermark, and nothing is looked at"
+    )
 
 
 def test_batch_shorter_than_it_may_last_has_no_pause(figures: QueryMetrics, job: JobMetrics) -> None:
@@ -181,14 +183,14 @@ def test_starts_and_failures_are_counted(figures: QueryMetrics, job: JobMetrics)
     assert job.unready()
     figures.starting()
     figures.about("Flight-0a1b", "/checkpoint")
-    found = samples(job)
-    assert (found["starts_total",], found["failures_total",]) == (2, 1)
-    assert found["about", "/checkpoint", "Flight-0a1b"] == 1
+    reported = samples(job)
+    assert (reported["starts_total",], reported["failures_total",]) == (2, 1)
+    assert reported["about", "/checkpoint", "Flight-0a1b"] == 1
 
 
 def test_the_whole_catalogue_is_reported(job: JobMetrics) -> None:
     families = {family.name: family for family in text_string_to_metric_families(job.text().decode())}
-    assert {one.family: (one.kind, one.help) for one in names.CATALOGUE}.items() <= {
+    assert {metric.family: (metric.kind, metric.help) for metric in names.CATALOGUE}.items() <= {
         name: (family.type, family.documentation) for name, family in families.items()
     }.items()
 
@@ -240,9 +242,9 @@ def test_a_record_that_is_read_twice_is_counted_once(job: JobMetrics, clock: Clo
 
 def test_each_application_has_its_own_figures_and_health(figures: QueryMetrics, job: JobMetrics, clock: Clock) -> None:
     other = query(job, "departures", clock)
-    for one in (figures, other):
-        one.starting()
-        one.running()
+    for metrics_of_query in (figures, other):
+        metrics_of_query.starting()
+        metrics_of_query.running()
     figures.batch(progress_of())
     assert samples(job)["batches_total",] == 1
     assert samples(job, "departures")["batches_total",] == 0

@@ -46,6 +46,6 @@ def test_a_job_catches_up_again_while_a_pass_shrinks_the_backlog(
     checkpoint = SimpleNamespace(read=lambda _: None, names=lambda _: [])
     settings = JobSettings(application="", batch=timedelta(seconds=5))
     spark: Any = None
-    given: tuple[Any, ...] = (checkpoint, Query(), report, None)
-    starter = Starter(spark, settings, of("trips", Topics(replay=replay)), *given)
+    arguments: tuple[Any, ...] = (checkpoint, Query(), report, None)
+    starter = Starter(spark, settings, of("trips", Topics(replay=replay)), *arguments)
     assert [starter.start([]).is_catch_up for _ in unread] == list(catches_up)

@@ -56,7 +56,7 @@ class Loop:
         """Start the job, and wait until each application has committed a batch of a record."""
         self.job.start()
         self.send("start", datetime.now(UTC))
-        names = {one.name for one in self.suite}
+        names = {application.name for application in self.suite}
         until(lambda: names <= {line["application"] for line in self.job.lines("batch")}, "each has a batch")
 
     def send(self, device: str, first_seen: datetime, events: int = EACH) -> None:
@@ -78,18 +78,18 @@ class Loop:
 
     def published(self, application: Any) -> dict[tuple[str, datetime], list[Snapshot]]:
         """Return the snapshots of each window, as they came."""
-        found = defaultdict(list)
+        by_window = defaultdict(list)
         for message in everything(self.kafka, application.topics.snapshots):
             snapshot = decode_snapshot(message.value() or b"")
-            found[snapshot.window].append(snapshot)
-        return found
+            by_window[snapshot.window].append(snapshot)
+        return by_window
 
     def is_whole(self, application: Any) -> bool:
         """Return whether the last snapshot of each window has all its events."""
-        found = self.published(application)
-        return found.keys() == self.trips.keys() and all(
-            them[-1].state == them[-1].state | {"trips": self.trips[window], "cents": self.cents[window]}
-            for window, them in found.items()
+        by_window = self.published(application)
+        return by_window.keys() == self.trips.keys() and all(
+            snapshots[-1].state == snapshots[-1].state | {"trips": self.trips[window], "cents": self.cents[window]}
+            for window, snapshots in by_window.items()
         )
 
 
@@ -115,8 +115,8 @@ def test_applications_in_one_driver_publish_right_states_and_the_end_of_one_stop
     loop.job.stop()  # while windows close, with no events that move the watermark
     loop.job.start()
     until(lambda: loop.is_whole(bills), "all windows are closed by the clock")
-    for window, them in loop.published(bills).items():
-        assert len({one.model_dump_json() for one in them}) == 1, f"{window} has one content"
+    for window, snapshots in loop.published(bills).items():
+        assert len({snapshot.model_dump_json() for snapshot in snapshots}) == 1, f"{window} has one content"
     _closed_late_enough(everything(loop.kafka, bills.topics.snapshots), bills)
 
 

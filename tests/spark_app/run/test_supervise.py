@@ -192,11 +192,11 @@ def test_a_batch_after_an_idle_period_is_reported() -> None:
     waited = progress_of(batchId=1, numInputRows=0, durationMs={"latestOffset": 2, "triggerExecution": 2})
     query = Query(0)
     query.recentProgress += [progress_of(batchId=0), waited]
-    assert [one.batchId for one in since(query, -1)[0]] == [0]  # type: ignore[arg-type]  # stands in for a query
+    assert [progress.batchId for progress in since(query, -1)[0]] == [0]  # type: ignore[arg-type]  # stands in for a query
     assert since(query, 0) == ([], 0)  # type: ignore[arg-type]
     query.recentProgress.append(progress_of(batchId=1))
-    (found,), last = since(query, 0)  # type: ignore[arg-type]
-    assert (found.batchId, found.numInputRows, last) == (1, 1250, 1)
+    (progress,), last = since(query, 0)  # type: ignore[arg-type]
+    assert (progress.batchId, progress.numInputRows, last) == (1, 1250, 1)
 
 
 @pytest.mark.spark

@@ -45,12 +45,12 @@ class Transactions:
 
 
 def versions(topics: Topics, least: int) -> dict[str, int]:
-    """The largest version of each device, once there are so many snapshots."""
-    found: dict[str, int] = {}
+    """The largest version of each device, once there are `least` snapshots."""
+    by_device: dict[str, int] = {}
     for message in topics.read(topics.names.snapshots, least):
         snapshot = decode_snapshot(message.value() or b"")
-        found[snapshot.device_id] = max(snapshot.version, found.get(snapshot.device_id, 0))
-    return found
+        by_device[snapshot.device_id] = max(snapshot.version, by_device.get(snapshot.device_id, 0))
+    return by_device
 
 
 def test_aborted_events_are_not_merged_and_a_marker_at_the_end_stops_nothing(

@@ -30,8 +30,8 @@ def await_listed(admin: AdminClient, names: list[str]) -> None:
 
 def listed_partitions(admin: AdminClient, name: str) -> int:
     """Return the number of partitions that the broker lists; 0 for a topic that it does not list yet."""
-    found = admin.list_topics(timeout=10).topics.get(name)
-    return len(found.partitions) if found else 0
+    metadata = admin.list_topics(timeout=10).topics.get(name)
+    return len(metadata.partitions) if metadata else 0
 
 
 def test_no_broker_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,10 +73,10 @@ class TestOnABroker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         events, count = application.topics.events, application.topics.partitions
         admin.create_topics([NewTopic(events, count, 1)])[events].result()
-        rest = [t for t in application.topics.catalogue(application.state) if t.name != events]
+        others = [t for t in application.topics.catalogue(application.state) if t.name != events]
         made = make(
             KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test"),
-            rest,
+            others,
             TopicsSettings(application="", kafka=broker.bootstrap),
         )
         await_listed(admin, [*made, events])

@@ -57,7 +57,7 @@ class Window:
 
     def send(self, *deltas: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the results of a batch with these deltas."""
-        rows = [Row(**{DELTA: orjson.dumps(one).decode()}) for one in deltas]
+        rows = [Row(**{DELTA: orjson.dumps(delta).decode()}) for delta in deltas]
         return [orjson.loads(row[RESULT]) for row in self.tester.test(PAGE, rows)]
 
     def wait_until(self, time: datetime) -> list[dict[str, Any]]:
@@ -108,10 +108,10 @@ def visit() -> Window:
 
 def test_a_batch_gives_one_result_with_the_last_state() -> None:
     window = tally()
-    (found,) = window.send(click(2, 20), click(1, 10), click(3))
-    assert found["version"] == 3
-    assert found["as_of"] == microseconds(START + 3 * SECOND)
-    assert found["state"] == {
+    (result,) = window.send(click(2, 20), click(1, 10), click(3))
+    assert result["version"] == 3
+    assert result["as_of"] == microseconds(START + 3 * SECOND)
+    assert result["state"] == {
         "clicks": 3,
         "timed": 2,
         "ms": 30,
@@ -120,8 +120,8 @@ def test_a_batch_gives_one_result_with_the_last_state() -> None:
         "last": "2026-01-01T12:00:03Z",
         "countries": ["de"],
     }
-    (found,) = window.send(click(4, 5))
-    assert (found["version"], found["state"]["ms"]) == (4, 35)
+    (result,) = window.send(click(4, 5))
+    assert (result["version"], result["state"]["ms"]) == (4, 35)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -129,21 +129,21 @@ def test_any_batches_give_the_state_of_one_batch(seed: int) -> None:
     rnd = random.Random(seed)
     deltas = [click(n, rnd.choice((None, POISON, rnd.randrange(100))), country=rnd.choice("abc")) for n in range(30)]
     at_once, by_batches = tally(), tally()
-    dead_letters = [one["dead_letter"] for one in at_once.send(*deltas) if "dead_letter" in one]
-    found = []
+    dead_letters = [result["dead_letter"] for result in at_once.send(*deltas) if "dead_letter" in result]
+    results = []
     while deltas:
         batch, deltas = deltas[: (size := rnd.randrange(1, 6))], deltas[size:]
-        found += by_batches.send(*rnd.sample(batch, len(batch)))
-    assert [one["dead_letter"] for one in found if "dead_letter" in one] == dead_letters
+        results += by_batches.send(*rnd.sample(batch, len(batch)))
+    assert [result["dead_letter"] for result in results if "dead_letter" in result] == dead_letters
     assert by_batches.content() == at_once.content()
 
 
 def test_a_record_on_which_the_processor_raises_leaves_no_trace_but_a_dead_letter() -> None:
     window, without = tally(), tally()
-    found = window.send(click(1, 10), click(2, POISON, country="fr", offset=42), click(3, 30))
+    results = window.send(click(1, 10), click(2, POISON, country="fr", offset=42), click(3, 30))
     without.send(click(1, 10), click(3, 30))
     assert window.content() == without.content()
-    (dead_letter,) = (one for one in found if "dead_letter" in one)
+    (dead_letter,) = (result for result in results if "dead_letter" in result)
     assert (dead_letter["device_id"], dead_letter["is_failure"]) == (PAGE, True)
     content = DeadLetter.model_validate_json(dead_letter["dead_letter"])
     assert (content.topic, content.partition, content.offset, content.epoch) == ("events", 0, 42, 7)
@@ -208,20 +208,20 @@ def test_no_error_and_no_text_of_one_stops_the_batch(
 def test_dead_letters_pass_the_processor_by() -> None:
     window = tally()
     refused = delta(1) | {"dead_letter": "{}", "event": {}}
-    found = window.send(refused, click(2))
-    assert [("dead_letter" in one, one.get("version")) for one in found] == [(True, None), (False, 1)]
+    results = window.send(refused, click(2))
+    assert [("dead_letter" in result, result.get("version")) for result in results] == [(True, None), (False, 1)]
     assert window.send(refused) == [refused]
 
 
 def test_answers_reach_the_processor_and_the_slot() -> None:
     window = visit()
     window.send(click(1))
-    (found,) = window.send(answer(2, 1, "Ada"))
+    (result,) = window.send(answer(2, 1, "Ada"))
     visited = {"page": PAGE, "clicks": 1, "is_quiet": False, "recent": "de", "countries": {"de": 1}, "last": ["1"]}
-    assert found["state"] == visited | {"owner_name": "Ada"}
-    assert (found["version"], found["answers"]["owner"]["result"]) == (2, {"name": "Ada"})
-    (found,) = window.send(answer(3, 3, "Eve"), answer(4, 2, "Bob"))
-    assert found["answers"]["owner"]["result"] == {"name": "Eve"}
+    assert result["state"] == visited | {"owner_name": "Ada"}
+    assert (result["version"], result["answers"]["owner"]["result"]) == (2, {"name": "Ada"})
+    (result,) = window.send(answer(3, 3, "Eve"), answer(4, 2, "Bob"))
+    assert result["answers"]["owner"]["result"] == {"name": "Eve"}
 
 
 def test_an_answer_is_stored_also_when_the_processor_raises_on_it() -> None:
@@ -229,20 +229,20 @@ def test_an_answer_is_stored_also_when_the_processor_raises_on_it() -> None:
     window.send(click(1))
     broken = answer(2, 1, "Ada")
     del broken["answers"]["owner"]["result"]
-    dead_letter, found = window.send(broken)
+    dead_letter, result = window.send(broken)
     assert "dead_letter" in dead_letter
-    assert found["answers"]["owner"]["status"] == "result"
-    assert found["state"]["clicks"] == 1
-    assert "owner_name" not in found["state"]
+    assert result["answers"]["owner"]["status"] == "result"
+    assert result["state"]["clicks"] == 1
+    assert "owner_name" not in result["state"]
 
 
 def test_a_timer_gives_a_state_with_a_version_of_its_own() -> None:
     window = visit()
     window.send(click(1))
     assert window.wait_until(START + timedelta(milliseconds=PAUSE_MS - 1)) == []
-    (found,) = window.wait_until(START + timedelta(milliseconds=PAUSE_MS))
-    assert (found["version"], found["state"]["is_quiet"]) == (2, True)
-    assert found["as_of"] == microseconds(START + SECOND)
+    (result,) = window.wait_until(START + timedelta(milliseconds=PAUSE_MS))
+    assert (result["version"], result["state"]["is_quiet"]) == (2, True)
+    assert result["as_of"] == microseconds(START + SECOND)
 
 
 def test_a_timer_on_which_the_processor_raises_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,8 +69,8 @@ def clicks(query: StreamingQuery) -> float:
 
 def hours(spark: SparkSession, checkpoint: Path) -> list[int]:
     """The starts of the stored windows, in hours after the first one."""
-    found = spark.read.format("statestore").option("stateVarName", VARIABLES[0]).load(str(checkpoint)).collect()
-    starts = [json.loads(one.value.content)["first_seen"] for one in found]
+    rows = spark.read.format("statestore").option("stateVarName", VARIABLES[0]).load(str(checkpoint)).collect()
+    starts = [json.loads(row.value.content)["first_seen"] for row in rows]
     return sorted((start - round(NOW.timestamp() * 1e6)) // round(HOUR.total_seconds() * 1e6) for start in starts)
 
 

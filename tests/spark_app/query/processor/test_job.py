@@ -56,29 +56,33 @@ def test_states_are_exact_after_a_stop_and_timers_answers_and_dead_letters_come(
     sent = CLICKS + 50 + 2
     job.start()
     until(lambda: counted(topics) >= CLICKS, "all clicks")
-    until(lambda: all(one.state["is_quiet"] for one in newest(topics).values()), "the timers of all pages")
-    found = newest(topics)
-    assert {page: one.state["clicks"] for page, one in found.items()} == dict.fromkeys(PAGES, CLICKS // len(PAGES))
-    assert all(one.state["countries"] == {"de": one.state["clicks"]} for one in found.values())
-    assert {len(one.state["last"]) for one in found.values()} == {MOST_LAST}
-    assert min(one.version for one in found.values()) > CLICKS // len(PAGES), "the clicks and a timer"
-    assert not any("recent" in one.state for one in found.values()), "its TTL is shorter than the timer"
-    assert any("recent" in decode_snapshot(one.value() or b"").state for one in read(topics, topics.names.snapshots))
+    until(lambda: all(snapshot.state["is_quiet"] for snapshot in newest(topics).values()), "the timers of all pages")
+    pages = newest(topics)
+    assert {page: snapshot.state["clicks"] for page, snapshot in pages.items()} == dict.fromkeys(
+        PAGES, CLICKS // len(PAGES)
+    )
+    assert all(snapshot.state["countries"] == {"de": snapshot.state["clicks"]} for snapshot in pages.values())
+    assert {len(snapshot.state["last"]) for snapshot in pages.values()} == {MOST_LAST}
+    assert min(snapshot.version for snapshot in pages.values()) > CLICKS // len(PAGES), "the clicks and a timer"
+    assert not any("recent" in snapshot.state for snapshot in pages.values()), "its TTL is shorter than the timer"
+    assert any(
+        "recent" in decode_snapshot(message.value() or b"").state for message in read(topics, topics.names.snapshots)
+    )
     stored = topics.read(topics.names.dead_letters, 2)
-    dead_letters = [DeadLetter.model_validate_json(one.value() or b"") for one in stored]
-    assert {one.reason for one in dead_letters} == {"processor_failed", "malformed"}
-    records = [record_of(one) for one in topics.read(topics.names.events, sent)]
-    origins = {(one.topic, one.partition, one.offset): one.value for one in records}
+    dead_letters = [DeadLetter.model_validate_json(message.value() or b"") for message in stored]
+    assert {dead_letter.reason for dead_letter in dead_letters} == {"processor_failed", "malformed"}
+    records = [record_of(message) for message in topics.read(topics.names.events, sent)]
+    origins = {(record.topic, record.partition, record.offset): record.value for record in records}
     for dead_letter in dead_letters:
         value = origins[dead_letter.topic, dead_letter.partition, dead_letter.offset]
         assert value is not None
         assert (b"9999" in value) == (dead_letter.reason == "processor_failed")
     # An answer, as a worker sends it.
-    topics.send(topics.names.feedback, [answer(found["b"])])
+    topics.send(topics.names.feedback, [answer(pages["b"])])
     until(lambda: newest(topics)["b"].state.get("owner_name") == "Ada", "the answer")
     answered = newest(topics)["b"]
     assert answered.enrichments["owner"].result == {"name": "Ada"}
-    assert answered.version == found["b"].version + 1
+    assert answered.version == pages["b"].version + 1
     assert answered.epoch == job.epoch()
     figures = job.figures()
     assert figures["lag", "visits", topics.names.events] == 0
@@ -114,20 +118,20 @@ def send(topics: Topics, values: list[bytes]) -> None:
 
 def counted(topics: Topics) -> int:
     """The clicks in the newest snapshots."""
-    return sum(one.state["clicks"] for one in newest(topics).values())
+    return sum(snapshot.state["clicks"] for snapshot in newest(topics).values())
 
 
 def read(topics: Topics, topic: str) -> list[Any]:
     """Return the records of a topic, without heartbeats."""
-    return [one for one in everything(topics.kafka, topic) if one.value() is not None]
+    return [message for message in everything(topics.kafka, topic) if message.value() is not None]
 
 
 def newest(topics: Topics) -> dict[str, Snapshot]:
     """The newest snapshot of each page."""
-    found: dict[str, Snapshot] = {}
-    for one in read(topics, topics.names.snapshots):
-        snapshot = decode_snapshot(one.value())
-        known = found.get(snapshot.device_id)
+    by_device: dict[str, Snapshot] = {}
+    for message in read(topics, topics.names.snapshots):
+        snapshot = decode_snapshot(message.value())
+        known = by_device.get(snapshot.device_id)
         if known is None or snapshot.order >= known.order:
-            found[snapshot.device_id] = snapshot
-    return found
+            by_device[snapshot.device_id] = snapshot
+    return by_device

@@ -49,7 +49,10 @@ def test_a_processor_gives_the_states_of_the_reducers(
     events = random_clicks(random.randrange(1_000), 1_200)
     fold, refused = folded(merged, events)
     snapshots, dead_letters = published(spark, app, events)
-    assert {(one.topic, one.offset): (one.reason, one.detail) for one in dead_letters} == refused
+    assert {
+        (dead_letter.topic, dead_letter.offset): (dead_letter.reason, dead_letter.detail)
+        for dead_letter in dead_letters
+    } == refused
     assert snapshots.keys() == fold.windows.keys()
     for window, partial in fold.windows.items():
         expected = present(merged, window, partial, EPOCH)
@@ -62,7 +65,7 @@ def test_a_poisonous_record_is_a_dead_letter_with_its_origin(spark: SparkSession
         for n, ms in enumerate((1, POISON, 3))
     ]
     snapshots, (dead_letter,) = published(
-        spark, processed.tallies, [click_record(one, offset) for offset, one in enumerate(clicks)]
+        spark, processed.tallies, [click_record(click, offset) for offset, click in enumerate(clicks)]
     )
     (snapshot,) = snapshots.values()
     assert (snapshot.version, snapshot.state["ms"], snapshot.state["clicks"]) == (2, 4, 2)
@@ -74,8 +77,8 @@ def test_a_poisonous_record_is_a_dead_letter_with_its_origin(spark: SparkSession
 
 @pytest.mark.usefixtures("spark")
 def test_the_variables_of_a_processor_are_known_before_it_runs() -> None:
-    found = declared_variables(Tally)
-    assert {name: [one.simpleString() for one in schemas] for name, schemas in found.items()} == {
+    variables = declared_variables(Tally)
+    assert {name: [schema.simpleString() for schema in schemas] for name, schemas in variables.items()} == {
         "sums": ["struct<clicks:bigint,timed:bigint,ms:bigint,slowest:bigint,last:bigint>"],
         "timed": ["struct<ts:bigint,ms:bigint>"],
         "countries": ["struct<country:string>", "struct<clicks:bigint>"],
@@ -125,7 +128,7 @@ def published(
     spark: SparkSession, app: Application, events: list[Record]
 ) -> tuple[dict[tuple[str, object], Snapshot], list[DeadLetter]]:
     """The snapshots by window, and the dead letters."""
-    found = run(spark, app, events)
-    snapshots = [decode_snapshot(value) for topic, _, value in found if topic == app.topics.snapshots]
-    refused = [DeadLetter.model_validate_json(value) for topic, _, value in found if topic == app.topics.dead_letters]
-    return {one.window: one for one in snapshots}, refused
+    rows = run(spark, app, events)
+    snapshots = [decode_snapshot(value) for topic, _, value in rows if topic == app.topics.snapshots]
+    refused = [DeadLetter.model_validate_json(value) for topic, _, value in rows if topic == app.topics.dead_letters]
+    return {snapshot.window: snapshot for snapshot in snapshots}, refused

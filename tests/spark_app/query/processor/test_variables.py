@@ -76,12 +76,12 @@ class Variables:
         writes[name](argument)
 
     def content(self) -> Any:
-        found = {key: self.map.getValue(key) for key in self.map.keys()}  # noqa: SIM118  # a method of PySpark's
-        assert dict(self.map.iterator()) == found
-        assert sorted(self.map.values()) == sorted(found.values())
-        assert all(self.map.containsKey((one,)) == ((one,) in found) for one in "abc")
+        mapping = {key: self.map.getValue(key) for key in self.map.keys()}  # noqa: SIM118  # a method of PySpark's
+        assert dict(self.map.iterator()) == mapping
+        assert sorted(self.map.values()) == sorted(mapping.values())
+        assert all(self.map.containsKey((key,)) == ((key,) in mapping) for key in "abc")
         assert self.value.exists() == (self.value.get() is not None)
-        return self.value.get(), list(self.list.get()), found, sorted(self.handle.listTimers())
+        return self.value.get(), list(self.list.get()), mapping, sorted(self.handle.listTimers())
 
 
 @given(st.lists(record, max_size=8))
@@ -104,10 +104,13 @@ def test_buffered_variables_have_the_content_of_sparks_without_the_undone_record
             assert Variables(store).content() == expected.content()
         if reads:
             assert buffered.content() == expected.content()
-            value, items, found, _ = expected.content()
-            assert [one.exists() for one in (buffered.value, buffered.list)] == [value is not None, bool(items)]
+            value, items, mapping, _ = expected.content()
+            assert [variable.exists() for variable in (buffered.value, buffered.list)] == [
+                value is not None,
+                bool(items),
+            ]
             in_store = Variables(store).map.exists()  # also if it is empty: PySpark's in memory, unlike Spark's own
-            assert buffered.map.exists() in {bool(found), in_store}
+            assert buffered.map.exists() in {bool(mapping), in_store}
     assert buffered.content() == expected.content()
 
 
@@ -224,12 +227,12 @@ def test_values_have_one_form_and_one_order_in_every_batch(*, flushes: bool) -> 
         value, items, entries = nested_variables(BufferedHandle(store, NESTED))
     entries.updateValue(("aa",), WRITTEN)
     assert [key for (key,) in entries.keys()] == ["a", "aa", "b", "c"]  # noqa: SIM118  # a method of PySpark's
-    found = [value.get(), *items.get(), entries.getValue(("a",)), *(one for _, one in entries.iterator())]
-    found += entries.values()
-    assert all(one == STORED for one in found)
-    for one in found:
-        assert one is not None
-        numbers_read, by_name, raw = one
+    read = [value.get(), *items.get(), entries.getValue(("a",)), *(item for _, item in entries.iterator())]
+    read += entries.values()
+    assert all(item == STORED for item in read)
+    for item in read:
+        assert item is not None
+        numbers_read, by_name, raw = item
         assert [(type(part), part.n) for part in numbers_read] == [(Row, 1), (Row, 2)]
         assert (list(by_name), type(raw)) == (["a", "b", "c"], bytes)
 
@@ -239,20 +242,20 @@ def test_a_value_that_is_changed_in_place_is_not_changed_in_the_variable(*, flus
     store = in_memory().handle
     handle = BufferedHandle(store, NESTED)
     value, items, entries = nested_variables(handle)
-    given: Any = ([(1,), (2,)], {"c": 0.5, "a": 0.5, "b": 0.5}, b"x")
-    value.update(given)
-    items.put([given])
-    entries.updateValue(("a",), given)
-    given[0].clear()
+    written: Any = ([(1,), (2,)], {"c": 0.5, "a": 0.5, "b": 0.5}, b"x")
+    value.update(written)
+    items.put([written])
+    entries.updateValue(("a",), written)
+    written[0].clear()
     if flushes:
         handle.flush()
     for _ in range(2):
         read: list[Any] = [value.get(), *items.get(), entries.getValue(("a",)), *entries.values()]
-        read += [one for _, one in entries.iterator()]
-        assert all(one == STORED for one in read)
-        for one in read:
-            one[0].append(Row(n=9))
-            one[1]["d"] = 1.0
+        read += [item for _, item in entries.iterator()]
+        assert all(item == STORED for item in read)
+        for item in read:
+            item[0].append(Row(n=9))
+            item[1]["d"] = 1.0
     handle.flush()
     assert nested_variables(BufferedHandle(store, NESTED))[0].get() == STORED
 

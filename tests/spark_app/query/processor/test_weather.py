@@ -28,41 +28,41 @@ CHANGES = 200
 def test_the_alerts_of_a_year_are_those_of_pandas(spark: SparkSession) -> None:
     records = with_thresholds(7)
     events = [
-        Record("events", 0, offset, timestamp_ms(one.ts), one.station.encode(), one.model_dump_json().encode())
-        for offset, one in enumerate(records)
+        Record("events", 0, offset, timestamp_ms(record.ts), record.station.encode(), record.model_dump_json().encode())
+        for offset, record in enumerate(records)
     ]
-    found = [decode_snapshot(value) for topic, _, value in run(spark, app, events) if topic == app.topics.snapshots]
+    snapshots = [decode_snapshot(value) for topic, _, value in run(spark, app, events) if topic == app.topics.snapshots]
     expected = by_pandas(records)
-    assert {one.device_id for one in found} == expected.keys()
-    for snapshot in found:
+    assert {snapshot.device_id for snapshot in snapshots} == expected.keys()
+    for snapshot in snapshots:
         alerts = expected[snapshot.device_id]
         assert len(alerts) > RECENT
         assert snapshot.state["alerts"] == len(alerts)
-        recent = [one | {"ts": pd.Timestamp(one["ts"])} for one in snapshot.state["recent"]]
+        recent = [reading | {"ts": pd.Timestamp(reading["ts"])} for reading in snapshot.state["recent"]]
         assert recent == alerts[-RECENT:]
 
 
 def with_thresholds(seed: int) -> list[StationRecord]:
     """The readings, and new thresholds at random times between them."""
     rnd = random.Random(seed)
-    year = [StationRecord.model_validate(one.model_dump()) for one in readings()]
+    year = [StationRecord.model_validate(reading.model_dump()) for reading in readings()]
     changed = [
-        one.model_copy(
+        record.model_copy(
             update={
                 "event_id": f"threshold/{number}",
-                "ts": one.ts + timedelta(minutes=30),
+                "ts": record.ts + timedelta(minutes=30),
                 "threshold": rnd.uniform(3, 12),
                 "temperature": None,
             }
         )
-        for number, one in enumerate(rnd.sample(year, CHANGES))
+        for number, record in enumerate(rnd.sample(year, CHANGES))
     ]
-    return sorted(year + changed, key=lambda one: one.ts)
+    return sorted(year + changed, key=lambda record: record.ts)
 
 
 def by_pandas(records: list[StationRecord]) -> dict[str, list[dict[str, Any]]]:
     """The alerts of each station in the order of time."""
-    table = pd.DataFrame([one.model_dump() for one in records])
+    table = pd.DataFrame([record.model_dump() for record in records])
     table["ts"] = pd.to_datetime(table["ts"], utc=True)
     table["threshold"] = table.groupby("station")["threshold"].ffill()
     read = table.dropna(subset="temperature").copy()
@@ -70,5 +70,5 @@ def by_pandas(records: list[StationRecord]) -> dict[str, list[dict[str, Any]]]:
     alerts = read[(read["temperature"] - read["before"]).abs() > read["threshold"]]
     columns = alerts[["ts", "before", "temperature", "threshold"]].rename(columns={"temperature": "after"})
     stations = columns.groupby(alerts["station"])
-    found: dict[str, Any] = {str(station): rows.to_dict("records") for station, rows in stations}
-    return found
+    by_station: dict[str, Any] = {str(station): rows.to_dict("records") for station, rows in stations}
+    return by_station
