@@ -45,8 +45,8 @@ SHARED = "If other applications use it, declare Topics(replay=…) and Applicati
 class TopicConfigError(PermanentError):
     """A topic on the broker has other settings than the catalogue requires: `wrong` has those values."""
 
-    def __init__(self, topic: str, found: Mapping[str, str], wrong: Mapping[str, str], kafka: str) -> None:
-        differences = " and ".join(f"{name}={found.get(name)}, not {value}" for name, value in wrong.items())
+    def __init__(self, topic: str, actual: Mapping[str, str], wrong: Mapping[str, str], kafka: str) -> None:
+        differences = " and ".join(f"{name}={actual.get(name)}, not {value}" for name, value in wrong.items())
         values = ",".join(f"{name}=[{value}]" if "," in value else f"{name}={value}" for name, value in wrong.items())
         super().__init__(
             f"topic {topic!r} has {differences}: run kafka-configs --bootstrap-server {kafka} --alter "

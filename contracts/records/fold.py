@@ -40,14 +40,14 @@ def lift(application: Application, delta: Delta) -> Partial:
     return Partial(1, delta.record_time, fields, delta.traceparent or "", delta.event_offset)
 
 
-def merge(application: Application, one: Partial, other: Partial) -> Partial:
+def merge(application: Application, left: Partial, right: Partial) -> Partial:
     """The partial that stands for all deltas of both. Associative and commutative."""
-    fields = dict(one.fields)
-    for name, partial in other.fields.items():
+    fields = dict(left.fields)
+    for name, partial in right.fields.items():
         fields[name] = application.reducers[name].merge(fields[name], partial) if name in fields else partial
-    as_of, traceparent = max((one.as_of, one.traceparent), (other.as_of, other.traceparent))
-    offsets = (offset for offset in (one.event_offset, other.event_offset) if offset is not None)
-    return Partial(one.version + other.version, as_of, fields, traceparent, max(offsets, default=None))
+    as_of, traceparent = max((left.as_of, left.traceparent), (right.as_of, right.traceparent))
+    offsets = (offset for offset in (left.event_offset, right.event_offset) if offset is not None)
+    return Partial(left.version + right.version, as_of, fields, traceparent, max(offsets, default=None))
 
 
 def present(application: Application, window: WindowKey, partial: Partial, epoch: int = 0) -> Snapshot:

@@ -127,17 +127,17 @@ class _Published:
         self._kind: TypeAdapter[Any] = TypeAdapter(reducer.gives(source))
         self._same = same or (_is_close if reducer.depends_on_order else _is_equal)
 
-    def expect_same(self, problem: str, one: Any, other: Any) -> None:
+    def expect_same(self, problem: str, left: Any, right: Any) -> None:
         """Raise AssertionError unless two partials are published as the same value."""
-        self._expect(problem, self._folded(one), self._folded(other))
+        self._expect(problem, self._folded(left), self._folded(right))
 
     def expect_equal(self, problem: str, document: Any, partial: Any) -> None:
         """Raise AssertionError unless Spark's JSON of a value is what a partial is published as."""
         self._expect(problem, self._typed("SQL", json.dumps(document)), self._folded(partial))
 
-    def _expect(self, problem: str, one: Any, other: Any) -> None:
-        if not self._same(one, other):
-            raise AssertionError(f"{self.reducer}: {problem}: {one!r}, {other!r}")
+    def _expect(self, problem: str, left: Any, right: Any) -> None:
+        if not self._same(left, right):
+            raise AssertionError(f"{self.reducer}: {problem}: {left!r}, {right!r}")
 
     def _folded(self, partial: Any) -> Any:
         return self._typed("present", to_json(self.reducer.present(partial)).decode())
@@ -156,19 +156,19 @@ def _settings(examples: int, *phases: Phase) -> settings:
     return settings(max_examples=examples, phases=phases, deadline=None, database=None, suppress_health_check=silent)
 
 
-def _is_equal(one: Any, other: Any) -> bool:
-    return bool(one == other)
+def _is_equal(left: Any, right: Any) -> bool:
+    return bool(left == right)
 
 
-def _is_close(one: Any, other: Any) -> bool:
+def _is_close(left: Any, right: Any) -> bool:
     """Equal, floats within their rounding error, at any depth."""
-    match one, other:
+    match left, right:
         case float(), float():
-            return math.isclose(one, other, rel_tol=ROUNDING, abs_tol=ROUNDING)
+            return math.isclose(left, right, rel_tol=ROUNDING, abs_tol=ROUNDING)
         case BaseModel(), BaseModel():
-            return _is_close(one.model_dump(), other.model_dump())
+            return _is_close(left.model_dump(), right.model_dump())
         case dict(), dict():
-            return one.keys() == other.keys() and all(_is_close(one[name], other[name]) for name in one)
+            return left.keys() == right.keys() and all(_is_close(left[name], right[name]) for name in left)
         case list(), list():
-            return len(one) == len(other) and all(map(_is_close, one, other))
-    return _is_equal(one, other)
+            return len(left) == len(right) and all(map(_is_close, left, right))
+    return _is_equal(left, right)

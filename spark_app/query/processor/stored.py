@@ -73,9 +73,9 @@ def instant(microseconds: int) -> datetime:
     return EPOCH + timedelta(microseconds=microseconds)
 
 
-def largest(one: int | None, other: int | None) -> int | None:
+def largest(left: int | None, right: int | None) -> int | None:
     """Return the larger of two numbers; of one that is missing, the other."""
-    return other if one is None else one if other is None else max(one, other)
+    return right if left is None else left if right is None else max(left, right)
 
 
 def answer_order(answer: Json) -> list[Any]:

@@ -45,7 +45,7 @@ class Counted(State, key="page", window=HOUR):
 
 
 class Unwired(State, key="page", window=HOUR):
-    found: set[str]
+    countries: set[str]
 
 
 class Shadowed(State, key="page", window=HOUR):

@@ -125,9 +125,9 @@ def test_a_function_that_raises_refuses_its_record(value: bytes, message: str) -
     assert message in (detail or "")
 
 
-@pytest.mark.parametrize("given", ["text", 7, [1], [{"ecg": object()}], {"patient": 5}])
-def test_a_function_that_returns_no_event_refuses_its_record(given: Any) -> None:
-    raw = Raw("text", lambda _: given, TEXT.fields)
+@pytest.mark.parametrize("returned", ["text", 7, [1], [{"ecg": object()}], {"patient": 5}])
+def test_a_function_that_returns_no_event_refuses_its_record(returned: Any) -> None:
+    raw = Raw("text", lambda _: returned, TEXT.fields)
     assert reason(LINES, raw)[0] == Reason.UNDECODABLE
 
 

@@ -23,7 +23,7 @@ class Envelope(BaseModel):
 
 
 class Listed(BaseModel):
-    found: list[Plane]
+    planes: list[Plane]
 
 
 def echoing(kind: Any) -> type[BaseModel]:
@@ -31,7 +31,7 @@ def echoing(kind: Any) -> type[BaseModel]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "found", "given"),
+    ("kind", "answered", "requested"),
     [
         (str, "N1", "N1"),
         (str, "7", 7),
@@ -44,22 +44,25 @@ def echoing(kind: Any) -> type[BaseModel]:
         (str | None, "N1", "N1"),
     ],
 )
-def test_an_answer_with_the_requested_value(kind: Any, found: Any, given: Any) -> None:
-    answer_of(echoing(kind), {"key": found}, {"key": given, "other": 1})
+def test_an_answer_with_the_requested_value(kind: Any, answered: Any, requested: Any) -> None:
+    answer_of(echoing(kind), {"key": answered}, {"key": requested, "other": 1})
 
 
 @pytest.mark.parametrize(
-    ("kind", "found", "given"),
+    ("kind", "answered", "requested"),
     [(str, "N2", "N1"), (str, "n1", "N1"), (str, "", "N1"), (int, 8, 7), (float, 0.5, 0.25), (str | None, None, "N1")],
 )
-def test_an_answer_that_names_something_else_is_no_result(kind: Any, found: Any, given: Any) -> None:
+def test_an_answer_that_names_something_else_is_no_result(kind: Any, answered: Any, requested: Any) -> None:
     with pytest.raises(MismatchError, match=r"another request: Answer\.key: it differs from the key of the call"):
-        answer_of(echoing(kind), {"key": found}, {"key": given})
+        answer_of(echoing(kind), {"key": answered}, {"key": requested})
 
 
 @pytest.mark.parametrize(
     ("model", "wrong", "where"),
-    [(Envelope, {"data": {"tailnum": "N2"}}, "data.tailnum"), (Listed, {"found": [{"tailnum": "N2"}]}, "found.0.tail")],
+    [
+        (Envelope, {"data": {"tailnum": "N2"}}, "data.tailnum"),
+        (Listed, {"planes": [{"tailnum": "N2"}]}, "planes.0.tail"),
+    ],
 )
 def test_it_is_found_inside_other_models(model: type[BaseModel], wrong: Any, where: str) -> None:
     with pytest.raises(MismatchError, match=where):

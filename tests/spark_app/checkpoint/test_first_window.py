@@ -75,7 +75,7 @@ class Airports:
         return [decode_snapshot(message.value() or b"") for message in messages]
 
     def flights(self, epoch: int = 0) -> dict[tuple[str, datetime], int]:
-        """Return what readers show of each window, or of those of an epoch."""
+        """Return what readers show of each window, or of the windows of an epoch."""
         ordered = sorted(
             (snapshot for snapshot in self.published() if snapshot.epoch >= epoch), key=lambda snapshot: snapshot.order
         )

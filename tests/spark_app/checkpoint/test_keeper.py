@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Rounds(threading.Event):
-    """Ends after so many rounds, each of which takes its time by the world's clock."""
+    """Ends after some rounds, each of which takes its time by the world's clock."""
 
     def __init__(self, world: World, count: int, before: Callable[[int], object] = lambda _: None) -> None:
         super().__init__()

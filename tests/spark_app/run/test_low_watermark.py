@@ -33,48 +33,48 @@ class Input:
         return dict(self.ends)
 
     def after(self, seconds: int, first: int, second: int) -> None:
-        """Let the topics have so many records after some seconds."""
+        """Let the partitions of the topic have `first` and `second` records after some seconds."""
         self.now, self.ends = BEGIN + seconds * SECOND, {("events", 0): first, ("events", 1): second}
 
 
 @pytest.fixture
-def given() -> Input:
+def inputs() -> Input:
     return Input()
 
 
-def commit(given: Input, first: int, second: int) -> datetime | None:
-    given.low.committed({("events", 0): first, ("events", 1): second})
-    return given.low.time
+def commit(inputs: Input, first: int, second: int) -> datetime | None:
+    inputs.low.committed({("events", 0): first, ("events", 1): second})
+    return inputs.low.time
 
 
-def test_empty_topics_are_read_up_to_the_first_check(given: Input) -> None:
-    given.low.advance()
-    assert given.low.time is None
-    given.low.advance()
-    assert given.low.time == BEGIN
+def test_empty_topics_are_read_up_to_the_first_check(inputs: Input) -> None:
+    inputs.low.advance()
+    assert inputs.low.time is None
+    inputs.low.advance()
+    assert inputs.low.time == BEGIN
 
 
-def test_a_partition_that_is_behind_holds_the_low_watermark(given: Input) -> None:
-    given.after(1, 10, 10)
-    assert commit(given, 0, 0) is None
-    given.after(9, 90, 90)
-    assert commit(given, 80, 9) is None
-    assert given.low.behind() == [("events", 1)]
-    assert commit(given, 80, 10) == BEGIN + SECOND
-    given.after(20, 90, 90)
-    assert commit(given, 90, 89) == BEGIN + SECOND, "the next check began when the former one was complete"
-    assert commit(given, 90, 90) == BEGIN + 9 * SECOND
+def test_a_partition_that_is_behind_holds_the_low_watermark(inputs: Input) -> None:
+    inputs.after(1, 10, 10)
+    assert commit(inputs, 0, 0) is None
+    inputs.after(9, 90, 90)
+    assert commit(inputs, 80, 9) is None
+    assert inputs.low.behind() == [("events", 1)]
+    assert commit(inputs, 80, 10) == BEGIN + SECOND
+    inputs.after(20, 90, 90)
+    assert commit(inputs, 90, 89) == BEGIN + SECOND, "the next check began when the former one was complete"
+    assert commit(inputs, 90, 90) == BEGIN + 9 * SECOND
 
 
-def test_it_does_not_advance_while_the_broker_or_the_sources_before_it_are_unknown(given: Input) -> None:
-    given.is_away = True
-    assert commit(given, 0, 0) is None
-    given.is_away, given.now = False, None
-    assert commit(given, 0, 0) is None
-    assert commit(given, 0, 0) is None
-    given.after(5, 0, 0)
-    assert commit(given, 0, 0) is None
-    assert commit(given, 0, 0) == BEGIN + 5 * SECOND
+def test_it_does_not_advance_while_the_broker_or_the_sources_before_it_are_unknown(inputs: Input) -> None:
+    inputs.is_away = True
+    assert commit(inputs, 0, 0) is None
+    inputs.is_away, inputs.now = False, None
+    assert commit(inputs, 0, 0) is None
+    assert commit(inputs, 0, 0) is None
+    inputs.after(5, 0, 0)
+    assert commit(inputs, 0, 0) is None
+    assert commit(inputs, 0, 0) == BEGIN + 5 * SECOND
 
 
 def test_an_application_is_as_far_as_the_slowest_of_its_raw_sources() -> None:
