@@ -65,14 +65,14 @@ class MultiGet:
         """Return the results in the order of the keys. Raises as for one key, for the first that failed."""
         room = asyncio.Semaphore(CONCURRENT_REQUESTS)
 
-        async def once(one: Attempt) -> None:
+        async def once(attempt: Attempt) -> None:
             requests = [
                 self._send_group(room, batch, url, some)
                 for url, keys in self._by_instance(batch).items()
                 for some in _pieces(keys)
             ]
             try:
-                async with asyncio.timeout(one.left_s):  # also of those that wait for room
+                async with asyncio.timeout(attempt.left_s):  # also of those that wait for room
                     failures = [each for each in await asyncio.gather(*requests, return_exceptions=True) if each]
             except TimeoutError:
                 raise AttemptFailedError(f"{len(batch.open)} keys were not answered in time") from None
@@ -90,8 +90,8 @@ class MultiGet:
         return groups
 
     async def _send_group(self, room: asyncio.Semaphore, batch: BatchRead, url: str, keys: Sequence[str]) -> None:
-        given = {"fields": ",".join(batch.fields), "at": time_text(batch.at)}
-        body = {"keys": keys, **{name: value for name, value in given.items() if value}}
+        parameters = {"fields": ",".join(batch.fields), "at": time_text(batch.at)}
+        body = {"keys": keys, **{name: value for name, value in parameters.items() if value}}
         what = f"{len(keys)} keys of {batch.state}"
         call = ClientRequest(what, f"{state_target(batch.state)}:batchGet", ATTEMPT_S, body=body)
         async with room:
@@ -103,9 +103,9 @@ class MultiGet:
         if not isinstance(body, list) or len(body) != len(keys):
             raise InvalidResponseError(reply.url, f"not {len(keys)} answers to {len(keys)} keys")
         left: AttemptFailedError | None = None
-        for key, one in zip(keys, body, strict=True):
+        for key, item in zip(keys, body, strict=True):
             try:
-                self._take(batch, key, InstanceResponse(reply.url, _status(one), one, reply.after_s))
+                self._take(batch, key, InstanceResponse(reply.url, _status(item), item, reply.after_s))
             except AttemptFailedError as failed:
                 left = left if isinstance(left, MisdirectedError) else failed
         if left:
@@ -126,7 +126,7 @@ def _pieces(keys: Sequence[str]) -> Iterable[Sequence[str]]:
     return (keys[at : at + KEYS_PER_REQUEST] for at in range(0, len(keys), KEYS_PER_REQUEST))
 
 
-def _status(one: Any) -> int:
+def _status(item: Any) -> int:
     """Return the status of one item: only a problem has one."""
-    status = one.get("status") if isinstance(one, dict) else None
+    status = item.get("status") if isinstance(item, dict) else None
     return status if type(status) is int else 200

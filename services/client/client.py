@@ -59,7 +59,7 @@ CONNECTIONS = 100
 
 
 class Client:
-    """Reads and watches named states. `url` is that of any instance, or several.
+    """Reads and watches named states. `url` is the URL of any instance, or several URLs.
 
     All attempts of one request take `deadline` seconds at most. For the most recent `remember` keys, no version is
     returned that is older than one returned before. Without `discover` only the given addresses are used, as behind a
@@ -244,18 +244,18 @@ class Client:
     ) -> KeyCoverage | NeverSeen:
         """Return where a key of a windowed state has data, gaps, and time that has not passed, from `start` to `end`.
 
-        By default the range is that of all windows of the key that are remembered. `field` is the path of a Coverage
-        field, where the state has several. The deadline is that of each request: a long range is read in parts.
+        By default the range has all windows of the key that are remembered. `field` is the path of a Coverage field,
+        where the state has several. The deadline applies to each request: a long range is read in parts.
         """
-        found: KeyCoverage | None = None
+        coverage: KeyCoverage | None = None
         while True:
             call = self._call(f"{state}/{key}", coverage_target(state, key, start, end, field), deadline, (state, key))
             part = await self._sender.send(call, lambda reply: coverage_part(reply, state, key))
             if isinstance(part, NeverSeen):
                 return part
-            found = part.coverage if found is None else found.joined(part.coverage)
+            coverage = part.coverage if coverage is None else coverage.joined(part.coverage)
             if part.next is None:
-                return found
+                return coverage
             start = part.next
 
     async def window_items(  # noqa: PLR0913  # as the service's own query
@@ -354,20 +354,20 @@ class Client:
     ) -> list[RuleTestResult]:
         """Return what changes when a rule of alerts is saved under this key, one result for each state of alerts.
 
-        Nothing is saved. The rule is tested against the present states; the deadline is that of each request.
+        Nothing is saved. The rule is tested against the present states; the deadline applies to each request.
         """
         row = rule.model_dump(mode="json", exclude_none=True) if isinstance(rule, BaseModel) else rule
-        found: list[RuleTestResult] = []
+        results: list[RuleTestResult] = []
         cursor: str | None = None
         while True:
             what, target = f"the test of {table}/{key}", rule_test_target(table, key, cursor)
             call = self._call(what, target, deadline)._replace(body=row)
             page = await self._sender.send(call, lambda reply: rule_test_page(reply, f"{table}/{key}"))
-            pairs = zip(found, page.results, strict=True)
-            found = [one.joined(rest) for one, rest in pairs] if found else list(page.results)
+            pairs = zip(results, page.results, strict=True)
+            results = [result.joined(following) for result, following in pairs] if results else list(page.results)
             cursor = page.cursor
             if cursor is None:
-                return found
+                return results
 
     def _call(
         self, what: str, target: str, deadline: float | None, place: tuple[str, str] | None = None

@@ -51,7 +51,7 @@ class KeyCoverage:
 
     def total(self, kind: Kind) -> timedelta:
         """The time of all intervals of one kind."""
-        return sum((one.duration for one in self.intervals if one.kind == kind), timedelta())
+        return sum((interval.duration for interval in self.intervals if interval.kind == kind), timedelta())
 
     def joined(self, rest: KeyCoverage) -> KeyCoverage:
         """The coverage of both ranges, the second of which begins where the first ends."""
@@ -85,7 +85,8 @@ def _coverage(body: Mapping[str, Any]) -> KeyCoverage:
     return KeyCoverage(body["state"], body["key"], body["field"], step, start, end, final_until, intervals)
 
 
-def _interval(one: Mapping[str, Any]) -> Interval:
-    if one["kind"] not in KINDS:
-        raise ValueError(f"{one['kind']!r} is no kind of interval")
-    return Interval(cast("Kind", one["kind"]), *(datetime.fromisoformat(one[name]) for name in ("from", "to")))
+def _interval(interval: Mapping[str, Any]) -> Interval:
+    if interval["kind"] not in KINDS:
+        raise ValueError(f"{interval['kind']!r} is no kind of interval")
+    start, end = (datetime.fromisoformat(interval[name]) for name in ("from", "to"))
+    return Interval(cast("Kind", interval["kind"]), start, end)

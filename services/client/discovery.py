@@ -42,7 +42,7 @@ class Discovery:
         self._looked = float("-inf")
 
     def candidates(self, place: tuple[str, str] | None) -> list[str]:
-        """Return the addresses to try for a state and key, the best first; for None, those of any instance."""
+        """Return the addresses to try for a state and key, the best first; for None, the addresses of any instance."""
         if not self._directory.members:
             self.look()
         now = self._clock()

@@ -32,8 +32,8 @@ def text(value: Any) -> str:
 
 
 def _rows(value: Mapping[str, Any], above: str, depth: int) -> Iterator[tuple[str, str]]:
-    for name, one in value.items():
-        if isinstance(one, dict) and one and depth:
-            yield from _rows(one, f"{above}{name}.", depth - 1)
-        elif one is not None:
-            yield above + name, text(one)
+    for name, member in value.items():
+        if isinstance(member, dict) and member and depth:
+            yield from _rows(member, f"{above}{name}.", depth - 1)
+        elif member is not None:
+            yield above + name, text(member)

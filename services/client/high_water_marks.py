@@ -28,8 +28,8 @@ class HighWaterMarks:
     def admits(self, answer: Answer[T], *, by_window: bool = False) -> bool:
         """Return whether the result may be returned, and store its order then. A removed key may start again.
 
-        It is compared with the newest result of its key; with `by_window` with that of its window, for the results of
-        older windows. After the expiry of a window, none of its earlier versions is admitted.
+        It is compared with the newest result of its key; with `by_window` with the newest result of its window, for
+        the results of older windows. After the expiry of a window, none of its earlier versions is admitted.
         """
         if isinstance(answer, NoWindow):
             return True

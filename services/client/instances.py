@@ -46,14 +46,14 @@ def candidates(
 
 def directory(body: Mapping[str, Any]) -> Directory:
     """Return the directory of a response of /v1/instances. Raises KeyError, TypeError or ValueError for others."""
-    members = tuple(_address(one["url"]) for one in body["instances"])
+    members = tuple(_address(instance["url"]) for instance in body["instances"])
     owners = {
-        (state, number): _address(one["url"])
-        for one in body["instances"]
-        for state, numbers in one["owns"].items()
+        (state, number): _address(instance["url"])
+        for instance in body["instances"]
+        for state, numbers in instance["owns"].items()
         for number in numbers
     }
-    names = {_address(one["url"]): str(one["instance"]) for one in body["instances"]}
+    names = {_address(instance["url"]): str(instance["instance"]) for instance in body["instances"]}
     return Directory(members, {state: int(count) for state, count in body["partitions"].items()}, owners, names)
 
 

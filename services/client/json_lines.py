@@ -41,7 +41,7 @@ def _members(value: Answer[Any] | Update[Any] | Mark | StateInfo | KeyCoverage) 
             "from": value.start,
             "to": value.end,
             "final_until": value.final_until,
-            "intervals": [{"kind": one.kind, "from": one.start, "to": one.end} for one in value.intervals],
+            "intervals": [{"kind": kind, "from": start, "to": end} for kind, start, end in value.intervals],
         }
     if isinstance(value, Found):
         return {

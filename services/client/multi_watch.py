@@ -48,16 +48,17 @@ class MultiWatch:
         *,
         marks: bool,
     ) -> None:
-        self._interests = {str(number): one for number, one in enumerate(interests)}
+        self._interests = {str(number): interest for number, interest in enumerate(interests)}
         self._transport = transport
-        self._delivered = YieldedVersions(high_water_marks, {one.state for one in interests if one.window != NEWEST})
+        by_window = {interest.state for interest in interests if interest.window != NEWEST}
+        self._delivered = YieldedVersions(high_water_marks, by_window)
         self._marks = marks
         self._tags: dict[str, str] = {}
         """The tag of the last update of each filter for one key."""
 
     def updates(self, stream: ReconnectingStream, patience_s: float) -> AsyncGenerator[Update[Any] | Mark, None]:
         """Yield the updates until the caller stops. Raises NoAnswerError, RejectedError, InvalidResponseError."""
-        states = sorted({one.state for one in self._interests.values()})
+        states = sorted({interest.state for interest in self._interests.values()})
         aim = StreamTarget(f"watching {', '.join(states)}", None, patience_s)
         return self._delivered.filter(stream.stream(aim, self._connect))
 

@@ -65,7 +65,7 @@ def versions(reply: InstanceResponse, state: str, key: str, model: type[BaseMode
 def states(reply: InstanceResponse) -> list[StateInfo]:
     """Return the states of a response."""
     try:
-        return [_state(one) for one in content(reply, "states")["states"]]
+        return [_state(state) for state in content(reply, "states")["states"]]
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidResponseError(reply.url, f"of a state, {error}") from error
 
@@ -74,15 +74,15 @@ def _items(
     reply: InstanceResponse, body: Mapping[str, Any], name: str, state: str, model: type[BaseModel] | None
 ) -> list[Found[Any]]:
     try:
-        return [found(one, reader(state, one["key"], model)) for one in body[name]]
+        return [found(item, reader(state, item["key"], model)) for item in body[name]]
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidResponseError(reply.url, f"of an item's fields, {error}") from error
 
 
-def _state(one: Mapping[str, Any]) -> StateInfo:
-    keys = None if one["keys"] is None else int(one["keys"])
-    window, every = (_duration(one.get(name)) for name in ("window_s", "every_s"))
-    return StateInfo(one["name"], len(one["partitions"]), keys, int(one["lag"]["records"]), one, window, every)
+def _state(state: Mapping[str, Any]) -> StateInfo:
+    keys = None if state["keys"] is None else int(state["keys"])
+    window, every = (_duration(state.get(name)) for name in ("window_s", "every_s"))
+    return StateInfo(state["name"], len(state["partitions"]), keys, int(state["lag"]["records"]), state, window, every)
 
 
 def _duration(seconds: float | None) -> timedelta | None:

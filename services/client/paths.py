@@ -39,13 +39,13 @@ def unknown_path(schema: Mapping[str, Any], path: str) -> UnknownPath | None:
     names = path.split(".")
     at: list[Mapping[str, Any]] = [schema]
     for depth, name in enumerate(names):
-        objects = [one for node in at for one in _alternatives(schema, node)]
-        if any(_is_open(one) for one in objects):
+        objects = [alternative for node in at for alternative in _alternatives(schema, node)]
+        if any(_is_open(node) for node in objects):
             return None
-        known = dict.fromkeys(field for one in objects for field in one.get("properties", ()))
+        known = dict.fromkeys(field for node in objects for field in node.get("properties", ()))
         if name not in known:
             return UnknownPath(path, ".".join(names[:depth]), tuple(known))
-        at = [one["properties"][name] for one in objects if name in one.get("properties", ())]
+        at = [node["properties"][name] for node in objects if name in node.get("properties", ())]
     return None
 
 
@@ -54,7 +54,7 @@ def _alternatives(schema: Mapping[str, Any], node: Mapping[str, Any]) -> list[Ma
     if "$ref" in node:
         return _alternatives(schema, schema.get("$defs", {}).get(node["$ref"].rpartition("/")[2], {}))
     choices = [choice for word in CHOICES for choice in node.get(word, ())]
-    return [one for choice in choices for one in _alternatives(schema, choice)] if choices else [node]
+    return [alternative for choice in choices for alternative in _alternatives(schema, choice)] if choices else [node]
 
 
 def _is_open(node: Mapping[str, Any]) -> bool:

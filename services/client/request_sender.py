@@ -44,10 +44,10 @@ class RequestSender:
         """Return `read(response)`; it may raise AttemptFailedError. Raises the errors of the client."""
         tried: Counter[str] = Counter()
 
-        async def once(one: Attempt) -> T:
+        async def once(attempt: Attempt) -> T:
             url = min(self._discovery.candidates(request.place), key=tried.__getitem__)
             tried[url] += 1
-            return await self.send_to(url, request, min(one.left_s, ATTEMPT_S + request.wait_s), read)
+            return await self.send_to(url, request, min(attempt.left_s, ATTEMPT_S + request.wait_s), read)
 
         return await self._retrier.run(request.what, request.deadline_s, once)
 

@@ -30,7 +30,7 @@ class ReadOptions(TypedDict, total=False):
     at: datetime
     """The newest window that contains this time, of a windowed state; without it, the newest window of all."""
     deadline: float
-    """The limit of all attempts together; by default that of the client."""
+    """The limit of all attempts together; by default the deadline of the client."""
 
 
 class KeyFilter(NamedTuple):
@@ -66,10 +66,10 @@ class WindowFilter(NamedTuple):
     fields: Sequence[str]
 
 
-def key_target(state: str, key: str, options: ReadOptions, rest: str = "") -> str:
+def key_target(state: str, key: str, options: ReadOptions, suffix: str = "") -> str:
     """Return the target of one key."""
     event = options.get("min_offset")
-    given = {
+    parameters = {
         "fields": ",".join(options.get("fields", ())),
         "min_version": options.get("min_version"),
         "min_offset": None if event is None else f"{event[0]}:{event[1]}",
@@ -77,7 +77,7 @@ def key_target(state: str, key: str, options: ReadOptions, rest: str = "") -> st
         "as_of": options.get("as_of"),
         "at": time_text(options.get("at")),
     }
-    return f"{state_target(state)}/{quote(key, safe='')}{rest}{query(given)}"
+    return f"{state_target(state)}/{quote(key, safe='')}{suffix}{query(parameters)}"
 
 
 def watch_target(state: str, key: str, window: str | None) -> str:
@@ -88,13 +88,13 @@ def watch_target(state: str, key: str, window: str | None) -> str:
 def page_target(state: str, wanted: KeyFilter, after: str | None, limit: int | None) -> str:
     """Return the target of a page of keys."""
     filters = [("where", f"{path}:{value}") for path, value in wanted.where.items()]
-    given = {"prefix": wanted.prefix, "silent_for": span_text(wanted.silent_for), "after": after, "limit": limit}
-    return state_target(state) + query(given, filters)
+    parameters = {"prefix": wanted.prefix, "silent_for": span_text(wanted.silent_for), "after": after, "limit": limit}
+    return state_target(state) + query(parameters, filters)
 
 
 def windows_target(state: str, key: str, wanted: WindowRange, cursor: str | None, limit: int | None) -> str:
     """Return the target of a page of a key's windows."""
-    given = {
+    parameters = {
         "from": time_text(wanted.start),
         "to": time_text(wanted.end),
         "order": "desc" if wanted.newest_first else None,
@@ -102,26 +102,26 @@ def windows_target(state: str, key: str, wanted: WindowRange, cursor: str | None
         "cursor": cursor,
         "limit": limit,
     }
-    return f"{state_target(state)}/{quote(key, safe='')}/windows{query(given)}"
+    return f"{state_target(state)}/{quote(key, safe='')}/windows{query(parameters)}"
 
 
 def coverage_target(state: str, key: str, start: datetime | None, end: datetime | None, field: str | None) -> str:
     """Return the target of the coverage of a key."""
-    given = {"from": time_text(start), "to": time_text(end), "field": field}
-    return f"{state_target(state)}/{quote(key, safe='')}/coverage{query(given)}"
+    parameters = {"from": time_text(start), "to": time_text(end), "field": field}
+    return f"{state_target(state)}/{quote(key, safe='')}/coverage{query(parameters)}"
 
 
 def window_target(state: str, at: datetime | None, wanted: WindowFilter, cursor: str | None, limit: int | None) -> str:
     """Return the target of a page of the keys of the window that contains a time; None for the present time."""
     filters = [("where", f"{path}:{value}") for path, value in wanted.where.items()]
-    given = {
+    parameters = {
         "prefix": wanted.prefix,
         "order_by": wanted.order_by,
         "fields": ",".join(wanted.fields),
         "cursor": cursor,
         "limit": limit,
     }
-    return f"{state_target(state)}/windows/{quote(time_text(at) or 'now', safe='')}{query(given, filters)}"
+    return f"{state_target(state)}/windows/{quote(time_text(at) or 'now', safe='')}{query(parameters, filters)}"
 
 
 def rule_test_target(table: str, key: str, cursor: str | None) -> str:
@@ -144,8 +144,8 @@ def state_target(state: str) -> str:
     return f"{ROOT}/{quote(state, safe='')}"
 
 
-def query(given: Mapping[str, object], more: Sequence[tuple[str, str]] = ()) -> str:
-    """The query of a URL, without what is not given."""
-    pairs = [(name, str(value)) for name, value in given.items() if value is not None and value != ""]
+def query(parameters: Mapping[str, object], more: Sequence[tuple[str, str]] = ()) -> str:
+    """Return the query of a URL. A parameter without a value is left out."""
+    pairs = [(name, str(value)) for name, value in parameters.items() if value is not None and value != ""]
     text = "&".join(f"{name}={quote(value, safe='')}" for name, value in [*pairs, *more])
     return f"?{text}" if text else ""

@@ -65,22 +65,22 @@ def rule_test_page(reply: InstanceResponse, what: str) -> RuleTestPage:
     """Return the page of a response. Raises AttemptFailedError and ClientError."""
     body = content(reply, what)
     try:
-        return RuleTestPage([_result(one) for one in body["results"]], body["cursor"])
+        return RuleTestPage([_result(result) for result in body["results"]], body["cursor"])
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidResponseError(reply.url, f"of the test of a rule, {error}") from error
 
 
-def _result(one: Mapping[str, Any]) -> RuleTestResult:
-    opening, closing = one["opening"], one["closing"]
+def _result(result: Mapping[str, Any]) -> RuleTestResult:
+    opening, closing = result["opening"], result["closing"]
     return RuleTestResult(
-        one["alerts"],
-        one["evaluated"],
-        one["open"],
-        one["pending"],
+        result["alerts"],
+        result["evaluated"],
+        result["open"],
+        result["pending"],
         opening["count"],
         tuple(opening["keys"]),
         closing["count"],
         tuple(closing["keys"]),
-        one["failed"],
-        one["failure"],
+        result["failed"],
+        result["failure"],
     )

@@ -22,7 +22,7 @@ class ClientSettings(BaseSettings):
     token_file: Path | None = None
 
     def secret(self, file: Path | None) -> str | None:
-        """The token: from this file, that of the settings, or the environment. Raises TokenFileError."""
+        """Return the token of this file, of the settings' file, or of the environment. Raises TokenFileError."""
         path = file or self.token_file
         if path is None:
             return self.token.get_secret_value() if self.token else None

@@ -17,17 +17,17 @@ class Parser:
     """Parses the bytes of a stream, in pieces of any size, into complete events."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._unfinished = b""
         self._name = ""
         self._id: str | None = None
         self._data: list[str] = []
 
     def feed(self, piece: bytes) -> list[ServerEvent]:
         """Return the events that end in this piece. A piece may end between CR and LF."""
-        text = self._rest + piece
+        text = self._unfinished + piece
         whole, unfinished = (text[:-1], text[-1:]) if text.endswith(b"\r") else (text, b"")
-        *lines, rest = whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        self._rest = rest + unfinished
+        *lines, last = whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._unfinished = last + unfinished
         return [event for line in lines if (event := self._line(line.decode("utf-8", "replace")))]
 
     def _line(self, line: str) -> ServerEvent | None:

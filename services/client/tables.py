@@ -58,36 +58,37 @@ def fields(update: Found[Any]) -> Table:
     return table
 
 
-def windows(key: str, found: Sequence[Found[Any]], paths: Sequence[str]) -> RenderableType:
+def windows(key: str, answers: Sequence[Found[Any]], paths: Sequence[str]) -> RenderableType:
     """Return a table with a row for each window of a key: these fields, or all of the state that are no objects."""
-    if not found:
+    if not answers:
         return Text.assemble((key, "bold"), "  has no such window")
     columns = paths or [
-        path for path in dict.fromkeys(name for one in found for name in rows(one.value)) if _of_state(path)
+        path for path in dict.fromkeys(name for answer in answers for name in rows(answer.value)) if _of_state(path)
     ]
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("window (UTC)", no_wrap=True)
     for name in ("", "version", *(path.removeprefix(STATE) for path in columns)):
         table.add_column(name, justify="left" if not name else "right", overflow="fold", min_width=len(name))
-    for one in found:
-        start = Text(f"{one.window_start:{TIME}}" if one.window_start else "", style="bold")
-        is_open = Text("open", style="green") if one.is_open else Text("")
-        table.add_row(start, is_open, str(one.version), *(Text(_cell(value_at(one.value, path))) for path in columns))
+    for answer in answers:
+        start = Text(f"{answer.window_start:{TIME}}" if answer.window_start else "", style="bold")
+        is_open = Text("open", style="green") if answer.is_open else Text("")
+        cells = (Text(_cell(value_at(answer.value, path))) for path in columns)
+        table.add_row(start, is_open, str(answer.version), *cells)
     return table
 
 
-def coverage(found: KeyCoverage) -> Table:
+def coverage(key_coverage: KeyCoverage) -> Table:
     """Return a table with a row for each interval, and the total of each kind below it."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("from (UTC)", no_wrap=True)
     table.add_column("to", no_wrap=True)
     table.add_column("")
     table.add_column("duration", justify="right")
-    for kind, start, end in found.intervals:
+    for kind, start, end in key_coverage.intervals:
         table.add_row(f"{start:{TIME}}", f"{end:{TIME}}", Text(kind, style=COVERAGE[kind]), f"{end - start}")
     table.add_section()
     for kind, style in COVERAGE.items():
-        if total := found.total(kind):
+        if total := key_coverage.total(kind):
             table.add_row("", "", Text(kind, style=style), f"{total}")
     return table
 
@@ -128,10 +129,10 @@ def states(known: Sequence[StateInfo]) -> RenderableType:
     table.add_column("state", no_wrap=True)
     for name in ("keys", "partitions", "lag"):
         table.add_column(name, justify="right", no_wrap=True)
-    for one in known:
-        lag = Text(f"{one.lag:,}", style="" if one.lag else "green")
-        keys = "—" if one.keys is None else f"{one.keys:,}"
-        table.add_row(Text(one.name, style="bold"), keys, str(one.partitions), lag)
+    for state in known:
+        lag = Text(f"{state.lag:,}", style="" if state.lag else "green")
+        keys = "—" if state.keys is None else f"{state.keys:,}"
+        table.add_row(Text(state.name, style="bold"), keys, str(state.partitions), lag)
     return table if known else Text("There are no states that this token may read.", style="yellow")
 
 

@@ -50,9 +50,9 @@ class ClientTransport:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for one in (self._reads, self._stream):
-            if one:
-                await one.close()
+        for session in (self._reads, self._stream):
+            if session:
+                await session.close()
 
     def _pool(self, connections: int) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=connections), headers=self._headers)

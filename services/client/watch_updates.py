@@ -78,15 +78,15 @@ def mark(body: Mapping[str, Any]) -> Mark:
         waiting=int(body["waiting"]),
         conflated=int(body["conflated"]),
         oldest=timedelta(milliseconds=body["oldest_ms"]),
-        lag={name: int(one["lag"]["records"]) for name, one in states.items()},
-        positions={name: one["positions"] for name, one in states.items() if "positions" in one},
+        lag={name: int(state["lag"]["records"]) for name, state in states.items()},
+        positions={name: state["positions"] for name, state in states.items() if "positions" in state},
     )
 
 
 class YieldedVersions:
     """The last version that one watch has delivered of each key; of the states `by_window`, of each window of a key.
 
-    `high_water_marks` are those of the whole client.
+    The `high_water_marks` belong to the whole client.
     """
 
     def __init__(self, high_water_marks: HighWaterMarks, by_window: Collection[str] = ()) -> None:
@@ -99,9 +99,9 @@ class YieldedVersions:
     ) -> AsyncGenerator[Update[Any] | Mark, None]:
         """Yield all marks, and the updates that are admitted."""
         async with aclosing(updates):
-            async for one in updates:
-                if isinstance(one, Mark) or self.admits(one):
-                    yield one
+            async for item in updates:
+                if isinstance(item, Mark) or self.admits(item):
+                    yield item
 
     def admits(self, update: Update[Any]) -> bool:
         """Return whether to deliver the update: after a reconnect an instance may repeat updates."""
