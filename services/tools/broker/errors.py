@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DATA = "STATELOOP_DATA (of make up) or STATELOOP_BROKER_DATA (of a broker alone)"
-"""The settings of the data folder: STATELOOP_DATA is that of make up."""
+"""The settings of the data folder: make up reads STATELOOP_DATA."""
 JARS = "STATELOOP_JARS"
 
 

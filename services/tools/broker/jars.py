@@ -84,10 +84,10 @@ def digest() -> str:
 def ivy_jar() -> Path:
     """Return the path of the Ivy that pyspark ships."""
     spec = find_spec("pyspark")
-    found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec and spec.origin else []
-    if not found:
+    jars = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec and spec.origin else []
+    if not jars:
         raise PackageMissingError("pyspark")
-    return found[-1]
+    return jars[-1]
 
 
 def ivy_command(java: Path, ivy: Path, into: Path, ivy_settings: Path | None) -> list[str]:
@@ -99,9 +99,9 @@ def ivy_command(java: Path, ivy: Path, into: Path, ivy_settings: Path | None) ->
 
 def progress(line: str) -> str | None:
     """Return what a line of Ivy's output means to a person, or None if nothing."""
-    found = re.match(r"\s*found \S+#(\S+);(\S+) in", line)
-    if found:
-        return f"found {found[1]} {found[2]}"
+    resolved = re.match(r"\s*found \S+#(\S+);(\S+) in", line)
+    if resolved:
+        return f"found {resolved[1]} {resolved[2]}"
     loaded = re.match(r"\s*\[SUCCESSFUL ] \S+#(\S+);(\S+)!", line)
     return f"downloaded {loaded[1]} {loaded[2]}" if loaded else None
 

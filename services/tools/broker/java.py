@@ -32,8 +32,8 @@ ANY_SYSTEM = "your system's package manager (any OpenJDK 17 or 21 will do), then
 
 def parse_version(output: str) -> int | None:
     """Return the major version that `java -version` printed (8 for 1.8), or None if it printed none."""
-    found = re.search(r'version "(?:1\.)?(\d+)', output)
-    return int(found[1]) if found else None
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
+    return int(match[1]) if match else None
 
 
 def install_command(has: Callable[[str], bool], os_release: Mapping[str, str], *, root: bool) -> str:
@@ -48,15 +48,15 @@ def install_command(has: Callable[[str], bool], os_release: Mapping[str, str], *
 
 
 def find_java() -> Path:
-    """Return the path of a Java that is new enough: that of JAVA_HOME, else the one on the PATH."""
+    """Return the path of the Java of JAVA_HOME, or else on the PATH. Raises JavaMissingError, JavaTooOldError."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which(Path(home) / "bin" / "java") if home else shutil.which("java")
-    version = parse_version(_answer(found)) if found else None
-    if found is None or version is None:
+    java = shutil.which(Path(home) / "bin" / "java") if home else shutil.which("java")
+    version = parse_version(_answer(java)) if java else None
+    if java is None or version is None:
         raise JavaMissingError(_install_here())
     if version < NEEDED:
-        raise JavaTooOldError(Path(found), version, NEEDED, _install_here())
-    return Path(found)
+        raise JavaTooOldError(Path(java), version, NEEDED, _install_here())
+    return Path(java)
 
 
 def _apt_has_17(os_release: Mapping[str, str]) -> bool:

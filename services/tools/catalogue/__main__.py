@@ -19,8 +19,8 @@ def tables() -> str:
 
 def written(document: str) -> str:
     """Return the document with the current tables. Raises ValueError if it has no marks."""
-    before, begin, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, tail = document.partition(BEGIN)
+    _, end, after = tail.partition(END)
     if not (begin and end):
         raise ValueError(f"it has not both {BEGIN.strip()!r} and {END!r}")
     return f"{before}{BEGIN}\n{tables()}\n{END}{after}"
@@ -42,7 +42,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _table(metrics: list[Metric]) -> str:
-    rows = [f"| `{one.exported}` | {one.kind} | {', '.join(one.labels)} | {one.help} |" for one in metrics]
+    rows = [
+        f"| `{metric.exported}` | {metric.kind} | {', '.join(metric.labels)} | {metric.help} |" for metric in metrics
+    ]
     head = [f"| {metrics[0].part} | kind | labels | meaning |", "|---|---|---|---|"]
     return "\n".join((*head, *rows, ""))
 

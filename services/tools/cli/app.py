@@ -34,7 +34,7 @@ OF_SPARK = {"pyspark", "spark_app"}
 
 
 def create_app(described: str | None = None) -> App:
-    """Return the command. The help of the `described` subcommand is its own, that of the others a line of the table."""
+    """Return the command. The `described` subcommand has its own help, each other one its line of the table."""
     app = App(
         name="stateloop",
         version=_version,
@@ -92,7 +92,7 @@ def _require_subcommand(app: App, arguments: Sequence[str]) -> None:
         return
     own = app[arguments[0]]
     if own.default_command is None:
-        known = ", ".join(one for one in own if not one.startswith("-"))
+        known = ", ".join(name for name in own if not name.startswith("-"))
         raise UsageError(f"a subcommand is missing: write one of {known}")
 
 

@@ -40,15 +40,15 @@ def run(console: Console, bootstraps: Sequence[Bootstrap], paths: Sequence[str])
         done = f"file {position.file + 1} of {position.of}, {position.row:,} rows"
         console.print(f"{file.path}: {done}, {position.refused:,} dead letters so far", markup=False)
 
-    positions = [one.write(paths, report) for one in bootstraps]
-    rebuilds = [one.rebuild() for one in bootstraps]
-    plans = [one.plan(_now_ms()) for one in rebuilds]
-    for one, plan in zip(rebuilds, plans, strict=True):
-        rebuild.build(console, one, plan)
+    positions = [bootstrap.write(paths, report) for bootstrap in bootstraps]
+    rebuilds = [bootstrap.rebuild() for bootstrap in bootstraps]
+    plans = [state_rebuild.plan(_now_ms()) for state_rebuild in rebuilds]
+    for state_rebuild, plan in zip(rebuilds, plans, strict=True):
+        rebuild.build(console, state_rebuild, plan)
     for bootstrap, position in zip(bootstraps, positions, strict=True):
         bootstrap.finish(position)
-    for one, plan in zip(rebuilds, plans, strict=True):
-        one.activate(plan.generation, _now_ms())
+    for state_rebuild, plan in zip(rebuilds, plans, strict=True):
+        state_rebuild.activate(plan.generation, _now_ms())
     console.print("The state is complete: start the job, which publishes each window once.")
 
 

@@ -100,11 +100,11 @@ def processor(application: Application) -> list[Finding]:
 def topics(settings: JobSettings, application: Application) -> tuple[list[TopicIdentity], list[Finding]]:
     """Check the broker and the application's topics; return the topics that the job reads, and the findings."""
     try:
-        found = identify(settings, application)
+        identities = identify(settings, application)
     except StateloopError as error:
         return [], [failed("Broker and topics", error)]
-    text = ", ".join(f"{one.name} ({one.partitions} partitions)" for one in found)
-    return found, [ok("Broker and topics", f"{settings.kafka}: {text}")]
+    text = ", ".join(f"{topic.name} ({topic.partitions} partitions)" for topic in identities)
+    return identities, [ok("Broker and topics", f"{settings.kafka}: {text}")]
 
 
 def raw_source(settings: JobSettings, application: Application, raw: Raw) -> Finding:
@@ -112,10 +112,10 @@ def raw_source(settings: JobSettings, application: Application, raw: Raw) -> Fin
     subject = f"Raw topic {raw.topic}"
     try:
         check_extra()
-        found = identify_topic(settings, application, raw.topic)
+        topic = identify_topic(settings, application, raw.topic)
     except StateloopError as error:
         return failed(subject, error)
-    return ok(subject, f"{settings.kafka}: {found.partitions} partitions")
+    return ok(subject, f"{settings.kafka}: {topic.partitions} partitions")
 
 
 def owners(settings: JobSettings, application: Application) -> list[Finding]:
@@ -139,19 +139,19 @@ def broker_clock(settings: JobSettings, application: Application, now: float) ->
         records = admin.records({Partition(topic, number): NEWEST for number in range(count)})
     except KafkaRequestError as error:
         return [warning("Clock of the broker", f"not compared: {error.detail}")]
-    newest = max((one.timestamp_ms for one in records.values()), default=-1)
+    newest = max((record.timestamp_ms for record in records.values()), default=-1)
     if newest < 0:
         return [ok("Clock of the broker", f"not compared: {topic} is empty")]
     return [_clock("Clock of the broker", max(0.0, newest / 1000 - now))]
 
 
-def checkpoint(settings: JobSettings, application: Application, found: list[TopicIdentity]) -> list[Finding]:
+def checkpoint(settings: JobSettings, application: Application, topics: list[TopicIdentity]) -> list[Finding]:
     """Check that the checkpoint, if there is one, belongs to this application and these topics."""
     location = urlsplit(settings.checkpoint)
     if location.scheme not in ("", "file"):
         return [warning(CHECKPOINT, f"{settings.checkpoint} is not checked here: the job checks it at its start")]
     path = Path(location.path)
-    mine = identity(application, found, settings.state_partitions or found[0].partitions)
+    mine = identity(application, topics, settings.state_partitions or topics[0].partitions)
     try:
         return [_stored(path, (path / FILE).read_text(encoding="utf-8"), mine)]
     except FileNotFoundError:
@@ -176,8 +176,8 @@ async def apis(urls: Mapping[str, str], allowed: Collection[Network]) -> list[Fi
     """Check that each API may be called and responds, with any status, and that its clock agrees with this one."""
     timeout = aiohttp.ClientTimeout(total=ANSWER_S)
     async with aiohttp.ClientSession(timeout=timeout) as session:
-        found = await asyncio.gather(*(_api(session, name, url, allowed) for name, url in urls.items()))
-    return [one for each in found for one in each]
+        results = await asyncio.gather(*(_api(session, name, url, allowed) for name, url in urls.items()))
+    return [finding for findings in results for finding in findings]
 
 
 async def _api(session: aiohttp.ClientSession, name: str, url: str, allowed: Collection[Network]) -> list[Finding]:

@@ -41,8 +41,8 @@ def findings() -> Iterator[Finding]:
     yield from checks.runtime(settings.jars)
     for application, own in settings.by_application(suite):
         yield from checks.processor(application)
-        topics, found = checks.topics(own, application)
-        yield from found
+        topics, topic_findings = checks.topics(own, application)
+        yield from topic_findings
         if topics:
             yield from checks.owners(own, application)
             yield from checks.broker_clock(own, application, time.time())
@@ -62,8 +62,8 @@ def findings() -> Iterator[Finding]:
 def main() -> int:
     """Print a line for each finding. Returns 1 when one failed, else 0."""
     console, results = Console(highlight=False, soft_wrap=True), set[CheckResult]()
-    for one in findings():
-        results.add(one.result)
-        console.print(f"[{STYLES[one.result]}]{one.result:8}[/]", end="")
-        console.print(f"{one.subject}: {one.text}", markup=False)
+    for finding in findings():
+        results.add(finding.result)
+        console.print(f"[{STYLES[finding.result]}]{finding.result:8}[/]", end="")
+        console.print(f"{finding.subject}: {finding.text}", markup=False)
     return int(CheckResult.FAILED in results)

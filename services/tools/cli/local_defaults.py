@@ -28,9 +28,9 @@ def local_defaults(environment: Mapping[str, str]) -> dict[str, str]:
     folders = Folders(settings.data)
     if "STATELOOP_APPLICATION" in environment and ("STATELOOP_KAFKA" in environment or not folders.run.exists()):
         return {}
-    found = {**job(settings, folders).env, **api_addresses(settings)}
+    variables = {**job(settings, folders).env, **api_addresses(settings)}
     return {
         name: value
-        for name, value in found.items()
+        for name, value in variables.items()
         if name not in NOT_SHARED and (name in JOINED or name not in environment)
     }

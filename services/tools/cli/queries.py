@@ -89,8 +89,8 @@ class Queries:
 
     async def _get_windows(self, state: str, key: str, options: GetOptions) -> ExitCode:
         """Write the windows of a key: JSON as they come, or a table of all."""
-        found = []
-        async for one in self.client.windows(
+        answers = []
+        async for answer in self.client.windows(
             state,
             key,
             start=options.start,
@@ -99,31 +99,31 @@ class Queries:
             fields=options.fields,
             limit=options.limit,
         ):
-            found.append(one)
+            answers.append(answer)
             if self.is_json:
-                _write(line(one))
+                _write(line(answer))
         await self._check_fields(
-            state, [path for path in options.fields if not any(has_path(one.value, path) for one in found)]
+            state, [path for path in options.fields if not any(has_path(answer.value, path) for answer in answers)]
         )
         if not self.is_json:
-            self.console.print(windows(key, found, options.fields), crop=False)
-        return ExitCode.OK if found else ExitCode.ABSENT
+            self.console.print(windows(key, answers, options.fields), crop=False)
+        return ExitCode.OK if answers else ExitCode.ABSENT
 
     async def coverage(self, state: str, key: str, options: CoverageOptions) -> ExitCode:
         """Write where a key has data, and where gaps."""
-        found = await self.client.coverage(state, key, start=options.start, end=options.end, field=options.field)
+        answer = await self.client.coverage(state, key, start=options.start, end=options.end, field=options.field)
         if self.is_json:
-            _write(line(found))
+            _write(line(answer))
         else:
-            self.console.print(missing(found) if isinstance(found, NeverSeen) else coverage(found))
-        return ExitCode.ABSENT if isinstance(found, NeverSeen) else ExitCode.OK
+            self.console.print(missing(answer) if isinstance(answer, NeverSeen) else coverage(answer))
+        return ExitCode.ABSENT if isinstance(answer, NeverSeen) else ExitCode.OK
 
     async def _check_fields(self, state: str, missing: Sequence[str]) -> None:
         """Raise UnknownFieldError for a path that no record of the state has, not one that this record lacks."""
         if not missing:
             return
         schema: Mapping[str, Any] = next(
-            (one.facts["schema"] for one in await self.client.states() if one.name == state), {}
+            (known.facts["schema"] for known in await self.client.states() if known.name == state), {}
         )
         for path in missing:
             if unknown := unknown_path(schema, path):
@@ -139,7 +139,7 @@ class Queries:
         return ExitCode.OK
 
     async def _keys_of_window(self, state: str, window: datetime, options: KeysOptions) -> ExitCode:
-        async for one in self.client.window_items(
+        async for item in self.client.window_items(
             state,
             window,
             prefix=options.prefix,
@@ -148,17 +148,17 @@ class Queries:
             limit=options.top,
         ):
             if self.is_json:
-                _write(line(one if options.by else one.key))
+                _write(line(item if options.by else item.key))
             else:
-                _write(f"{one.key}\t{text(value_at(one.value, options.by))}" if options.by else one.key)
+                _write(f"{item.key}\t{text(value_at(item.value, options.by))}" if options.by else item.key)
         return ExitCode.OK
 
     async def states(self) -> ExitCode:
         """List the states."""
         known = await self.client.states()
         if self.is_json:
-            for one in known:
-                _write(line(one))
+            for state in known:
+                _write(line(state))
         else:
             self.console.print(states(known))
         return ExitCode.OK
@@ -199,15 +199,15 @@ def _write(line: str) -> None:
 
 
 def _read_options(options: GetOptions) -> ReadOptions:
-    found: ReadOptions = {"fields": options.fields}
+    read_options: ReadOptions = {"fields": options.fields}
     if options.version is not None:
-        found["as_of"] = options.version
+        read_options["as_of"] = options.version
     if options.min_version is not None:
-        found["min_version"] = options.min_version
+        read_options["min_version"] = options.min_version
     if options.min_offset is not None:
-        found["min_offset"] = options.min_offset
+        read_options["min_offset"] = options.min_offset
     if options.wait is not None:
-        found["wait"] = options.wait
+        read_options["wait"] = options.wait
     if options.at is not None:
-        found["at"] = options.at
-    return found
+        read_options["at"] = options.at
+    return read_options

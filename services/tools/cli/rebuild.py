@@ -40,13 +40,13 @@ def rebuild(options: RebuildOptions) -> ExitCode:
             ApplicationRebuild(console, spark, application, own, options)
             for application, own in selected(settings, options.application)
         ]
-        built = [one for one in each if options.rollback or one.build()]
+        built = [application_rebuild for application_rebuild in each if options.rollback or application_rebuild.build()]
         if not options.dry_run:
-            for one in built:  # those that share events switch together
-                one.switch()
+            for application_rebuild in built:  # those that share events switch together
+                application_rebuild.switch()
             if options.watch:
-                for one in built:
-                    one.watch()
+                for application_rebuild in built:
+                    application_rebuild.watch()
     return ExitCode.ERROR if len(built) < len(each) else ExitCode.OK
 
 
@@ -138,8 +138,8 @@ def _describe(console: Console, plan: RebuildPlan) -> None:
     least, most = (timedelta(seconds=round(plan.records / rate)) for rate in (FAST, SLOW))
     verb = "continues" if plan.is_begun else "builds"
     console.print(f"This {verb} {plan.generation} from {plan.records} records, in {least} to {most}.")
-    for one in plan.missing:
-        console.print(f"! {one}", style="yellow", markup=False)
+    for missing in plan.missing:
+        console.print(f"! {missing}", style="yellow", markup=False)
 
 
 def _left(records: int, done: int, began: float) -> str:

@@ -58,7 +58,7 @@ def _group(title: str, names: tuple[str, ...]) -> list[str]:
 def _commands(name: str) -> list[tuple[str, ...]]:
     """Return a command and its subcommands."""
     own = create_app(described=name)[name] if COMMANDS[name].takes_arguments else ()
-    return [(name,), *((name, one) for one in own if not one.startswith("-"))]
+    return [(name,), *((name, subcommand) for subcommand in own if not subcommand.startswith("-"))]
 
 
 def help_of(*words: str) -> str:

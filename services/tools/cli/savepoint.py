@@ -57,9 +57,9 @@ def create(spark: SparkSession, application: Application, settings: JobSettings,
 def listing(spark: SparkSession, application: Application, _: JobSettings, folder: str) -> None:
     """Print a line for each savepoint of the application in `folder`, the oldest first."""
     open_folder = partial(CheckpointFolder, spark)
-    for path, found in savepoint.savepoints(open_folder(folder), open_folder):
-        if found.application == application.name:
-            print(_line(path, found))
+    for path, stored in savepoint.savepoints(open_folder(folder), open_folder):
+        if stored.application == application.name:
+            print(_line(path, stored))
 
 
 def restore(spark: SparkSession, application: Application, settings: JobSettings, path: str) -> None:
@@ -67,12 +67,14 @@ def restore(spark: SparkSession, application: Application, settings: JobSettings
     topics = identify(settings, application)
     mine = identity(application, topics, settings.state_partitions or topics[0].partitions)
     source, checkpoint = CheckpointFolder(spark, path), CheckpointFolder(spark, settings.checkpoint)
-    found = savepoint.restore(source, checkpoint, mine, offset_ranges(settings, topics), time.time_ns() // 1_000_000)
+    restored = savepoint.restore(source, checkpoint, mine, offset_ranges(settings, topics), time.time_ns() // 1_000_000)
     print(
-        f"{settings.checkpoint} is {path} again ({found.files} files): start the job, which publishes each window once"
+        f"{settings.checkpoint} is {path} again ({restored.files} files): "
+        "start the job, which publishes each window once"
     )
 
 
-def _line(path: str, one: Savepoint) -> str:
-    size = f"{one.bytes / 1_000_000:.1f} MB in {one.files} files"
-    return f"{path}  {one.created:%Y-%m-%d %H:%M:%S}Z  {one.application}  epoch {one.epoch}  batch {one.batch}  {size}"
+def _line(path: str, stored: Savepoint) -> str:
+    size = f"{stored.bytes / 1_000_000:.1f} MB in {stored.files} files"
+    place = f"epoch {stored.epoch}  batch {stored.batch}"
+    return f"{path}  {stored.created:%Y-%m-%d %H:%M:%S}Z  {stored.application}  {place}  {size}"

@@ -38,8 +38,8 @@ def spark_session(settings: JobSettings) -> Iterator[SparkSession]:
 def selected(settings: JobSettings, name: str | None) -> list[tuple[Application, JobSettings]]:
     """Return the applications with their settings, or the one of this name. Raises DeclarationError."""
     each = settings.by_application(load_suite(settings.application))
-    found = [(application, own) for application, own in each if name in (None, application.name)]
-    if not found:
+    chosen = [(application, own) for application, own in each if name in (None, application.name)]
+    if not chosen:
         known = ", ".join(application.name for application, _ in each)
         raise DeclarationError(f"--application {name}", "is not in the suite", f"Name one of these: {known}")
-    return found
+    return chosen

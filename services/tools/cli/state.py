@@ -66,5 +66,5 @@ def _read(
 
 def _take(rows: DataFrame, key: str, lines: list[str]) -> None:
     """Append each window of a key as JSON."""
-    found = rows.where(F.col("key") == key).orderBy("window_start")
-    lines += [row.value for row in found.select(F.to_json(F.struct("*")).alias("value")).collect()]
+    windows = rows.where(F.col("key") == key).orderBy("window_start")
+    lines += [row.value for row in windows.select(F.to_json(F.struct("*")).alias("value")).collect()]

@@ -63,12 +63,12 @@ class TableUnreadableError(RetryableError):
         )
 
 
-def put_row(name: str, key: str, given: str) -> None:
+def put_row(name: str, key: str, row: str) -> None:
     """Write a row: JSON, `@` and a file, or `-` for stdin. Raises StateloopError."""
     settings = read(TableSettings)
     application, table = _table(settings, name)
     require_broker(settings)
-    _write(settings, application, table, key, _value(table, key, given, settings.author))
+    _write(settings, application, table, key, _value(table, key, row, settings.author))
 
 
 def remove_row(name: str, key: str) -> None:
@@ -81,10 +81,10 @@ def remove_row(name: str, key: str) -> None:
 
 def print_row(name: str, key: str) -> ExitCode:
     """Print a row as JSON; return ABSENT if there is none. Raises StateloopError."""
-    found = _stored(name)
-    if key not in found:
+    rows = _stored(name)
+    if key not in rows:
         return ExitCode.ABSENT
-    print(_line(key, found[key]))
+    print(_line(key, rows[key]))
     return ExitCode.OK
 
 
@@ -110,7 +110,8 @@ def _write(settings: TableSettings, application: Application, table: Table, key:
 
 def _table(settings: TableSettings, name: str) -> tuple[Application, Table]:
     """Return the table of this name, with its application. Raises UnknownTableError."""
-    tables = {table.name: (one, table) for one in load_suite(settings.application).applications for table in one.tables}
+    applications = load_suite(settings.application).applications
+    tables = {table.name: (application, table) for application in applications for table in application.tables}
     if name not in tables:
         raise UnknownTableError(name, sorted(tables))
     return tables[name]
@@ -118,7 +119,7 @@ def _table(settings: TableSettings, name: str) -> tuple[Application, Table]:
 
 def _rows(settings: TableSettings, table: Table, topic: str) -> Mapping[str, TableRow]:
     """Return the present rows; each bad record is reported. Raises TableUnreadableError."""
-    found, reader = TableRows(table), BlockingKafkaReader(settings.client(), "table")
+    rows, reader = TableRows(table), BlockingKafkaReader(settings.client(), "table")
     try:
         partitions = reader.partitions([topic])
         if not partitions:
@@ -126,7 +127,7 @@ def _rows(settings: TableSettings, table: Table, topic: str) -> Mapping[str, Tab
         for records in reader.read(reader.bounds(partitions)):
             for record in records:
                 try:
-                    found.apply(record)
+                    rows.apply(record)
                 except ValueError as error:
                     place = f"offset {record.offset} of partition {record.partition}"
                     report("table", f"the record at {place} is bad: {error}")
@@ -134,13 +135,13 @@ def _rows(settings: TableSettings, table: Table, topic: str) -> Mapping[str, Tab
         raise TableUnreadableError(topic, settings.kafka, error.detail) from error
     finally:
         reader.close()
-    return found.rows
+    return rows.rows
 
 
-def _value(table: Table, key: str, given: str, author: str) -> bytes:
+def _value(table: Table, key: str, row: str, author: str) -> bytes:
     """Return the record to write. Raises InvalidRowError."""
     try:
-        text = sys.stdin.read() if given == "-" else Path(given[1:]).read_text("utf-8") if given[:1] == "@" else given
+        text = sys.stdin.read() if row == "-" else Path(row[1:]).read_text("utf-8") if row[:1] == "@" else row
         return encode_row(table, key, text, author)
     except (ValueError, OSError) as error:
         raise InvalidRowError(table.name, key, str(error)) from error

@@ -65,8 +65,8 @@ def verify(options: VerifyOptions, open_session: OpenSession = spark_session) ->
     require_broker(settings)
     with open_session(settings) as spark:
         each = selected(settings, options.application)
-        found = [Verification(spark, one, own, client, options).run(console) for one, own in each]
-    return ExitCode.DIFFERENT if any(found) else ExitCode.OK
+        different = [Verification(spark, application, own, client, options).run(console) for application, own in each]
+    return ExitCode.DIFFERENT if any(different) else ExitCode.OK
 
 
 async def _require_query_service(settings: ClientSettings) -> None:
@@ -99,17 +99,17 @@ class Verification:
         checkpoint = self._checkpoint()
         content = self._topic(self._keys)
         keys = self._keys.keys - (checkpoint.unpublished if checkpoint else frozenset())
-        is_live, topic, found = self._is_live(content), content.stored.of(keys), []
+        is_live, topic, results = self._is_live(content), content.stored.of(keys), []
         sources = [topic]
         if checkpoint:
             stored = snapshots_of("checkpoint", checkpoint.snapshots).of(keys)
             committed = checkpoint.committed - CLOCKS if checkpoint.committed else None
-            found.append(compare(stored, topic, partial(is_published, is_live, checkpoint), committed))
+            results.append(compare(stored, topic, partial(is_published, is_live, checkpoint), committed))
             sources.insert(0, stored)
         if not self._options.no_query:
-            found += asyncio.run(self._against_query(sources, keys, is_live))
-        _report(console, self._application, checkpoint, len(keys), found)
-        return sum(len(one.differences) for one in found)
+            results += asyncio.run(self._against_query(sources, keys, is_live))
+        _report(console, self._application, checkpoint, len(keys), results)
+        return sum(len(result.differences) for result in results)
 
     def _checkpoint(self) -> PublishedState | None:
         """Return the chosen keys' state in the checkpoint; None if that cannot be compared with what was published.
@@ -145,30 +145,30 @@ class Verification:
     ) -> list[ComparisonResult]:
         """Compare with the query service, which gets some time to read the topic."""
         deadline = time.monotonic() + self._options.patience
-        sources = [self._queried(one) for one in sources]
+        sources = [self._queried(source) for source in sources]
         async with Client(self._client.url.split(","), token=self._client.secret(None)) as client:
             while True:
                 query = await self._query(client, sorted(keys))
-                found = [compare(one, query, is_live) for one in sources]
-                if not any(one.differences for one in found) or time.monotonic() > deadline:
+                results = [compare(source, query, is_live) for source in sources]
+                if not any(result.differences for result in results) or time.monotonic() > deadline:
                     break
                 await asyncio.sleep(PAUSE_S)
-        if found[-1].newer:  # the topic must have what the query service had a moment ago
-            found.append(compare(query, self._queried(self._topic(NamedKeys(keys)).stored), is_live))
-        return found
+        if results[-1].newer:  # the topic must have what the query service had a moment ago
+            results.append(compare(query, self._queried(self._topic(NamedKeys(keys)).stored), is_live))
+        return results
 
-    def _queried(self, one: StoredSnapshots) -> StoredSnapshots:
+    def _queried(self, stored: StoredSnapshots) -> StoredSnapshots:
         """Return what the query service stores of the windows: all, or only the newest of each key."""
-        return one if self._application.state.is_windowed else one.newest()
+        return stored if self._application.state.is_windowed else stored.newest()
 
     async def _query(self, client: Client, keys: Sequence[str]) -> StoredSnapshots:
         name, expired = self._application.name, frozenset[str]()
         if self._application.state.is_windowed:
-            values = [one.value for key in keys async for one in client.windows(name, key)]
+            values = [window.value for key in keys async for window in client.windows(name, key)]
         else:
             answers = await client.get_many(name, keys)
-            values = [one.value for one in answers if isinstance(one, Found)]
-            expired = frozenset(one.key for one in answers if isinstance(one, Expired))
+            values = [answer.value for answer in answers if isinstance(answer, Found)]
+            expired = frozenset(answer.key for answer in answers if isinstance(answer, Expired))
         return self._queried(snapshots_of("query service", map(Snapshot.model_validate, values), expired))
 
 
@@ -182,7 +182,7 @@ def _report(
     application: Application,
     checkpoint: PublishedState | None,
     keys: int,
-    found: list[ComparisonResult],
+    results: list[ComparisonResult],
 ) -> None:
     console.print(f"[bold]{application.name}[/]: {keys:,} keys", end="")
     if checkpoint:
@@ -192,8 +192,8 @@ def _report(
                 f"\n{key} has a window that is too large to be published: it is left out", markup=False, end=""
             )
     console.print()
-    console.print(counts(found))
-    listed = [one for each in found for one in each.differences]
+    console.print(counts(results))
+    listed = [difference for result in results for difference in result.differences]
     if listed:
         console.print(differences(listed))
     if len(listed) > LISTED:

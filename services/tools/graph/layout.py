@@ -63,10 +63,10 @@ def _links(paths: Mapping[Line, list[str]]) -> tuple[dict[str, list[str]], dict[
     return before, after
 
 
-def _sort(sorted_ones: list[list[str]], columns: list[list[str]], links: Mapping[str, Sequence[str]]) -> None:
+def _sort(sorted_columns: list[list[str]], columns: list[list[str]], links: Mapping[str, Sequence[str]]) -> None:
     """Order each column by the middle of its neighbours' ranks; one without neighbours keeps its own."""
-    for column in sorted_ones:
-        rank = {name: (i + 0.5) / len(one) for one in columns for i, name in enumerate(one)}
+    for column in sorted_columns:
+        rank = {name: (i + 0.5) / len(names) for names in columns for i, name in enumerate(names)}
         means = {name: _mean([rank[other] for other in links.get(name, ())], rank[name]) for name in column}
         column.sort(key=means.__getitem__)
 
@@ -100,12 +100,12 @@ def _parts(names: Iterable[str], after: Mapping[str, Sequence[str]]) -> list[set
 
 def _stack(parts: list[set[str]], middle: Mapping[str, float], heights: Mapping[str, float]) -> dict[str, float]:
     """Return the components one below the other."""
-    found, top = {}, 0.0
+    middles, top = {}, 0.0
     for part in parts:
         shift = top - min(middle[name] - heights[name] / 2 for name in part)
-        found.update({name: middle[name] + shift for name in part})
-        top = max(found[name] + heights[name] / 2 for name in part) + 2 * GAP
-    return found
+        middles.update({name: middle[name] + shift for name in part})
+        top = max(middles[name] + heights[name] / 2 for name in part) + 2 * GAP
+    return middles
 
 
 def _stacked(column: list[str], heights: Mapping[str, float]) -> list[float]:
@@ -125,13 +125,13 @@ def _spread(column: list[str], wanted: Mapping[str, float], heights: Mapping[str
 def _pushed(
     column: list[str], wanted: Mapping[str, float], heights: Mapping[str, float], direction: int
 ) -> dict[str, float]:
-    found: dict[str, float] = {}
+    middles: dict[str, float] = {}
     for last, name in zip([None, *column], column, strict=False):
         least = wanted[name] * direction
         if last is not None:
-            least = max(least, found[last] * direction + (heights[last] + heights[name]) / 2 + GAP)
-        found[name] = least * direction
-    return found
+            least = max(least, middles[last] * direction + (heights[last] + heights[name]) / 2 + GAP)
+        middles[name] = least * direction
+    return middles
 
 
 def _mean(values: Sequence[float], otherwise: float) -> float:

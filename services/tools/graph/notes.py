@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1), ("ms", 0.001))
 
 
-def notes(one: Enrichment) -> list[str]:
+def notes(enrichment: Enrichment) -> list[str]:
     """Return the declarations of an enrichment other than its dependencies, a line each."""
-    found = [f"when {condition(one.when)}"] if one.when else []
-    found += [f"{name} rounded to {_step(near.step)}" for name, near in one.rounding.items()]
-    found += [f"up to {one.rounds} rounds"] if one.rounds else []
-    found += [f"stale after {duration(one.stale_after)}"] if one.stale_after else []
-    return found + ([f"at most every {duration(one.at_most_every)}"] if one.at_most_every else [])
+    lines = [f"when {condition(enrichment.when)}"] if enrichment.when else []
+    lines += [f"{name} rounded to {_step(near.step)}" for name, near in enrichment.rounding.items()]
+    lines += [f"up to {enrichment.rounds} rounds"] if enrichment.rounds else []
+    lines += [f"stale after {duration(enrichment.stale_after)}"] if enrichment.stale_after else []
+    return lines + ([f"at most every {duration(enrichment.at_most_every)}"] if enrichment.at_most_every else [])
 
 
 def policies(application: Application) -> dict[str, str]:
     """Return the description of each API's policy, by the API's name."""
-    found = {}
-    for name in dict.fromkeys(one.api for one in application.enrichments):
+    descriptions = {}
+    for name in dict.fromkeys(enrichment.api for enrichment in application.enrichments):
         policy = application.apis[name]
-        found[name] = f"{duration(policy.timeout)} a call, up to {policy.attempts} attempts"
-    return found
+        descriptions[name] = f"{duration(policy.timeout)} a call, up to {policy.attempts} attempts"
+    return descriptions
 
 
 def limit(application: Application) -> str | None:
@@ -55,7 +55,7 @@ def condition(when: Condition) -> str:
 def duration(time: timedelta) -> str:
     """A time in the largest unit that holds it without a fraction."""
     seconds = time.total_seconds()
-    unit, size = next((one for one in UNITS if (seconds / one[1]).is_integer()), UNITS[-1])
+    unit, size = next(((unit, size) for unit, size in UNITS if (seconds / size).is_integer()), UNITS[-1])
     return f"{seconds / size:g} {unit}"
 
 

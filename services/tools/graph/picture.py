@@ -36,15 +36,18 @@ TIP = (
 
 def picture(application: Application) -> str:
     """The SVG: fields of the state as pills, enrichments as boxes, each to the right of all that it needs."""
-    found = _laid_out(application)
-    lefts, width = _lefts(application, found)
-    top = {name: y + HEAD + MARGIN for name, y in found.middle.items()}
+    graph_layout = _laid_out(application)
+    lefts, width = _lefts(application, graph_layout)
+    top = {name: y + HEAD + MARGIN for name, y in graph_layout.middle.items()}
     by_name = application.by_name
-    drawn = [_line(line, found, application, lefts, top) for line in found.paths]
-    for column, names in enumerate(found.columns):
+    drawn = [_line(line, graph_layout, application, lefts, top) for line in graph_layout.paths]
+    for column, names in enumerate(graph_layout.columns):
         for name in (name for name in names if "→" not in name):
-            one, left = by_name.get(name), lefts[column]
-            drawn.append(_box(one, left, top[name]) if one else _pill(name, left + _widest(names, by_name), top[name]))
+            enrichment, left = by_name.get(name), lefts[column]
+            if enrichment:
+                drawn.append(_box(enrichment, left, top[name]))
+            else:
+                drawn.append(_pill(name, left + _widest(names, by_name), top[name]))
     bottom = max((top[name] + _height(by_name.get(name)) / 2 for name in top), default=HEAD)
     return _page(application, width, bottom + MARGIN, drawn)
 
@@ -54,42 +57,43 @@ def _laid_out(application: Application) -> Layout:
     column_of = dict(levels(application))
     lines: list[Line] = []
     fields: dict[str, int] = {}
-    for one in application.enrichments:
-        for need in one.needs:
+    for enrichment in application.enrichments:
+        for need in enrichment.needs:
             if need.name not in column_of:
-                fields[need.name] = min(fields.get(need.name, column_of[one.name]), column_of[one.name])
-            if need.name != one.name:
-                lines.append((need.name, one.name))
+                fields[need.name] = min(fields.get(need.name, column_of[enrichment.name]), column_of[enrichment.name])
+            if need.name != enrichment.name:
+                lines.append((need.name, enrichment.name))
     column_of = {name: column - 1 for name, column in fields.items()} | column_of
     heights = {name: _height(application.by_name.get(name)) for name in column_of}
     return layout(column_of, heights, lines)
 
 
-def _height(one: Enrichment | None) -> float:
-    return PILL_HEIGHT if one is None else NAME_HEIGHT + NOTE_HEIGHT * len(notes(one))
+def _height(enrichment: Enrichment | None) -> float:
+    return PILL_HEIGHT if enrichment is None else NAME_HEIGHT + NOTE_HEIGHT * len(notes(enrichment))
 
 
 def _widest(names: list[str], by_name: dict[str, Enrichment]) -> float:
     return BOX if any(name in by_name for name in names) else PILL
 
 
-def _lefts(application: Application, found: Layout) -> tuple[list[float], float]:
+def _lefts(application: Application, graph_layout: Layout) -> tuple[list[float], float]:
     """The left side of each column, and the width of all."""
     lefts, x = [], MARGIN
-    for names in found.columns:
+    for names in graph_layout.columns:
         lefts.append(x)
         x += _widest(names, application.by_name) + BETWEEN
     return lefts, max(x - BETWEEN + MARGIN, 420.0)
 
 
-def _line(line: Line, found: Layout, application: Application, lefts: list[float], top: dict[str, float]) -> str:
+def _line(line: Line, graph_layout: Layout, application: Application, lefts: list[float], top: dict[str, float]) -> str:
     """Return a curve through the points, horizontal at its ends."""
     begin, end = line
-    by_name, column_of = application.by_name, {name: i for i, names in enumerate(found.columns) for name in names}
-    rights = [left + _widest(names, by_name) for left, names in zip(lefts, found.columns, strict=True)]
+    by_name = application.by_name
+    column_of = {name: i for i, names in enumerate(graph_layout.columns) for name in names}
+    rights = [left + _widest(names, by_name) for left, names in zip(lefts, graph_layout.columns, strict=True)]
     path = f"M{rights[column_of[begin]]:.1f},{top[begin]:.1f}"
     x, y = rights[column_of[begin]], top[begin]
-    for place in found.paths[line][1:]:
+    for place in graph_layout.paths[line][1:]:
         left, right = lefts[column_of[place]], rights[column_of[place]]
         half = (x + left) / 2
         path += f" C{half:.1f},{y:.1f} {half:.1f},{top[place]:.1f} {left:.1f},{top[place]:.1f}"
@@ -99,19 +103,19 @@ def _line(line: Line, found: Layout, application: Application, lefts: list[float
     return f'<path class="line{" optional" if optional else ""}" d="{path}" marker-end="url(#tip)"/>'
 
 
-def _box(one: Enrichment, left: float, middle: float) -> str:
-    height = _height(one)
+def _box(enrichment: Enrichment, left: float, middle: float) -> str:
+    height = _height(enrichment)
     top = middle - height / 2
     parts = [
         f'<rect class="box" x="{left:.1f}" y="{top:.1f}" width="{BOX:.0f}" height="{height:.0f}" rx="9"/>',
-        _text("name", left + 12, top + 19, one.name),
-        _text("small", left + 12, top + 36, f"{one.api} → {one.result.__name__}"),
+        _text("name", left + 12, top + 19, enrichment.name),
+        _text("small", left + 12, top + 36, f"{enrichment.api} → {enrichment.result.__name__}"),
     ]
     parts += [
         _text("note", left + 12, top + 36 + NOTE_HEIGHT * number, note)
-        for number, note in enumerate(notes(one), start=1)
+        for number, note in enumerate(notes(enrichment), start=1)
     ]
-    if one.rounds:
+    if enrichment.rounds:
         begin, end = left + BOX - 46, left + BOX - 20
         loop = f"M{begin:.1f},{top:.1f} C{begin:.1f},{top - 22:.1f} {end:.1f},{top - 22:.1f} {end:.1f},{top:.1f}"
         parts.append(f'<path class="line own" d="{loop}" marker-end="url(#tip)"/>')

@@ -13,19 +13,20 @@ if TYPE_CHECKING:
 
 def text(application: Application) -> str:
     """The enrichments step by step with what they need, and how their APIs are called."""
-    width = max((len(one.name) for one in application.enrichments), default=0)
+    width = max((len(enrichment.name) for enrichment in application.enrichments), default=0)
     lines = [f"{application.name}: {len(application.enrichments)} enrichments in {len(steps(application))} steps"]
     for number, step in enumerate(steps(application), start=1):
         lines += ["", f"step {number}"]
-        for last, one in ((one is step[-1], one) for one in step):
-            lines += _branch(one, width, last=last)
+        for last, enrichment in ((enrichment is step[-1], enrichment) for enrichment in step):
+            lines += _branch(enrichment, width, last=last)
     lines += ["", *(f"{name}: {description}" for name, description in policies(application).items())]
     if description := limit(application):
         lines.append(f"budget: {description}")
     return "\n".join(lines)
 
 
-def _branch(one: Enrichment, width: int, *, last: bool) -> list[str]:
-    needs = ", ".join(f"[{need.name}]" if need.optional else need.name for need in one.needs)
-    first = f"{'└' if last else '├'}─ {one.name:<{width}}  ← {needs}  ({one.api} → {one.result.__name__})"
-    return [first, *(f"{' ' if last else '│'}  {'':<{width}}    {note}" for note in notes(one))]
+def _branch(enrichment: Enrichment, width: int, *, last: bool) -> list[str]:
+    needs = ", ".join(f"[{need.name}]" if need.optional else need.name for need in enrichment.needs)
+    call = f"{enrichment.api} → {enrichment.result.__name__}"
+    first = f"{'└' if last else '├'}─ {enrichment.name:<{width}}  ← {needs}  ({call})"
+    return [first, *(f"{' ' if last else '│'}  {'':<{width}}    {note}" for note in notes(enrichment))]

@@ -37,7 +37,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The id of the process; also that of its group, unless it is in the foreground."""
+        """The id of the process, and of its group unless it is in the foreground."""
         return self._process.pid
 
     def exit_code(self) -> int | None:

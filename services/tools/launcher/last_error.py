@@ -16,8 +16,8 @@ def last_error(output: str) -> str:
 
 
 def _reason(line: str) -> str | None:
-    if found := OWN.match(line):
-        return found["why"]
+    if match := OWN.match(line):
+        return match["why"]
     if not line.startswith("{"):
         return None
     try:

@@ -24,15 +24,15 @@ def forget(run: Path, name: str) -> None:
 
 def noted(run: Path) -> dict[str, int]:
     """Return the recorded processes that still run, by name; ids that were reused are ignored."""
-    found = {}
+    running = {}
     for path in sorted(run.glob("*.pid")):
         try:
             pid, _, identity = path.read_text().strip().partition("\n")
         except FileNotFoundError:  # the process was forgotten meanwhile
             continue
         if pid.isdecimal() and processes.alive(int(pid), identity):
-            found[path.stem] = int(pid)
-    return found
+            running[path.stem] = int(pid)
+    return running
 
 
 def stop(run: Path, within_s: float = STOP_S) -> list[str]:

@@ -27,25 +27,26 @@ QUERY, JOB, DERIVE, WORKERS = 0, 1, 2, OTHERS
 def process_specs(settings: LauncherSettings, folders: Folders, *, headless: bool) -> tuple[ProcessSpec, ...]:
     """Return the processes of a launch. Raises DeclarationError."""
     suite = load_suite(settings.application)
-    packages, derives = _packages(settings.application, suite), any(one.derived_names for one in suite.applications)
-    found: list[ProcessSpec] = []
+    packages = _packages(settings.application, suite)
+    derives = any(application.derived_names for application in suite.applications)
+    specs: list[ProcessSpec] = []
     if settings.kafka is None:
-        found.append(broker(settings, folders))
-    found.append(topics(settings))
+        specs.append(broker(settings, folders))
+    specs.append(topics(settings))
     if apis := _first("reference", packages):
-        found.append(reference(settings, apis))
-    found.append(job(settings, folders))
-    found.extend(workers(settings))
+        specs.append(reference(settings, apis))
+    specs.append(job(settings, folders))
+    specs.extend(workers(settings))
     if derives:
-        found.append(derive(settings))
-    found.append(query(settings, folders, derives=derives))
+        specs.append(derive(settings))
+    specs.append(query(settings, folders, derives=derives))
     if data := _first("replay", packages):
-        found.append(replay(settings, folders, data))
+        specs.append(replay(settings, folders, data))
     if live_data := _first("source", packages):
-        found.append(source(settings, live_data))
+        specs.append(source(settings, live_data))
     if not headless:
-        found.append(live(settings, folders))
-    return tuple(found)
+        specs.append(live(settings, folders))
+    return tuple(specs)
 
 
 def broker(settings: LauncherSettings, folders: Folders) -> ProcessSpec:
@@ -107,7 +108,7 @@ def workers(settings: LauncherSettings) -> Iterator[ProcessSpec]:
 
 
 def api_addresses(settings: LauncherSettings) -> dict[str, str]:
-    """Return the settings with the addresses of the APIs: those of the environment, and the reference APIs."""
+    """Return the settings with the addresses of the APIs of the environment, and of the reference APIs."""
     apis = {"reference": f"http://127.0.0.1:{settings.reference_port}"} | settings.apis
     networks = dict.fromkeys((HERE, *settings.allowed_networks))
     return {"STATELOOP_APIS": json.dumps(apis), "STATELOOP_ALLOWED_NETWORKS": json.dumps([*networks])}
@@ -192,13 +193,13 @@ def module(name: str, *options: str) -> tuple[str, ...]:
 
 def _packages(reference: str, suite: Suite) -> tuple[str, ...]:
     """Return the package that declares the suite, and those that declare its states, which may be others."""
-    modules = (reference.partition(":")[0], *(one.state.__module__ for one in suite.applications))
+    modules = (reference.partition(":")[0], *(application.state.__module__ for application in suite.applications))
     return tuple(dict.fromkeys(module.rpartition(".")[0] for module in modules if "." in module))
 
 
 def _first(name: str, packages: Iterable[str]) -> str | None:
     """Return the first module of this name in the packages; None if there is none."""
-    return next((found for package in packages if _is_there(found := f"{package}.{name}")), None)
+    return next((module for package in packages if _is_there(module := f"{package}.{name}")), None)
 
 
 def _is_there(name: str) -> bool:

@@ -61,7 +61,7 @@ def group_gone(pgid: int) -> bool:
 
 
 def wait_until(condition: Callable[[], bool], within_s: float) -> bool:
-    """Return whether the condition became true within so many seconds."""
+    """Return whether the condition became true within `within_s` seconds."""
     end = time.monotonic() + within_s
     while not condition():
         if time.monotonic() >= end:

@@ -25,7 +25,7 @@ class LauncherSettings(BaseSettings):
 
     application: str = "examples.departures.application:suite"
     """The application, or the suite of applications, as package.module:name. The modules `reference`, `replay`
-    and `source` of its package are started too, or those of the first package of its applications that has them.
+    and `source` of its package are started too, or of the first package of its applications that has these modules.
     The default is an example, which the checkout has, and an installed wheel has not."""
     data: Path = Path(".stateloop")
     """The folder of all data."""
@@ -39,11 +39,11 @@ class LauncherSettings(BaseSettings):
     workers: int = Field(default=2, ge=0, le=MOST_WORKERS)
     """The number of enrichment workers."""
     http_port: int = Field(default=8090, ge=1, le=65535 - MOST_PORTS)
-    """The port of the query service with the console; the next ones are those of job, derive worker and workers."""
+    """The port of the query service with the console; job, derive worker and workers use the next ports."""
     apis: dict[str, str] = Field(default_factory=dict, examples=[{"city": "https://city.example"}])
     """The base URLs of the APIs that the application declares, besides `reference`."""
     allowed_networks: tuple[str, ...] = Field(default=(), examples=[["10.1.0.0/16"]])
-    """Networks whose addresses workers may call although they are not public, besides that of this machine."""
+    """Networks whose addresses workers may call although they are not public, besides this machine's own."""
     browse: bool = True
     """Whether to open the console in a browser, where there is a desktop."""
     batch: Duration = timedelta(seconds=15)
@@ -62,10 +62,10 @@ class LauncherSettings(BaseSettings):
     @model_validator(mode="after")
     def _apart(self) -> Self:
         """Reject overlapping ports: a process would restart until the launch gives up."""
-        for (one, ports), (other, others) in combinations(self._ports().items(), 2):
+        for (name, ports), (other, others) in combinations(self._ports().items(), 2):
             if ports.start < others.stop and others.start < ports.stop:
                 raise ValueError(
-                    f"STATELOOP_{one} and STATELOOP_{other} take the same port: move one ({_taken(ports)})"
+                    f"STATELOOP_{name} and STATELOOP_{other} take the same port: move one ({_taken(ports)})"
                 )
         return self
 

@@ -69,20 +69,21 @@ def _applications(view: LiveView) -> list[Text]:
     applications = view.loop["applications"]
     if len(applications) <= 1:
         return []
-    found = Text("applications", style="dim", no_wrap=True, overflow="ellipsis")
-    for one in applications:
-        found.append(f"  {one['name']}", style="bold" if one["name"] == view.loop["application"] else "not dim")
-        if one["healthy"] is False:
-            found.append(" ✗", style="red not dim")
-    return [found.append("  --application NAME shows another one")]
+    line = Text("applications", style="dim", no_wrap=True, overflow="ellipsis")
+    for application in applications:
+        name = application["name"]
+        line.append(f"  {name}", style="bold" if name == view.loop["application"] else "not dim")
+        if application["healthy"] is False:
+            line.append(" ✗", style="red not dim")
+    return [line.append("  --application NAME shows another one")]
 
 
 def _cells(view: LiveView) -> list[list[str]]:
     """Return the metrics of the loop's components, each as (name, value, field of the history, detail)."""
     last: Json = view.history[-1] if view.history else {}
     topics, components = view.loop["topics"], view.loop["components"]
-    rates = {name: _number(one["rate"], 1) for name, one in topics.items()}
-    counts = {name: f"{_number(one['end'])} records" for name, one in topics.items()}
+    rates = {name: _number(topic["rate"], 1) for name, topic in topics.items()}
+    counts = {name: f"{_number(topic['end'])} records" for name, topic in topics.items()}
     lags = [f"{name} {_number(last.get(f'{name}_lag'))}" for name, component in LAGS if component in components]
     calls = _sums(api["calls"] for api in view.loop["apis"])
     results = _sums(node["rates"] for node in view.graph["nodes"])
@@ -114,15 +115,15 @@ def _metrics(view: LiveView, width: int) -> Table:
 def _sparkline(values: Sequence[float | None]) -> str:
     """Return the values as bars, the newest at the right; each bar is the mean of as many values."""
     size = max(1, len(values) // SPARKLINE)
-    known = [one or 0.0 for one in values][-size * SPARKLINE :]
+    known = [value or 0.0 for value in values][-size * SPARKLINE :]
     means = [sum(known[at : at + size]) / size for at in range(0, len(known) - size + 1, size)]
     return "".join(BARS[round(mean / (max(means) or 1) * (len(BARS) - 1))] for mean in means).rjust(SPARKLINE)
 
 
 def _reasons(view: LiveView) -> list[Text]:
     reasons = view.loop["health"]["reasons"][:MAX_REASONS]
-    found = [Text.assemble((f"✗ {one['message']}", "red"), (f". {one['action']}", "dim")) for one in reasons]
-    return [Text(view.error, style="yellow"), *found] if view.error else found
+    lines = [Text.assemble((f"✗ {reason['message']}", "red"), (f". {reason['action']}", "dim")) for reason in reasons]
+    return [Text(view.error, style="yellow"), *lines] if view.error else lines
 
 
 def _processes(view: LiveView) -> Columns:
@@ -139,10 +140,10 @@ def _keys(view: LiveView, width: int, count: int) -> Table:
     """Return the table of the latest keys: some fields of the state, and a mark for each enrichment."""
     names, answers = [node["name"] for node in view.graph["nodes"]], list(view.keys.values())[:count]
     headings = ["-".join(word[:4] for word in name.split("_"))[:9] for name in names]
-    room = width - max((len(one["key"]) for one in answers), default=0) - len("00") - 2 * MARGIN
-    if sum(len(one) + MARGIN for one in headings) > room:
+    room = width - max((len(answer["key"]) for answer in answers), default=0) - len("00") - 2 * MARGIN
+    if sum(len(heading) + MARGIN for heading in headings) > room:
         headings = ["".join(name[0] for name in names)]
-    room -= sum(len(one) + MARGIN for one in headings)
+    room -= sum(len(heading) + MARGIN for heading in headings)
     fields = _fields(answers)[: max(0, room // (FIELD_WIDTH + MARGIN))] if width >= WIDE else []
     table = Table(box=None, padding=(0, MARGIN, 0, 0), header_style="dim")
     table.add_column("key", no_wrap=True)
@@ -152,31 +153,31 @@ def _keys(view: LiveView, width: int, count: int) -> Table:
     for heading in headings:
         table.add_column(heading, justify="center", no_wrap=True, min_width=len(heading))
     now = datetime.now(UTC)
-    for one in answers:
-        results, state = one["value"].get("enrichments", {}), one["value"].get("state", {})
+    for answer in answers:
+        results, state = answer["value"].get("enrichments", {}), answer["value"].get("state", {})
         marks = [MARKS.get(results[name]["status"], PENDING) if name in results else PENDING for name in names]
         cells = [Text(*mark) for mark in marks] if len(headings) > 1 else [Text.assemble(*marks)]
-        fresh = "bold" if (now - one["received"]).total_seconds() < 1 else ""
-        key = Text(one["key"], style=fresh if PENDING in marks else "green")
+        fresh = "bold" if (now - answer["received"]).total_seconds() < 1 else ""
+        key = Text(answer["key"], style=fresh if PENDING in marks else "green")
         values = [Text("" if state.get(name) is None else str(state[name])) for name in fields]
-        table.add_row(key, str(one["version"]), *values, *cells)
+        table.add_row(key, str(answer["version"]), *values, *cells)
     return table
 
 
 def _fields(answers: Sequence[Json]) -> list[str]:
     """Return the fields of the states that are short text and not in the key already."""
-    found: dict[str, None] = {}
-    for one in answers:
-        state = one["value"].get("state", {})
+    names: dict[str, None] = {}
+    for answer in answers:
+        state = answer["value"].get("state", {})
         texts = {name: value for name, value in state.items() if isinstance(value, str) and len(value) <= FIELD_WIDTH}
-        found |= dict.fromkeys(name for name, value in texts.items() if value not in one["key"])
-    return list(found)
+        names |= dict.fromkeys(name for name, value in texts.items() if value not in answer["key"])
+    return list(names)
 
 
 def _sums(rates: Iterable[Json]) -> str:
     total: dict[str, Any] = {}
-    for one in rates:
-        for name, rate in one.items():
+    for by_name in rates:
+        for name, rate in by_name.items():
             total[name] = total.get(name, 0.0) + rate
     return ", ".join(f"{name} {rate:.1f}" for name, rate in total.items() if rate)
 

@@ -73,8 +73,8 @@ SOURCES = {
 def page() -> str:
     """Return the whole page."""
     sections = [f"## {title}\n\n" + "\n".join(map(_declaration, names)) for title, names in SECTIONS.items()]
-    found = [vars(reducers)[name] for name in reducers.__all__ if name not in ("Reducer", "ValueCount")]
-    return "\n".join((HEAD, *sections, REDUCERS, *map(_reducer, found), _declaration("ValueCount"))).rstrip() + "\n"
+    kinds = [vars(reducers)[name] for name in reducers.__all__ if name not in ("Reducer", "ValueCount")]
+    return "\n".join((HEAD, *sections, REDUCERS, *map(_reducer, kinds), _declaration("ValueCount"))).rstrip() + "\n"
 
 
 def _declaration(name: str) -> str:
@@ -84,33 +84,33 @@ def _declaration(name: str) -> str:
     (node,) = ast.parse(dedent(inspect.getsource(own))).body
     rows = _fields(node.body) if isinstance(node, ast.ClassDef) else _parameters(node)
     scope = vars(inspect.getmodule(declared))
-    cells = ((f"`{one}`", f"`{kind}`", _default(value, scope), text) for one, kind, value, text in rows)
+    cells = ((f"`{member}`", f"`{kind}`", _default(value, scope), text) for member, kind, value, text in rows)
     table = [f"| {' | '.join(' '.join(cell.split()).replace('|', BAR) for cell in row)} |" for row in cells]
     return "\n".join((f"### {name}\n\n{inspect.getdoc(declared)}\n", *((*TABLE, *table, "") if table else ())))
 
 
 def _parameters(node: Any) -> Iterator[tuple[str, str, ast.expr | None, str]]:
-    positional = [(one, None) for one in (*node.args.posonlyargs, *node.args.args) if one.arg != "self"]
-    for one, default in (*positional, *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)):
-        yield one.arg, ast.unparse(one.annotation), default, ""
+    positional = [(argument, None) for argument in (*node.args.posonlyargs, *node.args.args) if argument.arg != "self"]
+    for argument, default in (*positional, *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)):
+        yield argument.arg, ast.unparse(argument.annotation), default, ""
     if node.args.vararg:
         yield f"*{node.args.vararg.arg}", ast.unparse(node.args.vararg.annotation), None, ""
 
 
 def _fields(body: list[ast.stmt]) -> Iterator[tuple[str, str, ast.expr | None, str]]:
-    for one, after in zip(body, [*body[1:], None], strict=True):
+    for statement, after in zip(body, [*body[1:], None], strict=True):
         description = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
-        if isinstance(one, ast.Assign) and (name := ast.unparse(one.targets[0])).isupper():  # of an enumeration
-            yield name, "str", one.value, str(description)
-        elif isinstance(one, ast.AnnAssign):
-            kind = re.sub(r"^ClassVar\[(.*)\]$", r"\1", ast.unparse(one.annotation))
-            yield ast.unparse(one.target), kind, one.value, str(description)
+        if isinstance(statement, ast.Assign) and (name := ast.unparse(statement.targets[0])).isupper():  # of an enum
+            yield name, "str", statement.value, str(description)
+        elif isinstance(statement, ast.AnnAssign):
+            kind = re.sub(r"^ClassVar\[(.*)\]$", r"\1", ast.unparse(statement.annotation))
+            yield ast.unparse(statement.target), kind, statement.value, str(description)
 
 
 def _default(value: ast.expr | None, scope: dict[str, Any]) -> str:
     """The default as the source spells it, or the value of a constant."""
     if isinstance(value, ast.Call) and ast.unparse(value.func).lower() == "field":
-        value = next((one.value for one in value.keywords if one.arg == "default"), None)
+        value = next((keyword.value for keyword in value.keywords if keyword.arg == "default"), None)
     if value is None:
         return "required"
     return f"`{spelled(scope[value.id]) if isinstance(value, ast.Name) else ast.unparse(value)}`"
@@ -118,37 +118,37 @@ def _default(value: ast.expr | None, scope: dict[str, Any]) -> str:
 
 def _reducer(kind: type[reducers.Reducer]) -> str:
     signature = inspect.signature(kind)
-    own = [one for name, one in signature.parameters.items() if name not in DOCUMENTED_SEPARATELY]
+    own = [parameter for name, parameter in signature.parameters.items() if name not in DOCUMENTED_SEPARATELY]
     signature = signature.replace(parameters=own)
-    required = {name: ARGUMENTS[name] for name, one in signature.parameters.items() if one.default is one.empty}
-    taken, given = _results(kind(**required))
+    required = {parameter.name: ARGUMENTS[parameter.name] for parameter in own if parameter.default is parameter.empty}
+    taken, result = _results(kind(**required))
     call = f"{kind.__name__}{str(signature).removesuffix(' -> None')}"
-    types = f"`T`: {taken}. Type of the field of the state: {given}."
+    types = f"`T`: {taken}. Type of the field of the state: {result}."
     return f"### {kind.__name__}\n\n`{call}`\n\n{inspect.getdoc(kind)}\n\n{types}\n"
 
 
 def _results(reducer: reducers.Reducer) -> tuple[str, str]:
     """The types of fields that a reducer takes, and the type that it gives."""
-    found = _given(reducer, SOURCES)
-    if not found:
-        lists = _given(reducer, (list[int], list[float]))
+    results = _results_by_source(reducer, SOURCES)
+    if not results:
+        lists = _results_by_source(reducer, (list[int], list[float]))
         return ", ".join(f"`{source}`" for source in lists), ", ".join(f"`{result}`" for result in lists.values())
-    given = {re.sub("<class '(.*)'>", r"\1", str(result)) for result in found.values()}
-    if len(given) > 1 or list(found) == [Model]:
-        source, result = next(iter(found.items()))
+    result_names = {re.sub("<class '(.*)'>", r"\1", str(result)) for result in results.values()}
+    if len(result_names) > 1 or list(results) == [Model]:
+        source, result = next(iter(results.items()))
         named = {source: "T", source | None: "T | None", list[source]: "list[T]"}  # type: ignore[valid-type]
         counted = {list[ValueCount[source]]: "list[ValueCount[T]]"}  # type: ignore[valid-type]
-        given = {(named | counted)[result]}
-    return ", ".join(f"`{SOURCES[source]}`" for source in found), f"`{given.pop()}`"
+        result_names = {(named | counted)[result]}
+    return ", ".join(f"`{SOURCES[source]}`" for source in results), f"`{result_names.pop()}`"
 
 
-def _given(reducer: reducers.Reducer, sources: Iterable[Any]) -> dict[Any, Any]:
+def _results_by_source(reducer: reducers.Reducer, sources: Iterable[Any]) -> dict[Any, Any]:
     """The type that a reducer gives, by each type of a field that it takes."""
-    found: dict[Any, Any] = {}
+    results: dict[Any, Any] = {}
     for source in sources:
         with suppress(TypeError):
-            found[source] = reducer.gives(source | None)
-    return found
+            results[source] = reducer.gives(source | None)
+    return results
 
 
 if __name__ == "__main__":

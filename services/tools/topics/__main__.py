@@ -79,13 +79,16 @@ def main() -> None:
     settings = read(TopicsSettings)
     suite = load_suite(settings.application)
     require_broker(settings, settings.patience.total_seconds(), _report)
-    owners = [TopicOwners(one, KafkaAdmin(settings.client(), "topic-owners"), _warn) for one in suite.applications]
+    owners = [
+        TopicOwners(application, KafkaAdmin(settings.client(), "topic-owners"), _warn)
+        for application in suite.applications
+    ]
     if not settings.take_over:
-        for one in owners:
-            one.check()
+        for owner in owners:
+            owner.check()
     made = make(KafkaAdmin(settings.client(), "topics"), suite.catalogue(), settings)
-    for one in owners:
-        one.claim(take_over=settings.take_over)
+    for owner in owners:
+        owner.claim(take_over=settings.take_over)
     if made and "replication" not in settings.model_fields_set:
         _report(ONE_COPY)
     print(f"made {', '.join(made)}" if made else "all topics are there")

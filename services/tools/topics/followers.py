@@ -72,7 +72,7 @@ class ConsumerGroup:
 
     def has_moved(self) -> bool:
         """Commit the end of each partition; return False if the group has members. Raises KafkaRequestError."""
-        return self._admin.commit(self._name, {one: GroupOffset(end) for one, end in self._ends().items()})
+        return self._admin.commit(self._name, {partition: GroupOffset(end) for partition, end in self._ends().items()})
 
     def has_read_all(self) -> bool:
         """Return whether the end of each partition is committed; also of a group that has no offsets, and no workers.
@@ -80,9 +80,10 @@ class ConsumerGroup:
         Raises KafkaRequestError.
         """
         ends = self._ends()
-        committed = {one: found.offset for one, found in self._admin.committed(self._name, ends).items()}
-        return max(committed.values()) < 0 or all(max(committed[one], 0) >= end for one, end in ends.items())
+        committed = {partition: stored.offset for partition, stored in self._admin.committed(self._name, ends).items()}
+        has_none = max(committed.values()) < 0
+        return has_none or all(max(committed[partition], 0) >= end for partition, end in ends.items())
 
     def _ends(self) -> Mapping[Partition, int]:
         count = self._admin.partition_counts()[self._topic]
-        return self._admin.offsets({Partition(self._topic, one): LATEST for one in range(count)}, LEADERS_S)
+        return self._admin.offsets({Partition(self._topic, number): LATEST for number in range(count)}, LEADERS_S)

@@ -39,7 +39,7 @@ FOLLOW_S = 10.0
 
 
 class PartitionGrowth:
-    """The growth of an application's topics to so many `partitions`; None only completes one that was interrupted.
+    """The growth of an application's topics to `partitions` partitions; None only completes an interrupted growth.
 
     `address` is that of the brokers, which errors name. Raises FewerPartitionsError, WebhooksError, and NoBrokerError
     as each of its methods.
@@ -50,14 +50,14 @@ class PartitionGrowth:
         self._kafka = kafka
         self._address = address
         self._admin = kafka.admin(CLIENT)
-        self._names = {one.name for one in application.catalogue() if one.grows}
+        self._names = {topic.name for topic in application.catalogue() if topic.grows}
         self.counts = self._read()
         topics = application.topics
         equal = {application.layout_topic, topics.events, topics.snapshots} & self.counts.keys()
-        found = {self.counts[name] for name in equal} or {topics.partitions}
-        self.partitions = partitions or max(found)
-        self._is_due = partitions is not None or len(found) > 1
-        if self.missing and any(one.webhook for one in application.alerts):
+        counts = {self.counts[name] for name in equal} or {topics.partitions}
+        self.partitions = partitions or max(counts)
+        self._is_due = partitions is not None or len(counts) > 1
+        if self.missing and any(alert.webhook for alert in application.alerts):
             raise WebhooksError(application.name)
         for name, count in self.counts.items():
             if self._is_due and count > self.partitions:
@@ -88,9 +88,9 @@ class PartitionGrowth:
     def _offset_versioned(self) -> dict[str, type[OffsetVersioned]]:
         """The models of the records whose versions are offsets, by the name of their state."""
         derived: dict[str, type[OffsetVersioned]] = {
-            one.name: DerivedRecord for one in self._application.derived if one.tables
+            state.name: DerivedRecord for state in self._application.derived if state.tables
         }
-        return derived | {one.name: AlertRecord for one in self._application.alerts}
+        return derived | {alert.name: AlertRecord for alert in self._application.alerts}
 
     def _add(self, names: Collection[str]) -> None:
         missing = sorted(self.missing.keys() & names)

@@ -40,9 +40,9 @@ LEADERS_S = 30.0
 def rewrite(
     kafka: Kafka, address: str, state: NamedState, partitions: int, model: type[OffsetVersioned] | None = None
 ) -> None:
-    """Write each record again, in the partition of its key, and then delete those that were there.
+    """Write each record again, in the partition of its key, and then delete the old records.
 
-    `model` is that of records whose versions are offsets. Records of one partition keep their order. Nothing else
+    `model` is the model of records whose versions are offsets. Records of one partition keep their order. Nothing else
     writes to the topic. A call that was interrupted may be repeated. Raises TopicRefusedError, NoBrokerError, which
     name the `address` of the brokers.
     """
@@ -50,14 +50,14 @@ def rewrite(
     try:
         producer = kafka.transactional_producer(CLIENT, f"{NAME}-{state.topic}", WRITE)
         bounds = reader.bounds(reader.partitions([state.topic]), LEADERS_S)
-        ranges = {one: offsets for one, offsets in bounds.items() if offsets.start < offsets.end}
+        ranges = {partition: offsets for partition, offsets in bounds.items() if offsets.start < offsets.end}
         mover = RecordMover(state, partitions, model)
-        for one, offsets in ranges.items():
+        for partition, offsets in ranges.items():
             with producer.transaction():
-                for records in reader.read({one: offsets}):
+                for records in reader.read({partition: offsets}):
                     for output in mover.copies(records):
                         producer.enqueue(output)
-        kafka.admin(CLIENT).delete_records({one: offsets.end for one, offsets in ranges.items()})
+        kafka.admin(CLIENT).delete_records({partition: offsets.end for partition, offsets in ranges.items()})
     except KafkaOperationError as error:
         raise refused(state.topic, address, error) from error
     finally:
@@ -80,8 +80,8 @@ class RecordMover:
     def copies(self, records: Iterable[Record]) -> Iterator[Output]:
         """Yield the copies of records."""
         for record in records:
-            if (found := self.moved(record)) is not None:
-                number, value = found
+            if (copy := self.moved(record)) is not None:
+                number, value = copy
                 yield Output(record.topic, record.key, value, number, headers=record.headers)
 
     def moved(self, record: Record) -> tuple[int, bytes | None] | None:
@@ -91,16 +91,16 @@ class RecordMover:
             if value is None:
                 removed = self._decoder.tombstone(key)
                 return removed and (self._new_partition(removed.key), None)
-            found = self._decoder.value(key, value, record.offset, record.timestamp_ms)
+            decoded = self._decoder.value(key, value, record.offset, record.timestamp_ms)
             if self._model is not None:
-                order = found.epoch, found.version
+                order = decoded.epoch, decoded.version
                 if self._copied.get(key, (-1, -1)) >= order:
                     return None
-                value = self._model.model_validate_json(value).moved(found.version).encode()
+                value = self._model.model_validate_json(value).moved(decoded.version).encode()
                 self._copied[key] = order
         except (UndecodableRecordError, ValidationError):
             return None
-        return self._new_partition(found.key), value
+        return self._new_partition(decoded.key), value
 
     def _new_partition(self, key: str) -> int:
         return partition(key.encode(), self._partitions)

@@ -43,22 +43,22 @@ class StoredSnapshots:
 
     def of(self, keys: Collection[str]) -> StoredSnapshots:
         """Return what it has of these keys."""
-        found = {subject: stored for subject, stored in self.snapshots.items() if subject[0] in keys}
-        return StoredSnapshots(self.name, found, self.expired)
+        chosen = {subject: stored for subject, stored in self.snapshots.items() if subject[0] in keys}
+        return StoredSnapshots(self.name, chosen, self.expired)
 
     def newest(self) -> StoredSnapshots:
         """Return the newest window of each key."""
-        found: dict[Subject, Stored] = {}
+        newest: dict[Subject, Stored] = {}
         for (key, _), stored in self.snapshots.items():
-            known = found.get((key, None))
+            known = newest.get((key, None))
             if known is None or known.position < stored.position:
-                found[key, None] = stored
-        return StoredSnapshots(self.name, found, self.expired)
+                newest[key, None] = stored
+        return StoredSnapshots(self.name, newest, self.expired)
 
 
 def snapshots_of(name: str, snapshots: Iterable[Snapshot], expired: frozenset[str] = frozenset()) -> StoredSnapshots:
     """Return a store's snapshots by their windows."""
-    return StoredSnapshots(name, {one.window: Stored(one) for one in snapshots}, expired)
+    return StoredSnapshots(name, {snapshot.window: Stored(snapshot) for snapshot in snapshots}, expired)
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,8 @@ def different_fields(first: Any, second: Any, path: str = "") -> Iterator[str]:
         for name in sorted(first.keys() | second.keys()):
             yield from different_fields(first.get(name), second.get(name), f"{path}.{name}" if path else name)
     elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
-        for number, (one, other) in enumerate(zip(first, second, strict=True)):
-            yield from different_fields(one, other, f"{path}[{number}]")
+        for number, (first_item, second_item) in enumerate(zip(first, second, strict=True)):
+            yield from different_fields(first_item, second_item, f"{path}[{number}]")
     elif not _is_same(first, second):
         yield path
 

@@ -23,23 +23,27 @@ def counts(comparisons: Sequence[ComparisonResult]) -> Table:
     table.add_column("read first, read later", no_wrap=True)
     for name in ("equal", "newer", "expired", "different"):
         table.add_column(name, justify="right")
-    for one in comparisons:
-        different = Text(f"{len(one.differences):,}", style="red" if one.differences else "green")
-        table.add_row(f"{one.earlier}, {one.later}", f"{one.equal:,}", f"{one.newer:,}", f"{one.expired:,}", different)
+    for comparison in comparisons:
+        different = Text(f"{len(comparison.differences):,}", style="red" if comparison.differences else "green")
+        numbers = (f"{number:,}" for number in (comparison.equal, comparison.newer, comparison.expired))
+        table.add_row(f"{comparison.earlier}, {comparison.later}", *numbers, different)
     return table
 
 
-def differences(found: Sequence[Difference]) -> Table:
+def differences(listed: Sequence[Difference]) -> Table:
     """Return a table of the first differences: key, window, the version in each store, and the problem."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("key", no_wrap=True, style="bold")
     for name in ("window", "epoch.version", "problem"):
         table.add_column(name, overflow="fold")
-    for one in found[:LISTED]:
-        start = next(each.first_seen for each in one.versions if each is not None)
-        sources = (one.earlier, one.later)
-        versions = ", ".join(f"{source} {_version(each)}" for source, each in zip(sources, one.versions, strict=True))
-        table.add_row(Text(one.subject[0]), f"{start:%Y-%m-%d %H:%M:%S %Z}", versions, Text(one.problem, style="red"))
+    for difference in listed[:LISTED]:
+        start = next(each.first_seen for each in difference.versions if each is not None)
+        sources = (difference.earlier, difference.later)
+        versions = (
+            f"{source} {_version(version)}" for source, version in zip(sources, difference.versions, strict=True)
+        )
+        problem = Text(difference.problem, style="red")
+        table.add_row(Text(difference.subject[0]), f"{start:%Y-%m-%d %H:%M:%S %Z}", ", ".join(versions), problem)
     return table
 
 

@@ -50,7 +50,7 @@ def newest_of(records: Iterable[Record], keys: KeyChoice) -> TopicContent:
 
     Of two records of one version the first counts, as for every reader.
     """
-    found: dict[Subject, Stored] = {}
+    by_window: dict[Subject, Stored] = {}
     newest = NEVER
     for record in records:
         try:
@@ -59,15 +59,15 @@ def newest_of(records: Iterable[Record], keys: KeyChoice) -> TopicContent:
             if not keys.offer(key):
                 continue
             if not record.value:
-                found.pop((key, start), None)
+                by_window.pop((key, start), None)
                 continue
             stored = Stored(decode_snapshot(record.value), record.timestamp)
         except ValueError:  # every reader skips it
             continue
-        known = found.get((key, start))
+        known = by_window.get((key, start))
         if known is None or known.position < stored.position:
-            found[key, start] = stored
+            by_window[key, start] = stored
     chosen = keys.keys
     return TopicContent(
-        StoredSnapshots(NAME, {window: one for window, one in found.items() if window[0] in chosen}), newest
+        StoredSnapshots(NAME, {window: stored for window, stored in by_window.items() if window[0] in chosen}), newest
     )

@@ -33,9 +33,9 @@ def archive(
     settings = read(JobSettings)
     require_broker(settings)
     with spark_session(settings.at(folder)) as spark:  # its file system decides how Spark writes its logs
-        for one, own in selected(settings, application):
-            path = f"{folder.rstrip('/')}/{one.name}"
-            made = spark_archive.archive(spark, one, own, path, batch=batch, skips_deleted=skip_deleted)
+        for chosen, own in selected(settings, application):
+            path = f"{folder.rstrip('/')}/{chosen.name}"
+            made = spark_archive.archive(spark, chosen, own, path, batch=batch, skips_deleted=skip_deleted)
             print(f"{path}: {made.snapshots:,} snapshots more")
             if made.undecodable:
                 left_out = f"{made.undecodable:,} records are no snapshots of this application, and were left out"

@@ -25,10 +25,10 @@ def graph(
     applications = load_suite(suite).select(application)
     if svg is None:
         titled = len(applications) > 1
-        print("\n\n".join(f"{one.name}\n\n{text(one)}" if titled else text(one) for one in applications))
+        print("\n\n".join(f"{chosen.name}\n\n{text(chosen)}" if titled else text(chosen) for chosen in applications))
         return
     if len(applications) > 1:
-        known = ", ".join(one.name for one in applications)
+        known = ", ".join(chosen.name for chosen in applications)
         raise DeclarationError(suite, "has several applications", f"Write --application with one of {known}")
     try:
         svg.write_text(picture(applications[0]), encoding="utf-8")

@@ -32,21 +32,21 @@ def parsed_each(parse: Callable[[str], Any], **more: Any) -> Parameter:
     return Parameter(converter=convert, n_tokens=1, **more)
 
 
-def count(given: str) -> int:
+def count(text: str) -> int:
     """Return a number of 1 or more. Raises ValueError."""
-    if not given.isascii() or not given.isdigit():
+    if not text.isascii() or not text.isdigit():
         raise ValueError("write a whole number")
-    if not int(given):
+    if not int(text):
         raise ValueError("write 1 or more")
-    return int(given)
+    return int(text)
 
 
-def zoned_time(given: str) -> datetime:
+def zoned_time(text: str) -> datetime:
     """Return a time with its offset from UTC, or the present one for `now`. Raises ValueError."""
-    if given == "now":
+    if text == "now":
         return datetime.now(UTC)
     try:
-        time = datetime.fromisoformat(given)
+        time = datetime.fromisoformat(text)
     except ValueError:
         time = None
     if time is None or time.tzinfo is None:

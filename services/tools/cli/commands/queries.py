@@ -32,27 +32,27 @@ expired, and 130 after Ctrl-C."""
 time_option = partial(parsed, zoned_time, metavar="TIME")
 
 
-def _filter(given: str) -> Filter:
-    path, found, value = given.partition(":")
-    if not path or not found:
+def _filter(text: str) -> Filter:
+    path, separator, value = text.partition(":")
+    if not path or not separator:
         raise ValueError("write it as state.status:landed")
     return path, value
 
 
-def _paths(given: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in given.split(",") if part.strip())
+def _paths(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _position(given: str) -> tuple[int, int]:
-    partition, _, offset = given.partition(":")
+def _position(text: str) -> tuple[int, int]:
+    partition, _, offset = text.partition(":")
     if not all(part.isascii() and part.isdigit() for part in (partition, offset)):
         raise ValueError("write partition and offset of the event, as 2:1047")
     return int(partition), int(offset)
 
 
-def _seconds(given: str) -> float:
+def _seconds(text: str) -> float:
     try:
-        seconds = float(given)
+        seconds = float(text)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
@@ -60,23 +60,23 @@ def _seconds(given: str) -> float:
     return seconds
 
 
-def _span(given: str) -> timedelta:
-    found = re.fullmatch(r"([0-9]{1,9})([smhd]?)", given)
-    if found is None:
+def _span(text: str) -> timedelta:
+    match = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
+    if match is None:
         raise ValueError("write a span such as 30s, 5m, 2h or 1d")
-    return int(found[1]) * UNITS[found[2] or "s"]
+    return int(match[1]) * UNITS[match[2] or "s"]
 
 
-def _version(given: str) -> str:
-    if not re.fullmatch(VERSION, given, re.ASCII):
+def _version(text: str) -> str:
+    if not re.fullmatch(VERSION, text, re.ASCII):
         raise ValueError("write a whole number, or an ETag without its quotes")
-    return given
+    return text
 
 
-def _window(given: str) -> Window:
-    if given == "newest":
+def _window(text: str) -> Window:
+    if text == "newest":
         return "newest"
-    return "all" if given == "all" else zoned_time(given)
+    return "all" if text == "all" else zoned_time(text)
 
 
 Where = Annotated[tuple[Filter, ...], parsed_each(_filter, metavar="PATH:VALUE", help="only with this in this field")]
@@ -133,8 +133,8 @@ class GetOptions(QueryOptions):
 
     def check(self) -> None:
         """Raise UsageError for options that do not fit together."""
-        one = sum(given is not None for given in (self.version, self.min_version, self.min_offset))
-        if one > 1:
+        selectors = sum(option is not None for option in (self.version, self.min_version, self.min_offset))
+        if selectors > 1:
             raise UsageError("--version, --min-version and --min-offset exclude each other: write one of them")
         if self.is_range and any(getattr(self, name) is not None for name in OF_ONE_WINDOW):
             raise UsageError("--from and --to select several windows; write them without options of one")

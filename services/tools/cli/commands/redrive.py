@@ -39,17 +39,17 @@ redrive = App(
 )
 
 
-def _time(given: str) -> datetime:
+def _time(text: str) -> datetime:
     try:
-        time = datetime.fromisoformat(given)
+        time = datetime.fromisoformat(text)
     except ValueError as error:
         raise ValueError("write it as 2026-01-31T12:00:00Z") from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _rate(given: str) -> float:
+def _rate(text: str) -> float:
     try:
-        rate = float(given)
+        rate = float(text)
     except ValueError:
         rate = 0.0
     if not 0 < rate < float("inf"):

@@ -39,9 +39,9 @@ def written(reference: str, application: str | None = None) -> dict[str, str]:
 
     applications = load_suite(reference).select(application)
     return {
-        f"{f'{one.name}/' if len(applications) > 1 else ''}{name}.json": f"{_encoded(schema)}\n"
-        for one in applications
-        for name, schema in schemas_of(one).items()
+        f"{f'{chosen.name}/' if len(applications) > 1 else ''}{name}.json": f"{_encoded(schema)}\n"
+        for chosen in applications
+        for name, schema in schemas_of(chosen).items()
     }
 
 

@@ -37,5 +37,5 @@ def up(
     folders = Folders(settings.data)
     wanted = settings.browse and not headless
     browse = browser(os.environ, wanted=browsing(os.environ, wanted=wanted, terminal=console.is_terminal))
-    found = process_specs(settings, folders, headless=headless)
-    launch(found, folders, console, stopping, fresh=fresh, browse=browse)
+    specs = process_specs(settings, folders, headless=headless)
+    launch(specs, folders, console, stopping, fresh=fresh, browse=browse)

@@ -92,9 +92,8 @@ def free_ports(count: int) -> int:
     otherwise get the broker's own port, and connect to itself.
     """
     firsts = range(20_000, 29_000, count)
-    return next(
-        one for one in random.sample(firsts, len(firsts)) if all(reserve_port(one + offset) for offset in range(count))
-    )
+    shuffled = random.sample(firsts, len(firsts))
+    return next(first for first in shuffled if all(reserve_port(first + offset) for offset in range(count)))
 
 
 def reserve_port(port: int) -> bool:

@@ -121,4 +121,4 @@ def test_an_admin_sees_one_broker_on_this_machine(broker: EmbeddedBroker) -> Non
         brokers = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).brokers
     except KafkaException as error:
         pytest.fail(str(error))
-    assert [f"{one.host}:{one.port}" for one in brokers.values()] == [broker.bootstrap]
+    assert [f"{node.host}:{node.port}" for node in brokers.values()] == [broker.bootstrap]

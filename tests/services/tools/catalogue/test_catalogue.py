@@ -8,7 +8,7 @@ from services.tools.catalogue.__main__ import BEGIN, END, main, tables
 
 def test_each_metric_has_its_row() -> None:
     rows = tables().splitlines()
-    assert [sum(f"`{one.exported}`" in row for row in rows) for one in CATALOGUE] == [1] * len(CATALOGUE)
+    assert [sum(f"`{metric.exported}`" in row for row in rows) for metric in CATALOGUE] == [1] * len(CATALOGUE)
 
 
 def test_only_the_text_between_the_marks_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

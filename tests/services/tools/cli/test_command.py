@@ -125,7 +125,7 @@ def test_a_misspelt_command_or_option_is_refused_with_the_nearest_one(
         (["watch", "flights", "key", "--window", "all", "--silent-for", "5s"], "exclude each other"),
         (["get", "flights", "key", "--version", "1", "--min-version", "1"], "exclude each other"),
     ],
-    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
+    ids=lambda parameter: " ".join(parameter) if isinstance(parameter, list) else "",
 )
 def test_wrong_arguments_end_with_2_and_a_line_that_names_the_problem(
     arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
@@ -162,8 +162,8 @@ def test_the_version_is_that_of_the_package() -> None:
 
 
 def test_options_of_the_queries_may_stand_before_the_command() -> None:
-    given = ["--json", "--url=here", "--token-file", "token", "get", "flights", "key", "--url", "there"]
-    assert command_first(given) == [
+    arguments = ["--json", "--url=here", "--token-file", "token", "get", "flights", "key", "--url", "there"]
+    assert command_first(arguments) == [
         "get",
         *("--json", "--url=here", "--token-file", "token"),
         *("flights", "key", "--url", "there"),

@@ -47,9 +47,9 @@ TOPICS = [TopicIdentity("flights.events", "AAAA", 4), TopicIdentity("flights.fee
 def stateloop(command: str, topics_prefix: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     arguments = [sys.executable, "-m", "services.tools.cli", command]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("STATELOOP_")}
-    given = {f"STATELOOP_{name.upper()}": value for name, value in environment.items()}
+    overrides = {f"STATELOOP_{name.upper()}": value for name, value in environment.items()}
     prefix = {"FLEET_PREFIX": topics_prefix}
-    env = clean | given | prefix
+    env = clean | overrides | prefix
     return subprocess.run(arguments, cwd=CHECKOUT, env=env, capture_output=True, text=True, check=False)
 
 
@@ -68,21 +68,21 @@ def test_wrong_settings_are_the_only_finding() -> None:
 def test_a_raw_topic_is_checked_and_its_decoder_must_be_able_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
     ((application, raw),) = suite.raw_sources()
     monkeypatch.setattr(checks, "identify_topic", lambda *_: TopicIdentity(raw.topic, "AAAA", 4))
-    found = checks.raw_source(settings(""), application, raw)
-    assert (found.subject, found.result) == ("Raw topic vitals.waveforms", CheckResult.OK)
+    finding = checks.raw_source(settings(""), application, raw)
+    assert (finding.subject, finding.result) == ("Raw topic vitals.waveforms", CheckResult.OK)
     monkeypatch.setattr(checks, "check_extra", Mock(side_effect=MissingPackageError("numpy", "raw")))
-    found = checks.raw_source(settings(""), application, raw)
-    assert (found.result, "stateloop[raw]" in found.text) == (CheckResult.FAILED, True)
+    finding = checks.raw_source(settings(""), application, raw)
+    assert (finding.result, "stateloop[raw]" in finding.text) == (CheckResult.FAILED, True)
 
 
 async def test_an_api_that_responds_with_any_status_is_ok() -> None:
     async with TestServer(web.Application()) as server:
-        found = await checks.apis({"city": str(server.make_url("/"))}, HERE)
-    assert [(one.subject, one.result) for one in found] == [
+        findings = await checks.apis({"city": str(server.make_url("/"))}, HERE)
+    assert [(finding.subject, finding.result) for finding in findings] == [
         ("API city", CheckResult.OK),
         ("Clock of API city", CheckResult.OK),
     ]
-    assert "status 404" in found[0].text
+    assert "status 404" in findings[0].text
 
 
 async def test_an_api_with_another_clock_is_a_warning() -> None:
@@ -99,44 +99,44 @@ async def test_an_api_with_another_clock_is_a_warning() -> None:
 
 async def test_an_api_at_a_private_address_fails_with_the_setting_that_allows_it() -> None:
     async with TestServer(web.Application()) as server:
-        (found,) = await checks.apis({"city": str(server.make_url("/"))}, ())
-    assert found.result == CheckResult.FAILED
-    assert "STATELOOP_ALLOWED_NETWORKS" in found.text
+        (finding,) = await checks.apis({"city": str(server.make_url("/"))}, ())
+    assert finding.result == CheckResult.FAILED
+    assert "STATELOOP_ALLOWED_NETWORKS" in finding.text
 
 
 async def test_an_api_that_does_not_respond_fails() -> None:
-    (found,) = await checks.apis({"city": "http://127.0.0.1:1"}, HERE)
-    assert found.result == CheckResult.FAILED
-    assert "http://127.0.0.1:1 does not respond" in found.text
+    (finding,) = await checks.apis({"city": "http://127.0.0.1:1"}, HERE)
+    assert finding.result == CheckResult.FAILED
+    assert "http://127.0.0.1:1 does not respond" in finding.text
 
 
 def test_a_checkpoint_that_is_not_there_is_ok(tmp_path: Path) -> None:
-    (found,) = checks.checkpoint(settings(tmp_path / "none"), app, TOPICS)
-    assert found.result == CheckResult.OK
+    (finding,) = checks.checkpoint(settings(tmp_path / "none"), app, TOPICS)
+    assert finding.result == CheckResult.OK
 
 
 def test_a_checkpoint_of_this_application_is_ok_with_its_epoch(tmp_path: Path) -> None:
     stored = CheckpointFile(format=1, epoch=17, identity=identity(app, TOPICS, 4))
     (tmp_path / "stateloop.json").write_text(stored.model_dump_json())
-    (found,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
-    assert (found.result, found.text) == (CheckResult.OK, f"{tmp_path}, epoch 17")
+    (finding,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
+    assert (finding.result, finding.text) == (CheckResult.OK, f"{tmp_path}, epoch 17")
 
 
 def test_a_checkpoint_of_other_topics_fails_with_the_difference(tmp_path: Path) -> None:
     stored = CheckpointFile(format=1, epoch=17, identity=identity(app, TOPICS[:1], 4))
     (tmp_path / "stateloop.json").write_text(stored.model_dump_json())
-    (found,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
-    assert found.result == CheckResult.FAILED
-    assert "flights.feedback" in found.text
+    (finding,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
+    assert finding.result == CheckResult.FAILED
+    assert "flights.feedback" in finding.text
 
 
 def test_a_checkpoint_without_its_identity_or_with_a_damaged_one_fails(tmp_path: Path) -> None:
     (tmp_path / "offsets").mkdir()
-    (found,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
-    assert (found.result, "has no stateloop.json" in found.text) == (CheckResult.FAILED, True)
+    (finding,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
+    assert (finding.result, "has no stateloop.json" in finding.text) == (CheckResult.FAILED, True)
     (tmp_path / "stateloop.json").write_text("{")
-    (found,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
-    assert found.result == CheckResult.FAILED
+    (finding,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
+    assert finding.result == CheckResult.FAILED
 
 
 def test_missing_jars_fail_with_the_command(tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ def test_a_newest_record_from_the_future_is_a_warning(
 
     def compared() -> checks.Finding:
         now = datetime.now(UTC).timestamp()
-        (found,) = checks.broker_clock(here, fleet.application(topics_prefix), now - ahead_s)
-        return found
+        (finding,) = checks.broker_clock(here, fleet.application(topics_prefix), now - ahead_s)
+        return finding
 
     # A new topic has no leader for a moment.
     wait_until(lambda: compared().result == CheckResult.OK, "the topic has its leaders", 30)
@@ -169,22 +169,22 @@ def test_topics_of_another_application_fail_with_its_name(
 ) -> None:
     ours, theirs = rival("ours", topics_prefix), rival("theirs", topics_prefix)
     cluster = Cluster(broker.bootstrap, topics_prefix, tmp_path)
-    cluster.create(*(ours.topics.derived(one.name) for one in ours.derived))
+    cluster.create(*(ours.topics.derived(state.name) for state in ours.derived))
     here = settings(tmp_path).model_copy(update={"kafka": broker.bootstrap})
     (free,) = checks.owners(here, ours)
     assert (free.result, "no other application" in free.text) == (CheckResult.OK, True)
     TopicOwners(theirs, KafkaAdmin(here.client(), "topic-owners"), pytest.fail).claim()
-    (found,) = checks.owners(here, ours)
-    assert found.result == CheckResult.FAILED
-    assert f"'{ours.topics.feedback}' (feedback of 'theirs')" in found.text
+    (finding,) = checks.owners(here, ours)
+    assert finding.result == CheckResult.FAILED
+    assert f"'{ours.topics.feedback}' (feedback of 'theirs')" in finding.text
     assert checks.owners(here, theirs)[0].result == CheckResult.OK
 
 
 def test_owners_that_the_broker_does_not_return_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_owners, "ANSWER_S", 0.0)
     monkeypatch.setattr(topic_owners, "TRY_S", 0.1)
-    (found,) = checks.owners(settings(tmp_path).model_copy(update={"kafka": "127.0.0.1:1"}), app)
-    assert (found.result, "are unknown" in found.text) == (CheckResult.WARNING, True)
+    (finding,) = checks.owners(settings(tmp_path).model_copy(update={"kafka": "127.0.0.1:1"}), app)
+    assert (finding.result, "are unknown" in finding.text) == (CheckResult.WARNING, True)
 
 
 async def test_a_set_up_without_its_topics_fails_and_one_with_them_has_no_problem(
@@ -214,8 +214,8 @@ async def test_a_set_up_without_its_topics_fails_and_one_with_them_has_no_proble
 
 def test_the_packages_of_a_processor_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert checks.processor(app) == []
-    (found,) = checks.processor(processed.tallies)
-    assert (found.result, found.text) == (CheckResult.OK, "tests.processed.Tally")
+    (finding,) = checks.processor(processed.tallies)
+    assert (finding.result, finding.text) == (CheckResult.OK, "tests.processed.Tally")
     monkeypatch.setitem(PACKAGES, "no.such.module", "no-such-package")
-    (found,) = checks.processor(processed.tallies)
-    assert (found.result, "stateloop[processor]" in found.text) == (CheckResult.FAILED, True)
+    (finding,) = checks.processor(processed.tallies)
+    assert (finding.result, "stateloop[processor]" in finding.text) == (CheckResult.FAILED, True)

@@ -34,7 +34,7 @@ def test_without_an_application_the_settings_are_those_of_the_launcher(
     job, worker = JobSettings(), EnrichmentSettings()
     assert (job.application, job.kafka, job.checkpoint) == (DEPARTURES, "127.0.0.1:19092", f"{tmp_path}/checkpoint")
     assert worker.apis == {"reference": "http://127.0.0.1:8081"}
-    assert [str(one) for one in worker.allowed_networks] == ["127.0.0.0/8"]
+    assert [str(network) for network in worker.allowed_networks] == ["127.0.0.0/8"]
     assert job.http_port is None, "that is one process's"
 
 
@@ -46,10 +46,10 @@ def test_what_the_environment_sets_is_kept_in_a_folder_of_the_launcher(
     environment.setenv("STATELOOP_CHECKPOINT", "/elsewhere")
     assert local_defaults(os.environ) == {}, "nothing has run here"
     (tmp_path / "run").mkdir()
-    found = local_defaults(os.environ)
-    assert found["STATELOOP_KAFKA"] == "127.0.0.1:9092"
-    assert found["STATELOOP_APIS"] == '{"reference": "http://127.0.0.1:8081", "city": "https://city.example"}'
-    assert found.keys().isdisjoint({"STATELOOP_APPLICATION", "STATELOOP_CHECKPOINT"})
+    defaults = local_defaults(os.environ)
+    assert defaults["STATELOOP_KAFKA"] == "127.0.0.1:9092"
+    assert defaults["STATELOOP_APIS"] == '{"reference": "http://127.0.0.1:8081", "city": "https://city.example"}'
+    assert defaults.keys().isdisjoint({"STATELOOP_APPLICATION", "STATELOOP_CHECKPOINT"})
 
 
 def test_a_set_up_with_its_own_application_and_brokers_gets_nothing(

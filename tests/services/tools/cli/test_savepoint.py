@@ -28,7 +28,7 @@ def test_two_savepoints_within_one_second_have_different_names_in_the_order_of_t
     made = capsys.readouterr().out.splitlines()
     assert len(set(made)) == 20
     assert sorted(made) == made
-    assert all(re.fullmatch(r"copies/flights-\d{8}T\d{6}\.\d{6}Z", one) for one in made)
+    assert all(re.fullmatch(r"copies/flights-\d{8}T\d{6}\.\d{6}Z", path) for path in made)
 
 
 def test_of_a_suite_the_application_is_restored_that_the_savepoint_is_of(monkeypatch: pytest.MonkeyPatch) -> None:

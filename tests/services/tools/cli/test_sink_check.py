@@ -37,17 +37,17 @@ async def check(environment: pytest.MonkeyPatch, url: str) -> Finding:
 async def test_a_store_that_answers_is_ok_with_the_states_that_it_gets(
     environment: pytest.MonkeyPatch, redis_server: RedisServer
 ) -> None:
-    found = await check(environment, redis_server.url)
-    assert (found.subject, found.result) == ("Store of the sink", CheckResult.OK), found.text
-    assert found.text == "redis answers; a sink writes flights, aircraft"
+    finding = await check(environment, redis_server.url)
+    assert (finding.subject, finding.result) == ("Store of the sink", CheckResult.OK), finding.text
+    assert finding.text == "redis answers; a sink writes flights, aircraft"
 
 
 async def test_a_database_answers_and_gets_no_table(
     environment: pytest.MonkeyPatch, postgresql_server: PostgresqlServer
 ) -> None:
     environment.setenv("STATELOOP_SINK_PREFIX", "unseen_")
-    found = await check(environment, postgresql_server.url)
-    assert found.result == CheckResult.OK, found.text
+    finding = await check(environment, postgresql_server.url)
+    assert finding.result == CheckResult.OK, finding.text
     with psycopg.connect(postgresql_server.url) as connection:
         tables = connection.execute("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'unseen_%'").fetchone()
     assert tables == (0,)
@@ -55,22 +55,22 @@ async def test_a_database_answers_and_gets_no_table(
 
 @pytest.mark.parametrize("scheme", ["redis", "postgresql"])
 async def test_a_store_that_is_away_fails_without_the_password(environment: pytest.MonkeyPatch, scheme: str) -> None:
-    found = await check(environment, f"{scheme}://user:{SECRET}@127.0.0.1:1/0")
-    assert found.result == CheckResult.FAILED
-    assert f"{scheme} does not answer" in found.text
-    assert "correct STATELOOP_SINK_URL" in found.text
-    assert SECRET not in found.text
+    finding = await check(environment, f"{scheme}://user:{SECRET}@127.0.0.1:1/0")
+    assert finding.result == CheckResult.FAILED
+    assert f"{scheme} does not answer" in finding.text
+    assert "correct STATELOOP_SINK_URL" in finding.text
+    assert SECRET not in finding.text
 
 
 async def test_a_url_of_no_store_fails_with_the_setting(environment: pytest.MonkeyPatch) -> None:
-    found = await check(environment, "mysql://127.0.0.1/0")
-    assert (found.result, "STATELOOP_SINK_URL" in found.text) == (CheckResult.FAILED, True)
+    finding = await check(environment, "mysql://127.0.0.1/0")
+    assert (finding.result, "STATELOOP_SINK_URL" in finding.text) == (CheckResult.FAILED, True)
 
 
 async def test_an_own_store_is_not_called(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("STATELOOP_SINK_STORE", "services.sink.stores.redis:RedisStore")
-    found = await check(environment, "redis://127.0.0.1:1/0")
-    assert found.result == CheckResult.WARNING
+    finding = await check(environment, "redis://127.0.0.1:1/0")
+    assert finding.result == CheckResult.WARNING
 
 
 def test_the_doctor_checks_it_only_where_a_sink_is_configured(environment: pytest.MonkeyPatch) -> None:
@@ -78,6 +78,6 @@ def test_the_doctor_checks_it_only_where_a_sink_is_configured(environment: pytes
     environment.setattr(checks, "apis", lambda *_: asyncio.sleep(0, []))
     environment.setenv("STATELOOP_KAFKA", "127.0.0.1:1")
     environment.setenv("STATELOOP_APIS", '{"reference": "http://127.0.0.1:1"}')
-    assert "Store of the sink" not in [one.subject for one in doctor.findings()]
+    assert "Store of the sink" not in [finding.subject for finding in doctor.findings()]
     environment.setenv("STATELOOP_SINK_URL", "redis://127.0.0.1:1/0")
-    assert "Store of the sink" in [one.subject for one in doctor.findings()]
+    assert "Store of the sink" in [finding.subject for finding in doctor.findings()]

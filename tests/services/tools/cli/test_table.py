@@ -45,8 +45,8 @@ class Commands:
         environment.setenv("LIMITED_PREFIX", prefix)
         environment.delitem(sys.modules, LIMITED, raising=False)  # it reads the prefix when it is imported
 
-    def table(self, *arguments: str, given: str = "") -> Done:
-        self.environment.setattr("sys.stdin", StringIO(given))
+    def table(self, *arguments: str, stdin: str = "") -> Done:
+        self.environment.setattr("sys.stdin", StringIO(stdin))
         return self._done(main(["table", *arguments]))
 
     def topics(self) -> Done:
@@ -76,7 +76,7 @@ def test_rows_are_put_listed_and_removed(
     file = tmp_path / "limit.json"
     file.write_text('{"speed": 7.5}')
     assert commands.table("put", "limits", "s2", f"@{file}").code == 0
-    assert commands.table("put", "limits", "s1", "-", given='{"speed": 6}').code == 0
+    assert commands.table("put", "limits", "s1", "-", stdin='{"speed": 6}').code == 0
     refused = commands.table("put", "limits", "s1", '{"sped": 6}')
     assert refused.code == 1
     assert "sped: Extra inputs" in refused.stderr
@@ -114,7 +114,7 @@ def test_the_query_service_compares_versions_and_writes(
 def test_a_table_is_an_owned_topic_and_a_named_state() -> None:
     assert outputs(app)["limits"].role == "table"
     assert "limits" in app.outputs
-    (topic,) = (one for one in app.catalogue() if one.name == "limits")
+    (topic,) = (topic for topic in app.catalogue() if topic.name == "limits")
     assert (topic.config()["cleanup.policy"], topic.config()["retention.ms"]) == ("compact", "-1")
     state = named(app)["limits"]
     assert (state.key, state.version, state.lifetime, state.query.history) == (None, None, None, 4)

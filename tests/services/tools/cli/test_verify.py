@@ -76,8 +76,8 @@ def test_all_windows_are_compared(broker: EmbeddedBroker, topics_prefix: str, tm
     other.publish_all()
     with served.loop.service("services.query", http_port=port, query_data=str(tmp_path / "data")):
         until(lambda: ask(port, f"closing/{AIRPORTS[-1]}"), "the states in the query service")
-        found, report = served.verify(port, 60.0)
-        assert found == 0, report
+        count, report = served.verify(port, 60.0)
+        assert count == 0, report
         windows = len(AIRPORTS) * len(served.hours)
         assert "closing: 3 keys" in report
         assert re.search(rf"topic, query service\s+{windows}\s+0\s+0\s+0\s*\n", report), report
@@ -88,12 +88,12 @@ def test_all_windows_are_compared(broker: EmbeddedBroker, topics_prefix: str, tm
         other.publish("LGA", 4, version=3, flights=2)
         served.publish("LGA", 3, version=3)
         path = f"closing/LGA?at={served.hours[3]:%Y-%m-%dT%H:%M:%SZ}"
-        until(lambda: (one := ask(port, path)) and one["version"] == 3, "the new version in the query service")
-        found, report = other.verify(port, 0.0)
+        until(lambda: (closing := ask(port, path)) and closing["version"] == 3, "the new version in the query service")
+        count, report = other.verify(port, 0.0)
     rows = [re.split(r"\s{2,}", line.strip()) for line in report.splitlines() if line.startswith(AIRPORTS)]
     assert sorted((row[0], row[-1]) for row in rows) == [
         ("EWR", "the query service is older"),
         ("JFK", "the query service lacks it"),
         ("LGA", "state.flights of the same version"),
     ], report
-    assert found == len(rows)
+    assert count == len(rows)

@@ -13,7 +13,7 @@ HEIGHT = 40.0
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[dict[str, int], list[tuple[str, str]]]:
     column_of = {f"n{number}": draw(st.integers(0, 4)) for number in range(draw(st.integers(1, 12)))}
-    pairs = [(one, other) for one in column_of for other in column_of if column_of[one] < column_of[other]]
+    pairs = [(left, right) for left in column_of for right in column_of if column_of[left] < column_of[right]]
     lines = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
     return column_of, lines
 
@@ -24,29 +24,29 @@ def test_no_place_lies_on_another_and_every_line_goes_from_column_to_column(
 ) -> None:
     column_of, lines = graph
     heights = dict.fromkeys(column_of, HEIGHT)
-    found = layout(column_of, heights, lines)
-    where = {name: column for column, names in enumerate(found.columns) for name in names}
+    placed = layout(column_of, heights, lines)
+    where = {name: column for column, names in enumerate(placed.columns) for name in names}
     assert {name: where[name] for name in column_of} == column_of
-    for names in found.columns:
-        for above, below in pairwise(sorted(names, key=found.middle.__getitem__)):
+    for names in placed.columns:
+        for above, below in pairwise(sorted(names, key=placed.middle.__getitem__)):
             room = (heights.get(above, 0) + heights.get(below, 0)) / 2 + GAP
-            assert found.middle[below] - found.middle[above] >= room - 1e-6
-    for line, path in found.paths.items():
+            assert placed.middle[below] - placed.middle[above] >= room - 1e-6
+    for line, path in placed.paths.items():
         assert (path[0], path[-1]) == line
         assert [where[place] for place in path] == list(range(column_of[line[0]], column_of[line[1]] + 1))
 
 
-def crossings(found: Layout, left: int) -> int:
+def crossings(placed: Layout, left: int) -> int:
     segments = [
-        (found.middle[one], found.middle[other])
-        for path in found.paths.values()
-        for one, other in pairwise(path)
-        if one in found.columns[left]
+        (placed.middle[left_place], placed.middle[right_place])
+        for path in placed.paths.values()
+        for left_place, right_place in pairwise(path)
+        if left_place in placed.columns[left]
     ]
     return sum((a - c) * (b - d) < 0 for i, (a, b) in enumerate(segments) for c, d in segments[i + 1 :])
 
 
 def test_lines_that_need_not_cross_do_not() -> None:
     names = {f"a{n}": 0 for n in range(6)} | {f"b{n}": 1 for n in range(6)}
-    found = layout(names, dict.fromkeys(names, HEIGHT), [(f"a{n}", f"b{5 - n}") for n in range(6)] + [("a0", "b4")])
-    assert crossings(found, 0) == 0
+    placed = layout(names, dict.fromkeys(names, HEIGHT), [(f"a{n}", f"b{5 - n}") for n in range(6)] + [("a0", "b4")])
+    assert crossings(placed, 0) == 0

@@ -14,10 +14,10 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def test_every_enrichment_field_and_need_is_drawn_inside_the_page() -> None:
     root = ET.fromstring(picture(app))  # noqa: S314  # our own
-    texts = [one.text for one in root.iter(f"{SVG}text")]
+    texts = [element.text for element in root.iter(f"{SVG}text")]
     for name in ("cars", "place", "rule", "fit", "fine", "lat", "speed", "at", "when speed > rule.value"):
         assert name in texts
-    lines = [one.get("class") for one in root.iter(f"{SVG}path")]
+    lines = [path.get("class") for path in root.iter(f"{SVG}path")]
     assert lines.count("line optional") == 1
     assert lines.count("line own") == 1
     assert lines.count("line") == 6

@@ -28,9 +28,9 @@ budget: at most 20 requests per device in 1 h"""
 
 
 def test_the_text_has_all_that_is_declared() -> None:
-    found = text(app)
+    lines = text(app).splitlines()
     policies = ("city:", "fits:", "court:")
-    assert sorted(found.splitlines()) == sorted(DECLARATIONS.splitlines())
-    assert [line for line in found.splitlines() if not line.startswith(policies)] == [
+    assert sorted(lines) == sorted(DECLARATIONS.splitlines())
+    assert [line for line in lines if not line.startswith(policies)] == [
         line for line in DECLARATIONS.splitlines() if not line.startswith(policies)
     ]

@@ -59,8 +59,8 @@ def piped() -> Iterator[None]:
     os.dup2(reading, 0)
     yield
     os.dup2(before, 0)
-    for one in (before, reading, writing):
-        os.close(one)
+    for descriptor in (before, reading, writing):
+        os.close(descriptor)
 
 
 @pytest.mark.usefixtures("piped")

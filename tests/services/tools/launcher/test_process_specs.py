@@ -108,17 +108,17 @@ def test_processes_and_launcher_share_the_names_of_settings(monkeypatch: pytest.
 def test_each_part_that_is_watched_has_a_port_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATELOOP_HTTP_PORT", "9100")
     settings = LauncherSettings()
-    found = {part.name: part for part in process_specs(settings, Folders(settings.data), headless=False)}
-    ports = {name: part.env["STATELOOP_HTTP_PORT"] for name, part in found.items() if "STATELOOP_HTTP_PORT" in part.env}
+    specs = {part.name: part for part in process_specs(settings, Folders(settings.data), headless=False)}
+    ports = {name: part.env["STATELOOP_HTTP_PORT"] for name, part in specs.items() if "STATELOOP_HTTP_PORT" in part.env}
     assert ports == {"query": "9100", "job": "9101", "derive": "9102", "worker-1": "9103", "worker-2": "9104"}
-    watched = json.loads(found["query"].env["STATELOOP_SCRAPE_TARGETS"])
+    watched = json.loads(specs["query"].env["STATELOOP_SCRAPE_TARGETS"])
     assert watched == {
         "job": ["http://127.0.0.1:9101"],
         "enrichment": ["http://127.0.0.1:9103", "http://127.0.0.1:9104"],
         "derive": ["http://127.0.0.1:9102"],
     }
     assert unmonitored(load_suite(settings.application).applications[0], watched) == ()
-    assert found["query"].page == found["live"].env["STATELOOP_URL"] == "http://127.0.0.1:9100"
+    assert specs["query"].page == specs["live"].env["STATELOOP_URL"] == "http://127.0.0.1:9100"
 
 
 def test_only_the_state_is_forgotten(tmp_path: Path) -> None:

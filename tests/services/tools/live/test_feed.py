@@ -1,4 +1,4 @@
-"""The feed reads a real query service: that of the console's tests."""
+"""The feed reads a real query service, as the console's tests do."""
 
 from __future__ import annotations
 

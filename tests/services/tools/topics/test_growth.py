@@ -88,10 +88,14 @@ class World:
         producer = create_producer({"bootstrap.servers": broker.bootstrap}, "test")
         for version in (1, 2, 3):
             for device in DEVICES:
-                one = Snapshot(device_id=device, first_seen=START, version=version, as_of=START, state={})
+                snapshot = Snapshot(device_id=device, first_seen=START, version=version, as_of=START, state={})
                 home = partition(device.encode(), BEFORE)
                 producer.produce(
-                    self.topics.snapshots, one.encode(), window_key(device, START), home, headers=[("n", str(version))]
+                    self.topics.snapshots,
+                    snapshot.encode(),
+                    window_key(device, START),
+                    home,
+                    headers=[("n", str(version))],
                 )
                 key = f"\x1fof {device}"
                 record = DerivedRecord(
@@ -106,7 +110,7 @@ class World:
     def counts(self) -> dict[str, int]:
         """The number of partitions of each topic."""
         listed = self._admin.list_topics(timeout=10).topics
-        names = [one.name for one in self.application.catalogue()]
+        names = [topic.name for topic in self.application.catalogue()]
         return {name: len(listed[name].partitions) for name in names if name in listed}
 
     def grow(self, partitions: int | None = AFTER) -> None:
@@ -119,29 +123,29 @@ class World:
 
     def records(self, topic: str) -> dict[bytes, list[Message]]:
         """The records of each key, in their order."""
-        found: dict[bytes, list[Message]] = {}
+        by_key: dict[bytes, list[Message]] = {}
         for message in everything(self.settings.kafka, topic):
-            found.setdefault(message.key() or b"", []).append(message)
-        return found
+            by_key.setdefault(message.key() or b"", []).append(message)
+        return by_key
 
     def check(self) -> None:
         """All records are where their keys are, with headers and in their order, and the workers are beyond them."""
         assert set(self.counts().values()) == {AFTER}
-        found = self.records(self.topics.snapshots)
-        gone = found.pop(window_key(DEVICES[0], START + timedelta(hours=1)))
-        assert [one.value() for one in gone] == [None]
-        assert found.keys() == {window_key(device, START) for device in DEVICES}
-        for window, records in found.items():
-            assert {one.partition() for one in records} == {partition(window.split(b"@")[0], AFTER)}
-            assert [Snapshot.model_validate_json(one.value() or b"").version for one in records] == [1, 2, 3]
-            assert [one.headers() for one in records] == [[("n", str(n).encode())] for n in (1, 2, 3)]
+        by_window = self.records(self.topics.snapshots)
+        gone = by_window.pop(window_key(DEVICES[0], START + timedelta(hours=1)))
+        assert [record.value() for record in gone] == [None]
+        assert by_window.keys() == {window_key(device, START) for device in DEVICES}
+        for window, records in by_window.items():
+            assert {record.partition() for record in records} == {partition(window.split(b"@")[0], AFTER)}
+            assert [Snapshot.model_validate_json(record.value() or b"").version for record in records] == [1, 2, 3]
+            assert [record.headers() for record in records] == [[("n", str(n).encode())] for n in (1, 2, 3)]
         derived = self.records(self.place_topic)
         for device in DEVICES:
             key = f"\x1fof {device}"
             records = derived[derived_key(key, device, START)]
-            assert [one.partition() for one in records] == [partition(key.encode(), AFTER)] * 3
+            assert [record.partition() for record in records] == [partition(key.encode(), AFTER)] * 3
         consumer = Consumer({"bootstrap.servers": self.settings.kafka, "group.id": self.group})
-        for place in consumer.committed([TopicPartition(self.topics.snapshots, one) for one in range(AFTER)], 10):
+        for place in consumer.committed([TopicPartition(self.topics.snapshots, number) for number in range(AFTER)], 10):
             assert place.offset == consumer.get_watermark_offsets(place, 10)[1]
         consumer.close()
 
@@ -223,8 +227,8 @@ def test_readers_never_find_a_part_of_the_copies(
 def test_it_waits_until_the_workers_have_derived_from_all_snapshots(world: World) -> None:
     worker = Consumer({"bootstrap.servers": world.settings.kafka, "group.id": world.group})
     places = [TopicPartition(world.topics.snapshots, number) for number in range(BEFORE)]
-    ends = [TopicPartition(one.topic, one.partition, worker.get_watermark_offsets(one, 10)[1]) for one in places]
-    unread = [TopicPartition(one.topic, one.partition, one.offset - 1) for one in ends]
+    ends = [TopicPartition(at.topic, at.partition, worker.get_watermark_offsets(at, 10)[1]) for at in places]
+    unread = [TopicPartition(end.topic, end.partition, end.offset - 1) for end in ends]
     worker.commit(offsets=unread, asynchronous=False)
     growing = threading.Thread(target=world.grow)
     growing.start()

@@ -44,14 +44,14 @@ def stored(sensor: str, offset: int) -> Record:
 
 def copied(mover: RecordMover, records: list[Record]) -> list[Record]:
     """The copies, in the order in which they are written."""
-    found: list[Record] = []
+    copies: list[Record] = []
     for record in records:
         if (copy := mover.moved(record)) is not None:
             number, value = copy
             sensor, _ = parse_window_key(record.key or b"")
             assert number == partition(sensor.encode(), AFTER)
-            found.append(record_at(sensor, len(found), value))
-    return found
+            copies.append(record_at(sensor, len(copies), value))
+    return copies
 
 
 @given(st.lists(st.sampled_from(SENSORS), max_size=12), st.integers(0, 12), st.data())
@@ -65,11 +65,11 @@ def test_each_record_has_one_newest_copy_in_order(sensors: list[str], done: int,
     assert len(merged) == len(records) + len(earlier)
     moved = copied(RecordMover(STATE, AFTER, AlertRecord), merged)
     for sensor in SENSORS:
-        found = [
-            AlertRecord.model_validate_json(one.value or b"") for one in moved if one.key == window_key(sensor, NOON)
-        ]
-        assert [one.copied_from for one in found] == [offset for offset, one in enumerate(sensors) if one == sensor]
-        assert {(one.layout, one.offset, one.changed) for one in found} <= {(2, -1, ())}
+        values = [record.value or b"" for record in moved if record.key == window_key(sensor, NOON)]
+        copies = [AlertRecord.model_validate_json(value) for value in values]
+        offsets = [offset for offset, name in enumerate(sensors) if name == sensor]
+        assert [copy.copied_from for copy in copies] == offsets
+        assert {(copy.layout, copy.offset, copy.changed) for copy in copies} <= {(2, -1, ())}
 
 
 def test_unreadable_records_are_left_out() -> None:

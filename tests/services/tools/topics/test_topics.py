@@ -65,7 +65,7 @@ class LateAdmin:
 
     def create(self, new: Collection[NewTopic]) -> Collection[str]:
         self.times = 0
-        self.counts = {one.name: one.partitions for one in new}
+        self.counts = {topic.name: topic.partitions for topic in new}
         return list(self.counts)
 
     def partition_counts(self) -> dict[str, int]:

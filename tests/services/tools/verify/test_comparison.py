@@ -26,9 +26,8 @@ def is_live(start: datetime) -> bool:
 
 def problems(first: list[Snapshot], second: list[Snapshot]) -> list[str]:
     """The problems of the store that was read later."""
-    return [
-        one.problem for one in compare(snapshots_of("one", first), snapshots_of("other", second), is_live).differences
-    ]
+    comparison = compare(snapshots_of("one", first), snapshots_of("other", second), is_live)
+    return [difference.problem for difference in comparison.differences]
 
 
 @pytest.mark.parametrize(
@@ -59,8 +58,9 @@ def test_a_place_that_was_read_later_is_at_least_as_new(
 def test_a_state_that_moved_on_or_expired_is_no_difference(
     first: list[Snapshot], second: list[Snapshot], count: str
 ) -> None:
-    found = compare(snapshots_of("one", first), snapshots_of("other", second), is_live)
-    assert (getattr(found, count), found.equal + found.newer + found.expired, found.differences) == (1, 1, [])
+    comparison = compare(snapshots_of("one", first), snapshots_of("other", second), is_live)
+    assert getattr(comparison, count) == comparison.equal + comparison.newer + comparison.expired == 1
+    assert comparison.differences == []
 
 
 @pytest.mark.parametrize("first", [[], [snapshot(version=1)]])
@@ -71,18 +71,19 @@ def test_a_checkpoint_has_all_snapshots_published_before_its_commit(first: list[
         for seconds in (-1, 1)
     )
     assert before.newer == 1
-    assert [one.problem for one in after.differences] == [f"the checkpoint {'is older' if first else 'lacks it'}"]
+    problem = f"the checkpoint {'is older' if first else 'lacks it'}"
+    assert [difference.problem for difference in after.differences] == [problem]
 
 
 def test_a_key_that_the_query_service_reports_as_expired_is_not_missing() -> None:
-    found = compare(snapshots_of("topic", [snapshot()]), snapshots_of("query", [], frozenset("k")), is_live)
-    assert (found.expired, found.differences) == (1, [])
+    comparison = compare(snapshots_of("topic", [snapshot()]), snapshots_of("query", [], frozenset("k")), is_live)
+    assert (comparison.expired, comparison.differences) == (1, [])
 
 
 def test_the_newest_window_of_a_key_is_compared_where_only_that_is_stored() -> None:
-    one, two = snapshot(version=5), snapshot(start=LATER)
-    topic, query = snapshots_of("topic", [one, two]).newest(), snapshots_of("query", [one]).newest()
-    assert [one.problem for one in compare(topic, query, is_live).differences] == ["the query is older"]
+    older, newer = snapshot(version=5), snapshot(start=LATER)
+    topic, query = snapshots_of("topic", [older, newer]).newest(), snapshots_of("query", [older]).newest()
+    assert [difference.problem for difference in compare(topic, query, is_live).differences] == ["the query is older"]
     assert compare(query, topic, is_live).newer == 1
 
 

@@ -13,9 +13,9 @@ KEYS = st.lists(st.text(max_size=5), max_size=30)
 
 
 def sample(size: int, keys: list[str]) -> frozenset[str]:
-    found = KeySample(size, "seed")
-    found.offer_all(keys)
-    return found.keys
+    chosen = KeySample(size, "seed")
+    chosen.offer_all(keys)
+    return chosen.keys
 
 
 @given(st.integers(0, 10), KEYS)
@@ -32,8 +32,8 @@ def test_the_sample_of_samples_is_that_of_all(size: int, groups: list[list[str]]
 
 @given(st.integers(1, 5), KEYS)
 def test_a_key_that_was_offered_is_chosen_at_once_or_never(size: int, keys: list[str]) -> None:
-    found = KeySample(size, "seed")
+    chosen = KeySample(size, "seed")
     first: dict[str, bool] = {}
     for key in keys:
-        first.setdefault(key, found.offer(key))
-    assert all(first[key] for key in found.keys)
+        first.setdefault(key, chosen.offer(key))
+    assert all(first[key] for key in chosen.keys)
