@@ -32,28 +32,30 @@ INTERRUPTED = 130  # the exit code of a shell after Ctrl-C
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    found = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    found.add_argument("--quick", action="store_true", help="small and once each: to try, not to compare")
-    found.add_argument("--report", action="store_true", help="only print what was last kept of each measure")
-    found.add_argument("--measures", nargs="+", choices=MEASURES, help="only these")
-    found.add_argument("--jobs", nargs="+", choices=JOBS, help="instead of the usual ones")
-    found.add_argument("--against", type=checkout, metavar="FOLDER", help="another checkout: its job is named before")
-    found.add_argument("--runs", type=int, help=f"how often each job is measured ({FULL.runs})")
-    found.add_argument("--events", type=int, help="events of a drain, snapshots of a worker's, or keys")
-    found.add_argument("--seconds", type=int, help="how long latency is measured")
-    return found
+    command_line = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    command_line.add_argument("--quick", action="store_true", help="small and once each: to try, not to compare")
+    command_line.add_argument("--report", action="store_true", help="only print what was last kept of each measure")
+    command_line.add_argument("--measures", nargs="+", choices=MEASURES, help="only these")
+    command_line.add_argument("--jobs", nargs="+", choices=JOBS, help="instead of the usual ones")
+    command_line.add_argument(
+        "--against", type=checkout, metavar="FOLDER", help="another checkout: its job is named before"
+    )
+    command_line.add_argument("--runs", type=int, help=f"how often each job is measured ({FULL.runs})")
+    command_line.add_argument("--events", type=int, help="events of a drain, snapshots of a worker's, or keys")
+    command_line.add_argument("--seconds", type=int, help="how long latency is measured")
+    return command_line
 
 
-def checkout(given: str) -> Path:
+def checkout(path: str) -> Path:
     """The folder of another checkout. Raises ArgumentTypeError."""
-    folder = Path(given).resolve()
+    folder = Path(path).resolve()
     if not (folder / MARK).is_file():
-        raise argparse.ArgumentTypeError(f"{given} is no checkout of Stateloop: it has no {MARK}")
+        raise argparse.ArgumentTypeError(f"{path} is no checkout of Stateloop: it has no {MARK}")
     return folder
 
 
 def plan(arguments: argparse.Namespace) -> Plan:
-    """The sizes: those of a full or a quick benchmark, as far as the command line gives no others."""
+    """The sizes of a full or a quick benchmark, as far as the command line gives no others."""
     sizes = (QUICK if arguments.quick else FULL).sized(arguments.events, arguments.seconds)
     sizes = sizes.only(arguments.measures or MEASURES)
     return replace(sizes, runs=arguments.runs or sizes.runs)

@@ -19,7 +19,7 @@ SIZES = {measure.name: FULL.size(measure) for measure in FULL.measures}
 
 @dataclass(frozen=True)
 class Goal:
-    """A bound on a median of one of our jobs, or on its ratio to that of another one, in the same session."""
+    """A bound on a median of one of our jobs, or on its ratio to another job's median in the same session."""
 
     measure: str
     figure: str
@@ -95,7 +95,7 @@ TARGETS = (
 
 def missed(results: Sequence[RunResult], targets: Sequence[Goal] = TARGETS) -> list[Goal]:
     """Those that bind, and are not met."""
-    return [one for one in targets if one.binds(results) and not one.goal and not one.outcome(results)[0]]
+    return [goal for goal in targets if goal.binds(results) and not goal.goal and not goal.outcome(results)[0]]
 
 
 def show(results: Sequence[RunResult], console: Console, targets: Sequence[Goal] = TARGETS) -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from typing_extensions import override
+
 from bench.alerts.application import Limit
 from bench.alerts.jobs import ALERT_JOBS, ALERTS, TOPICS, AlertJob, RunningAlertJob
 from bench.alerts.oracle import Transition, check, decode
@@ -17,7 +19,7 @@ from bench.alerts.rules import RuleWriter
 from bench.harness import topics
 from bench.harness.figures import Figures, median, percentiles
 from bench.harness.load import SensorReading, preload
-from bench.harness.measure import Measure, Show, Site
+from bench.harness.measure import Measure, Meter, Show, Site
 from bench.harness.results import OracleReport
 from bench.harness.topics import SNAPSHOTS
 from contracts.wire import Snapshot
@@ -48,8 +50,8 @@ class RuleChanges(Measure[AlertJob]):
     def __str__(self) -> str:
         return f"{self.keys:,} keys, {self.changes} changes of a rule that 1 in 100 breaks"
 
+    @override
     def meter(self, site: Site) -> "RuleChangeTimes":
-        """See Measure."""
         return RuleChangeTimes(self, site)
 
 
@@ -78,14 +80,14 @@ class Opened(NamedTuple):
     waited_s: float
 
 
-class RuleChangeTimes:
+class RuleChangeTimes(Meter[AlertJob]):
     """Measures one job at a time. Stateloop's worker has the snapshots from the beginning: no job writes them."""
 
     def __init__(self, size: RuleChanges, site: Site) -> None:
         self._size, self._site = size, site
 
+    @override
     def measure(self, job: AlertJob, name: str, show: Show) -> tuple[Figures, OracleReport]:
-        """See Meter."""
         size, boot, writer = self._size, self._site.boot, RuleWriter(self._site.boot)
         topics.renew(boot, *TOPICS)
         preload(boot, job.reads, self._load(job), show)
@@ -110,13 +112,13 @@ class RuleChangeTimes:
             memory = {"own_mb": running.group.own_mb(), "rss_mb": running.group.rss_mb()}
         show("checking every alert")
         opened = self._opened(changes)
-        must = ((one.number, key) for one in changes.values() for key in self._breaking(one.number))
+        must = ((change.number, key) for change in changes.values() for key in self._breaking(change.number))
         report = check(
             (Transition(f"d{key}", number, "open") for number, key in must),
-            (Transition(one.device, one.number, "open") for one in opened),
+            (Transition(alert.device, alert.number, "open") for alert in opened),
         )
-        found = figures(one for one in opened if one.number >= WARM_CHANGES)
-        return found | memory | {"cpu_s": used / size.changes}, report
+        measured = figures(alert for alert in opened if alert.number >= WARM_CHANGES)
+        return measured | memory | {"cpu_s": used / size.changes}, report
 
     def _await(self, running: RunningAlertJob, counter: topics.Counter, alerts: int) -> None:
         running.until(lambda: counter.count() >= alerts, "alerts", PATIENCE_S)
@@ -125,11 +127,11 @@ class RuleChangeTimes:
     def _opened(self, changes: Mapping[int, RuleChange]) -> list[Opened]:
         """The alerts that opened, with the change of the rule that opened them."""
         records = topics.records(self._site.boot, ALERTS)
-        found = ((at, one) for at, value in records for one in decode(value))
+        alerts = ((at, alert) for at, value in records for alert in decode(value))
         return [
-            Opened(one.transition.device, changes[one.rule_version].number, at - changes[one.rule_version].sent)
-            for at, one in found
-            if one.transition.status == "open"
+            Opened(alert.transition.device, changes[alert.rule_version].number, at - changes[alert.rule_version].sent)
+            for at, alert in alerts
+            if alert.transition.status == "open"
         ]
 
     def _breaking(self, change: int) -> list[int]:
@@ -143,18 +145,18 @@ class RuleChangeTimes:
                 yield f"d{key}", SensorReading(f"d{key}", 1, ts, ts, temperature(key)).encode()
                 continue
             state = {"events": 1, "temperature": temperature(key), "temperatures": [temperature(key)]}
-            one = Snapshot(device_id=f"d{key}", first_seen=now, version=1, as_of=now, state=state)
-            yield window_key(*one.window).decode(), one.encode()
+            snapshot = Snapshot(device_id=f"d{key}", first_seen=now, version=1, as_of=now, state=state)
+            yield window_key(*snapshot.window).decode(), snapshot.encode()
 
 
 def figures(opened: Iterable[Opened]) -> Figures:
     """Percentiles over the alerts of all changes; and over the changes, of the first alert and of the last."""
     waits = defaultdict[int, list[float]](list)
-    for one in opened:
-        waits[one.number].append(one.waited_s)
-    lasts = [max(found) for found in waits.values()]
-    return percentiles([one for found in waits.values() for one in found]) | {
-        "first_ms": 1000 * median([min(found) for found in waits.values()]),
+    for alert in opened:
+        waits[alert.number].append(alert.waited_s)
+    lasts = [max(times) for times in waits.values()]
+    return percentiles([wait for times in waits.values() for wait in times]) | {
+        "first_ms": 1000 * median([min(times) for times in waits.values()]),
         "last_ms": 1000 * median(lasts),
         "slowest_ms": 1000 * max(lasts),
     }

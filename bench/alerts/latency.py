@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from typing_extensions import override
+
 from bench.alerts.application import Limit
 from bench.alerts.jobs import ALERT_JOBS, ALERTS, TOPICS, AlertJob, RunningAlertJob
 from bench.alerts.oracle import Transition, check, decode, transitions
@@ -18,7 +20,7 @@ from bench.harness.background import Background
 from bench.harness.errors import JobStalledError
 from bench.harness.figures import Figures, percentile, percentiles
 from bench.harness.load import Fleet, Sent, steady
-from bench.harness.measure import Measure, Show, Site
+from bench.harness.measure import Measure, Meter, Show, Site
 from bench.harness.results import OracleReport
 from bench.harness.topics import SNAPSHOTS
 from bench.yardstick.oracle import SnapshotDecoder
@@ -43,19 +45,19 @@ class AlertStream(Measure[AlertJob]):
     def __str__(self) -> str:
         return f"{self.rate:,} events/s of {self.devices:,} devices for {self.seconds} s"
 
+    @override
     def meter(self, site: Site) -> "AlertLatency":
-        """See Measure."""
         return AlertLatency(self, site)
 
 
-class AlertLatency:
+class AlertLatency(Meter[AlertJob]):
     """Measures one job at a time; each has its own events."""
 
     def __init__(self, stream: AlertStream, site: Site) -> None:
         self._stream, self._site = stream, site
 
+    @override
     def measure(self, job: AlertJob, name: str, show: Show) -> tuple[Figures, OracleReport]:
-        """See Meter."""
         stream, boot = self._stream, self._site.boot
         topics.renew(boot, *TOPICS)
         RuleWriter(boot).put("swing", Limit(change=SWING))
@@ -72,17 +74,18 @@ class AlertLatency:
             running.wait(stream.seconds)
             end, cores = time.time(), (running.cpu_s() - used) / stream.seconds
             sent = load.finish()
-            expected = list(transitions((one.reading for one in sent), SWING))
+            expected = list(transitions((event.reading for event in sent), SWING))
             with suppress(JobStalledError):  # what is missing then, the oracle finds
                 running.until(lambda: counter.count() >= len(expected), "last alerts", LAST_S)
             running.wait(self._site.settle_s)
         show("checking every alert")
-        sent = [one for one in sent if one.at >= begin]  # before, a rule may have come after events
-        since = {(one.reading.device, one.reading.number): one.at for one in sent}
-        found = [(at, one.transition) for at, value in topics.records(boot, ALERTS) for one in decode(value)]
-        alerts = [(at, one) for at, one in found if one[:2] in since]
-        report = check((one for one in expected if one[:2] in since), (one for _, one in alerts))
-        measured = [(at, one) for at, one in alerts if since[one[:2]] < end]
+        sent = [event for event in sent if event.at >= begin]  # before, a rule may have come after events
+        since = {(event.reading.device, event.reading.number): event.at for event in sent}
+        published = [(at, alert.transition) for at, value in topics.records(boot, ALERTS) for alert in decode(value)]
+        alerts = [(at, transition) for at, transition in published if transition[:2] in since]
+        expected = [transition for transition in expected if transition[:2] in since]
+        report = check(expected, (transition for _, transition in alerts))
+        measured = [(at, transition) for at, transition in alerts if since[transition[:2]] < end]
         evaluated = _latencies(measured, self._published() if job.states else since)
         return _latencies(measured, since) | _lateness(sent) | {
             "evaluated_p50_ms": evaluated["p50_ms"],
@@ -100,8 +103,8 @@ class AlertLatency:
 
 
 def _latencies(alerts: list[tuple[float, Transition]], since: Times) -> Figures:
-    return percentiles([at - since[one[:2]] for at, one in alerts])
+    return percentiles([at - since[transition[:2]] for at, transition in alerts])
 
 
 def _lateness(sent: list[Sent]) -> Figures:
-    return {"late_p99_ms": 1000 * percentile(sorted(one.at - one.due for one in sent), 0.99)}
+    return {"late_p99_ms": 1000 * percentile(sorted(event.at - event.due for event in sent), 0.99)}

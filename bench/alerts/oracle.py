@@ -27,38 +27,38 @@ class ReadAlert(NamedTuple):
 def transitions(readings: Iterable[SensorReading], change: float) -> Iterator[Transition]:
     """Yield the alerts of one rule: each device's last two temperatures differ by so much or more."""
     last, is_open = dict[str, float](), set[str]()
-    for one in readings:
-        before = last.get(one.device)
-        last[one.device] = one.temperature
-        is_change = before is not None and abs(one.temperature - before) >= change
-        if is_change and one.device not in is_open:
-            is_open.add(one.device)
-            yield Transition(one.device, one.number, "open")
-        elif not is_change and one.device in is_open:
-            is_open.remove(one.device)
-            yield Transition(one.device, one.number, "closed")
+    for reading in readings:
+        before = last.get(reading.device)
+        last[reading.device] = reading.temperature
+        is_change = before is not None and abs(reading.temperature - before) >= change
+        if is_change and reading.device not in is_open:
+            is_open.add(reading.device)
+            yield Transition(reading.device, reading.number, "open")
+        elif not is_change and reading.device in is_open:
+            is_open.remove(reading.device)
+            yield Transition(reading.device, reading.number, "closed")
 
 
 def decode(value: bytes) -> list[ReadAlert]:
     """Return the alerts of a record. Raises ValueError, LookupError and TypeError for anything else."""
     record = orjson.loads(value)
     return [
-        ReadAlert(Transition(record["device_id"], record["version"], one["status"]), one["rule_version"])
-        for one in record["alerts"]
+        ReadAlert(Transition(record["device_id"], record["version"], alert["status"]), alert["rule_version"])
+        for alert in record["alerts"]
     ]
 
 
-def check(expected: Iterable[Transition], found: Iterable[Transition]) -> OracleReport:
+def check(expected: Iterable[Transition], published: Iterable[Transition]) -> OracleReport:
     """Compare all that were published with all that must be: each once."""
     left, there = set(expected), set[Transition]()
     report = OracleReport(events=len(left), given="alerts that open or close", gives="record")
-    for one in found:
+    for transition in published:
         report.snapshots += 1
-        if one in there:
+        if transition in there:
             report.duplicates += 1
-        elif one not in left:
+        elif transition not in left:
             report.unknown += 1
-            report.example = report.example or repr(one)
-        there.add(one)
+            report.example = report.example or repr(transition)
+        there.add(transition)
     report.missing = len(left - there)
     return report

@@ -11,7 +11,7 @@ from bench.harness.results import OracleReport
 
 
 def check(answers: Iterable[bytes], snapshots: int) -> OracleReport:
-    """Compare a worker's answers with the expected ones: one answer for each of so many snapshots."""
+    """Compare a worker's answers with the expected answers: one for each of `snapshots` snapshots."""
     report = OracleReport(events=snapshots, given="snapshots", gives="answer")
     seen = bytearray(snapshots)
     for value in answers:

@@ -34,7 +34,7 @@ class Behaviour:
 
     latency_s: float = 0.05
     slow_one_in: int | None = None
-    """One call in so many takes `slow_s`; the requested value decides which ones."""
+    """One call in this number takes `slow_s`; the requested value decides which calls."""
     slow_s: float = 5.0
 
     def __str__(self) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from typing_extensions import override
+
 from bench.enrichment import answers
 from bench.enrichment.api import Behaviour, await_api, fetch_ledger, serve
 from bench.enrichment.jobs import WORKERS
@@ -22,7 +24,7 @@ from bench.harness.errors import JobStalledError, RunFailedError
 from bench.harness.figures import Figures
 from bench.harness.jobs import Job
 from bench.harness.load import preload
-from bench.harness.measure import Measure, Show, Site
+from bench.harness.measure import Measure, Meter, Show, Site
 from bench.harness.process import RunningJob
 from bench.harness.results import OracleReport
 from bench.harness.topics import FEEDBACK, SNAPSHOTS
@@ -61,12 +63,12 @@ class Calls(Measure[Job]):
         return f"{self.events:,} snapshots, {what}"
 
     @property
+    @override
     def jobs(self) -> tuple[Job, ...]:
-        """See Measure."""
         return WORKERS[:1] if self.answered else WORKERS
 
+    @override
     def meter(self, site: Site) -> "WorkerDrain":
-        """See Measure."""
         return WorkerDrain(self, site)
 
 
@@ -80,15 +82,15 @@ class Sample(NamedTuple):
     done: int
 
 
-class WorkerDrain:
+class WorkerDrain(Meter[Job]):
     """Measures one worker at a time, each on snapshots of its own."""
 
     def __init__(self, calls: Calls, site: Site) -> None:
         self._calls, self._site = calls, site
         self._core = machine.measured_core()
 
+    @override
     def measure(self, job: Job, name: str, show: Show) -> tuple[Figures, OracleReport]:
-        """See Meter."""
         calls, boot, pids = self._calls, self._site.boot, (os.getpid(), *self._site.pids)
         topics.renew(boot, SNAPSHOTS, FEEDBACK, "dead_letters")
         preload(boot, SNAPSHOTS, snapshots(calls.events, answered=calls.answered), show)
@@ -97,12 +99,12 @@ class WorkerDrain:
             with RunningJob(job, self._site, name, facts) as running:
                 samples = self._follow(running, name, show)
                 running.wait(self._site.settle_s)
-            found = figures(samples, calls.events, calls.answered)
+            measured = figures(samples, calls.events, calls.answered)
             if not calls.answered:
-                found["repeated"] = fetch_ledger(port).repeated
+                measured["repeated"] = fetch_ledger(port).repeated
         show("checking every answer")
         values = (value for _, value in topics.records(boot, FEEDBACK))
-        return found, answers.check(values, 0 if calls.answered else calls.events)
+        return measured, answers.check(values, 0 if calls.answered else calls.events)
 
     @contextmanager
     def _api(self) -> Iterator[int]:
@@ -134,13 +136,13 @@ class WorkerDrain:
 
 
 def figures(samples: Sequence[Sample], events: int, answered: bool) -> Figures:  # noqa: FBT001  # a fact of the load
-    """Return the rates of the steady part of a run with so many snapshots, and the memory."""
-    first = next(index for index, one in enumerate(samples) if one.done >= BEGIN * events)
-    last = next((one for one in samples[first + 1 :] if one.done >= END * events), samples[-1])
+    """Return the rates of the steady part of a run with `events` snapshots, and the memory."""
+    first = next(index for index, sample in enumerate(samples) if sample.done >= BEGIN * events)
+    last = next((sample for sample in samples[first + 1 :] if sample.done >= END * events), samples[-1])
     begin, what = samples[first], "records" if answered else "calls"
     count = last.done - begin.done
     return {
         f"{what}_per_s": count / (last.at - begin.at),
         f"{what}_per_cpu_s": count / (last.cpu_s - begin.cpu_s),
-        "rss_mb": max(one.rss_mb for one in samples),
+        "rss_mb": max(sample.rss_mb for sample in samples),
     }

@@ -32,7 +32,7 @@ class ProgramMissingError(BenchError):
     """Programs that a measure needs are not installed."""
 
     def __init__(self, programs: list[str]) -> None:
-        packages = " ".join(sorted({PACKAGES[one] for one in programs}))
+        packages = " ".join(sorted({PACKAGES[program] for program in programs}))
         super().__init__(
             f"{', '.join(programs)} missing: install with apt-get install {packages}, or measure something else: "
             "make bench ARGS='--measures …'"
@@ -86,5 +86,5 @@ def last_line(output: str, otherwise: str = "it said nothing") -> str:
 
 def require(programs: Iterable[str]) -> None:
     """Raise ProgramMissingError if one of these is not installed."""
-    if missing := [one for one in programs if shutil.which(one) is None]:
+    if missing := [program for program in programs if shutil.which(program) is None]:
         raise ProgramMissingError(missing)

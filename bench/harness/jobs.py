@@ -19,7 +19,7 @@ class Job:
 
     It finds the broker in BOOT and an empty folder for its checkpoint in CKPT. Its command and its environment may say
     {boot}, {checkpoint}, {scratch} (for files that need not last), {run} (a name that no other run has), {java},
-    {jars} (the folder of the Kafka connector's) and {peers} (that of the peers).
+    {jars} (the folder of the Kafka connector's jars) and {peers} (the folder of the peers).
     """
 
     name: str

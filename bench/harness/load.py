@@ -81,7 +81,7 @@ class Fleet:
 
 
 def readings(count: int, devices: int, end: float, step_s: float = STEP_S) -> Iterator[SensorReading]:
-    """Return so many readings, one each step, the last of them taken at `end`."""
+    """Return `count` readings, one each step, the last of them taken at `end`."""
     fleet, begin = Fleet(devices), end - count * step_s
     return (fleet.reading(begin + index * step_s) for index in range(count))
 

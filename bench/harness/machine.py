@@ -56,7 +56,7 @@ def wake_up_us() -> float | None:
 
 
 def _pin(pids: tuple[int, ...], cores: set[int]) -> None:
-    """Each thread of a process has its own; new ones have that of the thread that starts them."""
+    """Bind each thread to the cores; a new thread inherits them from the thread that starts it."""
     for pid in pids:
         for thread in Path(f"/proc/{pid}/task").glob("*"):
             with suppress(ProcessLookupError):

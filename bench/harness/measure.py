@@ -60,10 +60,10 @@ class Measure(ABC, Generic[J]):
         """What measures them."""
 
     def sized(self, events: int | None, seconds: int | None) -> Self:
-        """The same with so many events, snapshots or keys, and of so many seconds; None leaves what there is."""
-        given = {"events": events, "keys": events, "seconds": seconds}
-        found: dict[str, Any] = {one.name: given[one.name] for one in fields(self) if given.get(one.name)}
-        return replace(self, **found)
+        """The same measure with `events` events, snapshots or keys, and `seconds` seconds; None changes nothing."""
+        sizes = {"events": events, "keys": events, "seconds": seconds}
+        changes: dict[str, Any] = {field.name: sizes[field.name] for field in fields(self) if sizes.get(field.name)}
+        return replace(self, **changes)
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class Plan:
 
     def only(self, names: list[str]) -> "Plan":
         """These measures."""
-        return replace(self, measures=tuple(one for one in self.measures if one.name in names))
+        return replace(self, measures=tuple(measure for measure in self.measures if measure.name in names))
 
     def sized(self, events: int | None, seconds: int | None) -> "Plan":
         """With measures of this size."""
-        return replace(self, measures=tuple(one.sized(events, seconds) for one in self.measures))
+        return replace(self, measures=tuple(measure.sized(events, seconds) for measure in self.measures))

@@ -28,7 +28,7 @@ class Group:
     """A process that leads a group of its own, with its output in a log."""
 
     def __init__(self, command: list[str], environment: dict[str, str], log: Path, folder: Path = CHECKOUT) -> None:
-        """The code is that of the checkout in `folder`, whatever is installed."""
+        """Run the code of the checkout in `folder`, whatever is installed."""
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
             self._leader = subprocess.Popen(
@@ -134,7 +134,7 @@ class RunningJob:
         return self.group.cpu_s()
 
     def commits(self, pattern: str | None) -> list[float]:
-        """Return the ends of its batches, in seconds of the epoch; those of the previous call included.
+        """Return the ends of its batches, in seconds of the epoch; the previous call's ends are included.
 
         The pattern is a glob of the files that appear in its checkpoint whenever a batch ends. None: it has no batches.
         """

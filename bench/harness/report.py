@@ -24,8 +24,8 @@ def described(result: RunResult) -> str:
 
 def late(result: RunResult) -> str:
     """Return a note on the load of a run that was late."""
-    found = result.figures.get("late_p99_ms", 0.0)
-    return f"LOAD LATE: {found:.0f} ms at p99, so events came in bursts" if found > LATE_MS else ""
+    late_ms = result.figures.get("late_p99_ms", 0.0)
+    return f"LOAD LATE: {late_ms:.0f} ms at p99, so events came in bursts" if late_ms > LATE_MS else ""
 
 
 def show(results: Sequence[RunResult], console: Console) -> None:

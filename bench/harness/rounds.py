@@ -21,7 +21,7 @@ class Selection:
     """The jobs that are measured."""
 
     names: frozenset[str] = frozenset()
-    """Only those of these names. None: the usual ones, or ours alone if there is another checkout."""
+    """The names of the jobs. None: the usual jobs, or ours alone if there is another checkout."""
     against: Path | None = None
     """Another checkout, from which our job runs too."""
 
@@ -55,7 +55,7 @@ class Rounds:
 
     def __init__(self, plan: Plan, selection: Selection, file: Path, session: Session) -> None:
         self._plan, self._file, self._session = plan, file, session
-        self._runs = [turns(one, selection.of(one), plan.runs) for one in plan.measures]
+        self._runs = [turns(measure, selection.of(measure), plan.runs) for measure in plan.measures]
 
     def __len__(self) -> int:
         return sum(map(len, self._runs))
@@ -68,7 +68,7 @@ class Rounds:
             build(peer, report)
 
     def measure(self, site: Site, display: Display) -> list[RunResult]:
-        """All results, those of failed runs too."""
+        """All results, also of failed runs."""
         site = replace(site, batch_s=self._plan.batch_s)
         return [result for runs in self._runs if runs for result in self._all(runs, site, display)]
 

@@ -63,13 +63,13 @@ class Counter:
 
     def count(self) -> int:
         """Return how many there are now."""
-        return sum(self._end(one) for one in self._partitions)
+        return sum(self._end(partition) for partition in self._partitions)
 
     def _end(self, partition: TopicPartition) -> int:
-        found = self._consumer.get_watermark_offsets(partition, timeout=ANSWER_S, cached=False)
-        if found is None:
+        offsets = self._consumer.get_watermark_offsets(partition, timeout=ANSWER_S, cached=False)
+        if offsets is None:
             raise TimeoutError(f"the broker does not report the end of {partition.topic}")
-        return int(found[1])
+        return int(offsets[1])
 
 
 class Commits:
@@ -87,7 +87,7 @@ class Commits:
 
     def count(self) -> int:
         """Return how many there are now."""
-        return sum(max(0, one.offset) for one in self._consumer.committed(self._partitions, ANSWER_S))
+        return sum(max(0, position.offset) for position in self._consumer.committed(self._partitions, ANSWER_S))
 
 
 def records(boot: str, topic: str) -> Iterator[Received]:
@@ -95,7 +95,7 @@ def records(boot: str, topic: str) -> Iterator[Received]:
     consumer = _consumer(boot)
     try:
         end_offsets = {
-            one.partition: consumer.get_watermark_offsets(one, timeout=ANSWER_S)[1] for one in _partitions(topic)
+            each.partition: consumer.get_watermark_offsets(each, timeout=ANSWER_S)[1] for each in _partitions(topic)
         }
         consumer.assign([TopicPartition(topic, partition, 0) for partition in end_offsets])
         left = {partition for partition, end in end_offsets.items() if end}

@@ -51,10 +51,10 @@ class BuildFailedError(BenchError):
 def tool(name: str) -> str:
     """The path of `java` or `javac`, in JAVA_HOME or else on the PATH, as Spark looks. Raises ToolMissingError."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which(name, path=str(Path(home) / "bin") if home else None)
-    if found is None:
+    path = shutil.which(name, path=str(Path(home) / "bin") if home else None)
+    if path is None:
         raise ToolMissingError(name, f"{home}/bin (of JAVA_HOME)" if home else "the PATH")
-    return found
+    return path
 
 
 def build(peer: str, report: Callable[[str], None], folder: Path = FOLDER) -> bool:

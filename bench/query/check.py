@@ -45,10 +45,11 @@ def final(store_client: StoreClient, keys: int, versions: Mapping[int, int]) -> 
     numbers, deadline = list(wanted), time.monotonic() + PATIENCE_S
     for at in range(0, len(numbers), BATCH):
         some = numbers[at : at + BATCH]
-        while (found := _versions(store_client, some)) != [wanted[one] for one in some] and time.monotonic() < deadline:
+        expected = [wanted[number] for number in some]
+        while (answered := _versions(store_client, some)) != expected and time.monotonic() < deadline:
             time.sleep(PAUSE_S)
-        report.snapshots += len(found)
-        for number, version in zip(some, found, strict=True):
+        report.snapshots += len(answered)
+        for number, version in zip(some, answered, strict=True):
             report.missing += version is None
             report.wrong += version not in (None, wanted[number])
             if version != wanted[number]:

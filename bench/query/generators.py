@@ -32,7 +32,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Wrk:
-    """Asks the query service at this port for so many keys."""
+    """Asks the query service at `port` for `keys` different keys."""
 
     port: int
     keys: int
@@ -54,7 +54,7 @@ class Wrk:
 
 @dataclass(frozen=True)
 class RedisBenchmark:
-    """Asks Redis at this port for so many keys. It takes a number of requests, not a rate."""
+    """Asks Redis at `port` for `keys` different keys. It takes a number of requests, not a rate."""
 
     port: int
     keys: int

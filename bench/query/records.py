@@ -42,8 +42,8 @@ def all_keys(count: int, began: str) -> Iterator[tuple[str, bytes]]:
 
 def checked(number: int, answer: bytes) -> int | None:
     """The version that an answer for a key has; None if it is not that key's record, whole."""
-    found = _CHECK.search(answer)
-    if found is None or found[1].decode() != key(number):
+    match = _CHECK.search(answer)
+    if match is None or match[1].decode() != key(number):
         return None
-    version = int(found[2])
+    version = int(match[2])
     return version if b'"version":%d,' % version in answer and b'"text":"xxx' in answer else None

@@ -32,25 +32,25 @@ def transaction(messages: Sequence[Message]) -> bytes:
     """Sets of all these records, and of where each partition is then, as one."""
     positions = {message.partition() or 0: (message.offset() or 0) + 1 for message in messages}
     sets = [encoded(b"SET", message.key() or b"", message.value() or b"") for message in messages]
-    sets += [encoded(b"SET", b"position:%d" % one, b"%d" % at) for one, at in positions.items()]
+    sets += [encoded(b"SET", b"position:%d" % partition, b"%d" % at) for partition, at in positions.items()]
     return b"".join([encoded(b"MULTI"), *sets, encoded(b"EXEC")])
 
 
 def feed(boot: str, store_client: RedisStoreClient) -> None:
     """Follow the topic until the process is stopped."""
     consumer = Consumer(consumer_settings(boot))
-    consumer.assign([TopicPartition(TOPIC, one, _position(store_client, one)) for one in range(PARTITIONS)])
+    consumer.assign([TopicPartition(TOPIC, number, _position(store_client, number)) for number in range(PARTITIONS)])
     while True:
         first = consumer.poll(WAIT_S)
         if first is None or first.error():
             continue
-        messages = [first, *(one for one in consumer.consume(MANY - 1, 0) if not one.error())]
-        store_client.apply(transaction(messages), len(messages) + len({one.partition() for one in messages}))
+        messages = [first, *(message for message in consumer.consume(MANY - 1, 0) if not message.error())]
+        store_client.apply(transaction(messages), len(messages) + len({message.partition() for message in messages}))
 
 
 def _position(store_client: RedisStoreClient, partition: int) -> int:
-    (found,) = store_client.command(b"GET", b"position:%d" % partition)
-    return int(found or 0)
+    (position,) = store_client.command(b"GET", b"position:%d" % partition)
+    return int(position or 0)
 
 
 def _await(store_client: RedisStoreClient) -> None:

@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from typing_extensions import override
+
 from bench.harness import machine, topics
 from bench.harness.background import Background
 from bench.harness.figures import Figures, percentiles
 from bench.harness.load import preload
-from bench.harness.measure import Measure, Show, Site
+from bench.harness.measure import Measure, Meter, Show, Site
 from bench.harness.process import RunningJob
 from bench.harness.results import OracleReport
 from bench.query.check import final, watching
@@ -48,20 +50,20 @@ class Keys(Measure[Service]):
     def __str__(self) -> str:
         return f"{self.keys:,} keys of 500 bytes, {self.rate:,} updates/s meanwhile, {self.seconds} s each"
 
+    @override
     def meter(self, site: Site) -> "KeyQueries":
-        """See Measure."""
         return KeyQueries(self, site)
 
 
-class KeyQueries:
+class KeyQueries(Meter[Service]):
     """Measures one service at a time, each on a topic of its own."""
 
     def __init__(self, keys: Keys, site: Site) -> None:
         self._keys, self._site = keys, site
         self._core = machine.measured_core()
 
+    @override
     def measure(self, job: Service, name: str, show: Show) -> tuple[Figures, OracleReport]:
-        """See Meter."""
         began, pids = self._fill(show), (os.getpid(), *self._site.pids)
         with machine.kept_from(self._core, *pids), service_facts(self._site, name) as facts:
             show("reading the topic")
@@ -116,7 +118,7 @@ class ServiceRun:
         with self.client() as client:
             while True:
                 with suppress(OSError):
-                    if all(checked(one, client.read(key(one)) or b"") for one in numbers):
+                    if all(checked(number, client.read(key(number)) or b"") for number in numbers):
                         return time.time() - running.began
                 running.require_running()
                 if time.time() - running.began > patience_s:

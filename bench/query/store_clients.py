@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Protocol
 
 import orjson
+from typing_extensions import override
 
 from bench.query.records import STATE
 
@@ -29,27 +30,27 @@ class StoreClient(Protocol):
         ...
 
 
-class HttpStoreClient:
+class HttpStoreClient(StoreClient):
     """Asks the query service."""
 
     def __init__(self, port: int, state: str = STATE) -> None:
         self._state = state
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WITHIN_S)
 
+    @override
     def read(self, key: str) -> bytes | None:
-        """See StoreClient."""
         status, body = self._ask("GET", f"/v1/states/{self._state}/{key}", None)
         return body if status == HTTPStatus.OK else None
 
+    @override
     def read_many(self, keys: Sequence[str]) -> list[bytes]:
-        """See StoreClient."""
         status, body = self._ask("POST", f"/v1/states/{self._state}:batchGet", orjson.dumps({"keys": list(keys)}))
         if status != HTTPStatus.OK:
             raise ConnectionError(f"{status}: {body[:100]!r}")
-        return [orjson.dumps(one) for one in orjson.loads(body)["answers"]]
+        return [orjson.dumps(answer) for answer in orjson.loads(body)["answers"]]
 
+    @override
     def close(self) -> None:
-        """See StoreClient."""
         self._connection.close()
 
     def _ask(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
@@ -65,20 +66,20 @@ class HttpStoreClient:
             raise
 
 
-class RedisStoreClient:
+class RedisStoreClient(StoreClient):
     """Asks Redis, in as much of its protocol as GET and MGET need."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._socket: socket.socket | None = None
 
+    @override
     def read(self, key: str) -> bytes | None:
-        """See StoreClient."""
         return self.command(b"GET", key.encode())[0]
 
+    @override
     def read_many(self, keys: Sequence[str]) -> list[bytes]:
-        """See StoreClient."""
-        return [one or b"" for one in self.command(b"MGET", *(key.encode() for key in keys))]
+        return [value or b"" for value in self.command(b"MGET", *(key.encode() for key in keys))]
 
     def command(self, *words: bytes) -> list[bytes | None]:
         """Return the answer; a plain one is a list of one. Raises OSError."""
@@ -93,14 +94,14 @@ class RedisStoreClient:
             raise ConnectionError(str(error)) from error
 
     def apply(self, commands: bytes, count: int) -> None:
-        """Send a transaction of so many commands, and read all its answers. Raises OSError."""
+        """Send a transaction of `count` commands, and read all its answers. Raises OSError."""
         self._connected().sendall(commands)
         heads = [self._reply.readline() for _ in range(2 * count + 2)]
         if any(head[:1] in (b"-", b"") for head in heads):
             raise ConnectionError(next(head for head in heads if head[:1] in (b"-", b"")).decode())
 
+    @override
     def close(self) -> None:
-        """See StoreClient."""
         if self._socket:
             self._reply.close()
             self._socket.close()

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
+from typing_extensions import override
+
 from bench.harness import topics
 from bench.harness.figures import Figures
 from bench.harness.load import SensorReading, preload, readings
-from bench.harness.measure import Measure, Show, Site
+from bench.harness.measure import Measure, Meter, Show, Site
 from bench.harness.process import RunningJob
 from bench.harness.results import OracleReport
 from bench.windows.jobs import WINDOW_JOBS, WindowJob
@@ -47,8 +49,8 @@ class WindowCounts(Measure[WindowJob]):
     def __str__(self) -> str:
         return f"{self.events:,} events of {self.devices:,} keys in {self.hours} hours"
 
+    @override
     def meter(self, site: Site) -> "WindowDrain":
-        """See Measure."""
         return WindowDrain(self, site)
 
     @property
@@ -62,7 +64,7 @@ class WindowCounts(Measure[WindowJob]):
         return round((self.short_hours + OPEN_HOURS) * HOUR_S / self.step_s)
 
     def readings(self, end: float) -> Iterator[SensorReading]:
-        """All events in order, those of the short backlog first. They end half an hour after a whole one."""
+        """All events in order, the events of the short backlog first. They end half an hour after a whole one."""
         return readings(self.events, self.devices, end, self.step_s)
 
 
@@ -75,7 +77,7 @@ class Drained:
     report: OracleReport
 
 
-class WindowDrain:
+class WindowDrain(Meter[WindowJob]):
     """Fills the topics once; every job then counts the same events."""
 
     def __init__(self, counts: WindowCounts, site: Site) -> None:
@@ -83,8 +85,8 @@ class WindowDrain:
         self._end = time.time() // HOUR_S * HOUR_S - OPEN_HOURS * HOUR_S
         self._oracles: dict[str, WindowOracle] = {}
 
+    @override
     def measure(self, job: WindowJob, name: str, show: Show) -> tuple[Figures, OracleReport]:
-        """See Meter."""
         if not self._oracles:
             self._oracles = {backlog: self._filled(backlog, show) for backlog in (SHORT, LONG)}
         short, long = (self._drain(job, backlog, f"{name}-{backlog}", show) for backlog in (SHORT, LONG))
@@ -93,7 +95,7 @@ class WindowDrain:
     def _filled(self, backlog: str, show: Show) -> WindowOracle:
         """Return the oracle of a backlog; send its events, stamped with their times."""
         topics.renew(self._site.boot, *(f"{backlog}.{name}" for name in TOPICS))
-        load = ((one.device, one.encode(), _milliseconds(one)) for one in self._readings(backlog))
+        load = ((reading.device, reading.encode(), _milliseconds(reading)) for reading in self._readings(backlog))
         preload(self._site.boot, f"{backlog}.{TOPICS[0]}", load, show)
         show("computing what each count must be")
         return WindowOracle(self._readings(backlog))
@@ -140,13 +142,13 @@ def figures(counts: WindowCounts, short: Drained, long: Drained) -> Figures:
     """
     events = counts.events - counts.short_events
     seconds, cpu_s = long.seconds - short.seconds, long.cpu_s - short.cpu_s
-    found = {"cpu_s": long.cpu_s, "counts_per_record": long.report.snapshots / counts.events}
+    measured = {"cpu_s": long.cpu_s, "counts_per_record": long.report.snapshots / counts.events}
     if seconds > 0:
-        found["records_per_s"] = events / seconds
+        measured["records_per_s"] = events / seconds
     if cpu_s > 0:
-        found["us_per_record"] = 1e6 * cpu_s / events
-        found["start_cpu_s"] = short.cpu_s - counts.short_events * cpu_s / events
-    return found
+        measured["us_per_record"] = 1e6 * cpu_s / events
+        measured["start_cpu_s"] = short.cpu_s - counts.short_events * cpu_s / events
+    return measured
 
 
 def _milliseconds(reading: SensorReading) -> int:

@@ -95,9 +95,9 @@ class CountDecoder:
     def read(self, value: bytes) -> PublishedCount | None:
         """A count, or None if it is none."""
         try:
-            found = orjson.loads(value)
-            hour = self._hour(_at(found, self._start))
-            return PublishedCount(_at(found, self._key), hour, int(_at(found, self._count)))
+            document = orjson.loads(value)
+            hour = self._hour(_at(document, self._start))
+            return PublishedCount(_at(document, self._key), hour, int(_at(document, self._count)))
         except (ValueError, LookupError, TypeError):
             return None
 
@@ -106,8 +106,8 @@ class CountDecoder:
         return self._hours.get(start) or self._hours.setdefault(start, datetime.fromisoformat(start))
 
 
-def _at(found: object, path: list[str]) -> Any:
-    return functools.reduce(operator.getitem, path, found)  # type: ignore[arg-type]  # whatever JSON holds
+def _at(document: object, path: list[str]) -> Any:
+    return functools.reduce(operator.getitem, path, document)  # type: ignore[arg-type]  # whatever JSON holds
 
 
 def _hour(ts: str) -> datetime:

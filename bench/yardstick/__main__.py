@@ -25,6 +25,6 @@ def make_dead_letters(topics: Topics, settings: KafkaSettings) -> None:
 
 
 if __name__ == "__main__":
-    found = read(JobSettings)
-    make_dead_letters(load(found.application).topics, found)
+    settings = read(JobSettings)
+    make_dead_letters(load(settings.application).topics, settings)
     sys.exit(main())

@@ -5,10 +5,12 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from typing_extensions import override
+
 from bench.harness import topics
 from bench.harness.figures import Figures, largest_gap, rate, within
 from bench.harness.load import SensorReading, preload, readings
-from bench.harness.measure import Measure, Show, Site
+from bench.harness.measure import Measure, Meter, Show, Site
 from bench.harness.process import RunningJob
 from bench.harness.results import OracleReport
 from bench.harness.topics import EVENTS, FEEDBACK, SNAPSHOTS
@@ -37,12 +39,12 @@ class Backlog(Measure[StateJob]):
         """How many of its snapshots do not count towards the rate: a job is still warming up."""
         return self.events // 10
 
+    @override
     def meter(self, site: Site) -> "Drain":
-        """See Measure."""
         return Drain(self, site)
 
 
-class Drain:
+class Drain(Meter[StateJob]):
     """Fills the topic; every job then reads the same records."""
 
     def __init__(self, backlog: Backlog, site: Site) -> None:
@@ -50,8 +52,8 @@ class Drain:
         self._filled_at = 0.0
         self._oracle: Oracle | None = None
 
+    @override
     def measure(self, job: StateJob, name: str, show: Show) -> tuple[Figures, OracleReport]:
-        """See Meter."""
         oracle, boot = self._filled(show), self._site.boot
         topics.renew(boot, SNAPSHOTS)
         with RunningJob(job, self._site, name) as running:
@@ -73,7 +75,7 @@ class Drain:
             return self._oracle
         self._oracle, self._filled_at = None, time.time()  # one at a time: it is large
         topics.renew(self._site.boot, EVENTS, FEEDBACK, SNAPSHOTS)
-        preload(self._site.boot, EVENTS, ((one.device, one.encode()) for one in self._readings()), show)
+        preload(self._site.boot, EVENTS, ((reading.device, reading.encode()) for reading in self._readings()), show)
         show("computing what each snapshot must be")
         self._oracle = Oracle(self._readings())
         return self._oracle

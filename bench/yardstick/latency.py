@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from typing_extensions import override
+
 from bench.harness import topics
 from bench.harness.background import Background
 from bench.harness.errors import JobStalledError
 from bench.harness.figures import Figures, largest_gap, percentile, percentiles, within
 from bench.harness.load import Fleet, Sent, steady
-from bench.harness.measure import Measure, Show, Site
+from bench.harness.measure import Measure, Meter, Show, Site
 from bench.harness.process import RunningJob
 from bench.harness.results import OracleReport
 from bench.harness.topics import EVENTS, FEEDBACK, SNAPSHOTS, Received, receive
@@ -44,19 +46,19 @@ class Stream(Measure[StateJob]):
     def __str__(self) -> str:
         return f"{self.rate:,} events/s of {self.devices:,} devices for {self.seconds} s"
 
+    @override
     def meter(self, site: Site) -> "Latency":
-        """See Measure."""
         return Latency(self, site)
 
 
-class Latency:
+class Latency(Meter[StateJob]):
     """Measures one job at a time; each has its own events."""
 
     def __init__(self, stream: Stream, site: Site) -> None:
         self._stream, self._site = stream, site
 
+    @override
     def measure(self, job: StateJob, name: str, show: Show) -> tuple[Figures, OracleReport]:
-        """See Meter."""
         stream, boot = self._stream, self._site.boot
         topics.renew(boot, EVENTS, FEEDBACK, SNAPSHOTS)
         with (
@@ -76,9 +78,9 @@ class Latency:
             running.wait(self._site.settle_s)
             received = receiver.finish()
         show("checking every snapshot")
-        report = Oracle(one.reading for one in sent).check((value for _, value in received), job)
-        found = figures(sent, received, commits, SnapshotDecoder(job.count), (begin, end))
-        return found | {"cores": cores}, report
+        report = Oracle(event.reading for event in sent).check((value for _, value in received), job)
+        measured = figures(sent, received, commits, SnapshotDecoder(job.count), (begin, end))
+        return measured | {"cores": cores}, report
 
     def _warm_up(self, job: StateJob, running: RunningJob, counter: topics.Counter, show: Show) -> None:
         """Wait until it answers, is warm, and its first batch is over."""
@@ -112,11 +114,11 @@ def figures(
     for at, value in received:  # snapshots of events sent later cannot have come before
         if at >= begin and (read := reader.read(value)):
             first.setdefault((read.device, read.events), at)
-    sent = [one for one in sent if begin <= one.at < end]
-    came = [(one, first.get((one.reading.device, one.reading.number))) for one in sent]
-    late = sorted(one.at - one.due for one in sent)
-    return percentiles([at - one.at for one, at in came if at is not None]) | {
-        "p99_from_due_ms": percentiles([at - one.due for one, at in came if at is not None])["p99_ms"],
+    sent = [event for event in sent if begin <= event.at < end]
+    came = [(event, first.get((event.reading.device, event.reading.number))) for event in sent]
+    late = sorted(event.at - event.due for event in sent)
+    return percentiles([at - event.at for event, at in came if at is not None]) | {
+        "p99_from_due_ms": percentiles([at - event.due for event, at in came if at is not None])["p99_ms"],
         "late_p99_ms": 1000 * percentile(late, 0.99),
         "late_max_ms": 1000 * percentile(late, 1.0),
         "gap_ms": 1000 * largest_gap([at for at, _ in received if begin <= at < end]),

@@ -21,7 +21,7 @@ def test_a_part_of_it() -> None:
 
 def test_another_size_is_named() -> None:
     resized = PLAN.sized(events=500, seconds=7)
-    assert [resized.size(one) for one in resized.measures] == [
+    assert [resized.size(measure) for measure in resized.measures] == [
         "500 events of 10 devices",
         "100 events/s of 2,000 devices for 7 s",
         "500 keys of 500 bytes, 1 updates/s meanwhile, 7 s each",
@@ -34,8 +34,8 @@ def test_so_is_another_length_of_batches_than_each_job_has() -> None:
 
 
 def test_a_quick_one_has_the_same_measures_at_other_sizes() -> None:
-    assert [one.name for one in QUICK.measures] == [one.name for one in FULL.measures]
-    assert not {QUICK.size(one) for one in QUICK.measures} & {FULL.size(one) for one in FULL.measures}
+    assert [measure.name for measure in QUICK.measures] == [measure.name for measure in FULL.measures]
+    assert not {QUICK.size(measure) for measure in QUICK.measures} & {FULL.size(measure) for measure in FULL.measures}
 
 
 def test_our_job_is_the_first_of_each_measure() -> None:

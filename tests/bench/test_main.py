@@ -41,8 +41,9 @@ def test_the_options_of_the_command_line() -> None:
     assert parsed() == FULL
     assert parsed("--quick") == QUICK
     assert parsed("--runs", "5").runs == 5
-    assert [one.name for one in parsed("--measures", "latency-1k", "drain-2m").measures] == ["drain-2m", "latency-1k"]
-    assert {parsed().size(one) for one in parsed("--runs", "1").measures} == set(SIZES.values())
+    selected = parsed("--measures", "latency-1k", "drain-2m").measures
+    assert [measure.name for measure in selected] == ["drain-2m", "latency-1k"]
+    assert {parsed().size(measure) for measure in parsed("--runs", "1").measures} == set(SIZES.values())
     (stream,) = parsed("--seconds", "5", "--measures", "latency-1k").measures
     assert str(stream) == "1,000 events/s of 2,000 devices for 5 s"
 

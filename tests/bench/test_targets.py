@@ -8,9 +8,9 @@ from bench.targets import SIZES, TARGETS, missed, show
 RIGHT = OracleReport(events=10, snapshots=10)
 WRONG = OracleReport(events=10, snapshots=10, wrong=1)
 RATIO, GOAL = TARGETS[:2]
-ABSOLUTE = next(one for one in TARGETS if one.measure == "latency-10k")
-BATCHED = next(one for one in TARGETS if one.of == "stateloop-batch")
-RELATIVE = next(one for one in TARGETS if one.measure == "worker-slow")
+ABSOLUTE = next(goal for goal in TARGETS if goal.measure == "latency-10k")
+BATCHED = next(goal for goal in TARGETS if goal.of == "stateloop-batch")
+RELATIVE = next(goal for goal in TARGETS if goal.measure == "worker-slow")
 
 
 def drain(job: str, rate: float, report: OracleReport = RIGHT, size: str = SIZES["drain-2m"]) -> RunResult:

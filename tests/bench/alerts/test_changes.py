@@ -26,7 +26,7 @@ def ignore(what: str) -> None:
 
 def test_one_key_in_a_hundred_breaks_the_rule_and_after_each_change_a_few_more() -> None:
     broken = [{key for key in range(10_000) if temperature(key) >= threshold(change)} for change in range(3)]
-    assert [len(one) for one in broken] == [100, 101, 102]
+    assert [len(keys) for keys in broken] == [100, 101, 102]
     assert broken[0] < broken[1] < broken[2]
 
 
@@ -36,7 +36,7 @@ def test_the_alerts_of_changed_rules_are_measured(job: AlertJob, broker: Embedde
     if job.peer and not up_to_date(FOLDER / job.peer, job.peer):
         pytest.skip("the peers are not built: python -m bench.peers.build")
     site = Site(broker.bootstrap, tmp_path, tmp_path)
-    found, report = CHANGES.meter(site).measure(job, f"rules-{job.name}", ignore)
+    measured, report = CHANGES.meter(site).measure(job, f"rules-{job.name}", ignore)
     assert report.right, report
-    assert 0 < found["first_ms"] <= found["last_ms"] <= found["slowest_ms"]
-    assert found["own_mb"] > 0
+    assert 0 < measured["first_ms"] <= measured["last_ms"] <= measured["slowest_ms"]
+    assert measured["own_mb"] > 0

@@ -9,12 +9,12 @@ OPEN, CLOSED = Transition("d0", 2, "open"), Transition("d0", 4, "closed")
 
 
 def readings(device: str, *temperatures: float) -> list[SensorReading]:
-    return [SensorReading(device, number, "", "", one) for number, one in enumerate(temperatures, 1)]
+    return [SensorReading(device, number, "", "", temperature) for number, temperature in enumerate(temperatures, 1)]
 
 
 def test_an_alert_opens_with_a_change_and_closes_with_the_next_temperature_like_the_one_before() -> None:
     both = zip(readings("d0", 10, 20, 5, 6, 7), readings("d1", 10, 19, 10, 1, 1), strict=True)
-    assert list(transitions((one for pair in both for one in pair), 10)) == [OPEN, CLOSED]
+    assert list(transitions((reading for pair in both for reading in pair), 10)) == [OPEN, CLOSED]
 
 
 def test_a_record_has_all_its_alerts() -> None:
@@ -33,5 +33,5 @@ def test_each_alert_must_be_there_once() -> None:
     assert check([OPEN, CLOSED], [CLOSED, OPEN]).right
     assert check([OPEN, CLOSED], [OPEN]).missing == 1
     assert check([OPEN], [OPEN, OPEN]).duplicates == 1
-    found = check([OPEN], [OPEN, CLOSED])
-    assert (found.unknown, found.example, found.right) == (1, repr(CLOSED), False)
+    report = check([OPEN], [OPEN, CLOSED])
+    assert (report.unknown, report.example, report.right) == (1, repr(CLOSED), False)

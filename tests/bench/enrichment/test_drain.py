@@ -38,29 +38,29 @@ def site(broker: EmbeddedBroker, tmp_path: Path) -> Site:
 
 @pytest.mark.kafka
 def test_an_honest_worker_is_measured(site: Site) -> None:
-    found, report = CALLS.meter(site).measure(worker("nothing"), "honest", ignore)
+    measured, report = CALLS.meter(site).measure(worker("nothing"), "honest", ignore)
     assert report.right, report
-    assert found["repeated"] == 0
-    assert 0 < found["calls_per_s"] < 100
-    assert found["calls_per_cpu_s"] > found["calls_per_s"]
-    assert found["rss_mb"] > 1
+    assert measured["repeated"] == 0
+    assert 0 < measured["calls_per_s"] < 100
+    assert measured["calls_per_cpu_s"] > measured["calls_per_s"]
+    assert measured["rss_mb"] > 1
 
 
 @pytest.mark.kafka
 def test_snapshots_without_calls_are_counted_by_commits(site: Site) -> None:
     idle = replace(CALLS, events=1_000, answered=True)
-    found, report = idle.meter(site).measure(worker("nothing"), "idle", ignore)
+    measured, report = idle.meter(site).measure(worker("nothing"), "idle", ignore)
     assert report.right, report
-    assert found["records_per_s"] > 0
+    assert measured["records_per_s"] > 0
 
 
 @pytest.mark.kafka
 @pytest.mark.parametrize(("spoil", "what"), [("repeats", "duplicates"), ("lies", "wrong")])
 def test_a_worker_that_is_wrong_once_fails_its_run(site: Site, spoil: str, what: str) -> None:
-    found, report = CALLS.meter(site).measure(worker(spoil), spoil, ignore)
+    measured, report = CALLS.meter(site).measure(worker(spoil), spoil, ignore)
     assert not report.right
     assert getattr(report, what) == 1
-    assert found["repeated"] == (1 if spoil == "repeats" else 0)
+    assert measured["repeated"] == (1 if spoil == "repeats" else 0)
 
 
 @pytest.mark.kafka
@@ -72,8 +72,8 @@ def test_so_does_one_that_does_not_commit(site: Site, monkeypatch: pytest.Monkey
 
 def test_rates_are_those_of_the_steady_part() -> None:
     samples = [Sample(at, at / 2, 100 + at, done) for at, done in ((0, 0), (5, 100), (6, 500), (7, 960), (99, 1_000))]
-    found = figures(samples, 1_000, answered=False)
-    assert found == {"calls_per_s": 430, "calls_per_cpu_s": 860, "rss_mb": 199}
+    measured = figures(samples, 1_000, answered=False)
+    assert measured == {"calls_per_s": 430, "calls_per_cpu_s": 860, "rss_mb": 199}
 
 
 def test_so_are_those_of_snapshots_without_calls() -> None:

@@ -15,15 +15,15 @@ def test_percentiles_of_a_thousand() -> None:
 
 
 def test_percentiles_are_in_milliseconds_and_need_no_order() -> None:
-    found = percentiles([0.003, 0.001, 0.002])
-    assert found["p50_ms"] == pytest.approx(2)
-    assert found["max_ms"] == pytest.approx(3)
+    milliseconds = percentiles([0.003, 0.001, 0.002])
+    assert milliseconds["p50_ms"] == pytest.approx(2)
+    assert milliseconds["max_ms"] == pytest.approx(3)
 
 
 def test_one_slow_event_of_a_thousand_shows_where_it_should() -> None:
-    found = percentiles([0.001] * 999 + [1.0])
-    assert found["p99_ms"] == pytest.approx(1)
-    assert found["p999_ms"] == pytest.approx(1000)
+    milliseconds = percentiles([0.001] * 999 + [1.0])
+    assert milliseconds["p99_ms"] == pytest.approx(1)
+    assert milliseconds["p999_ms"] == pytest.approx(1000)
 
 
 def test_of_nothing_there_are_no_figures() -> None:

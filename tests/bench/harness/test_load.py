@@ -40,8 +40,8 @@ def test_times_are_written_with_microseconds_always() -> None:
 
 def test_all_devices_take_as_many_turns() -> None:
     fleet, turns = Fleet(10), 20_000
-    found = Counter(fleet.reading(NOW).device for _ in range(turns))
-    assert min(found.values()) / max(found.values()) > 0.9
+    readings_by_device = Counter(fleet.reading(NOW).device for _ in range(turns))
+    assert min(readings_by_device.values()) / max(readings_by_device.values()) > 0.9
 
 
 def test_a_retry_changes_no_order() -> None:

@@ -10,8 +10,8 @@ from bench.harness.machine import wake_up_us
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no process can be kept on a core here")
 def test_a_core_that_is_woken_takes_some_time_and_all_cores_are_ours_again() -> None:
     before = os.sched_getaffinity(0)
-    found = wake_up_us()
-    assert found is None if len(before) == 1 else found is not None and 0.1 < found < 1e6
+    wake_us = wake_up_us()
+    assert wake_us is None if len(before) == 1 else wake_us is not None and 0.1 < wake_us < 1e6
     assert os.sched_getaffinity(0) == before
 
 

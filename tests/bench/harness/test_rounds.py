@@ -80,14 +80,14 @@ def test_the_results_of_all_runs_are_kept(tmp_path: Path) -> None:
     with Display(Console(quiet=True), len(rounds)) as display:
         results = rounds.measure(Site("", tmp_path, tmp_path), display)
     assert len(rounds) == 4
-    assert [(one.job, one.run, one.right) for one in results] == [
+    assert [(result.job, result.run, result.right) for result in results] == [
         ("stateloop", 1, True),
         ("stalls", 1, False),
         ("stateloop", 2, True),
         ("stalls", 2, False),
     ]
     assert results[1].problem == "turns-stalls-1 gave no answer for 1 s: see log"
-    assert {one.size for one in results} == {"some, batches of 15 s"}
+    assert {result.size for result in results} == {"some, batches of 15 s"}
     assert kept(tmp_path / "results") == results
 
 

@@ -23,7 +23,7 @@ KEYS: dict[str, bytes] = {}
 
 async def follow(_: web.Application) -> None:
     consumer = Consumer({"bootstrap.servers": BOOT, "group.id": "a", "enable.auto.commit": False})
-    consumer.assign([TopicPartition("snapshots", one, 0) for one in range(2)])
+    consumer.assign([TopicPartition("snapshots", number, 0) for number in range(2)])
     following.append(asyncio.create_task(_follow(consumer)))
 
 

@@ -79,9 +79,9 @@ def ask(port: int, method: str, path: str, body: bytes | None = None) -> tuple[i
     connection = HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request(method, path, body)
     answer = connection.getresponse()
-    found = answer.status, json.loads(answer.read())
+    result = answer.status, json.loads(answer.read())
     connection.close()
-    return found
+    return result
 
 
 def test_it_answers_as_the_query_service_does(port: int) -> None:
@@ -96,7 +96,7 @@ def test_it_answers_as_the_query_service_does(port: int) -> None:
     body = json.dumps({"keys": [ODD, "never", "k1"]}).encode()
     status, answer = ask(port, "POST", "/v1/states/keys:batchGet", body)
     assert status == 200
-    assert [one.get("version", one.get("type")) for one in answer["answers"]] == [3, "never_seen", 2]
+    assert [entry.get("version", entry.get("type")) for entry in answer["answers"]] == [3, "never_seen", 2]
     for bad in (b"[]", b'{"keys":["a",1]}', b'{"keys":["a"'):
         assert ask(port, "POST", "/v1/states/keys:batchGet", bad)[1]["type"] == "bad_request"
 

@@ -45,7 +45,7 @@ def test_all_keys_have_their_first_version(count: int) -> None:
 
 def test_keys_that_come_together_are_far_apart() -> None:
     numbers = [placed(index, 5_000_000) for index in range(1_000)]
-    assert all(abs(one - other) > 100_000 for one, other in pairwise(numbers))
+    assert all(abs(first - second) > 100_000 for first, second in pairwise(numbers))
 
 
 def test_the_state_is_that_of_the_topic() -> None:

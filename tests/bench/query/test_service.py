@@ -28,7 +28,7 @@ def ignore(what: str) -> None:
 
 
 def there(*programs: str) -> pytest.MarkDecorator:
-    missing = [one for one in programs if shutil.which(one) is None]
+    missing = [program for program in programs if shutil.which(program) is None]
     return pytest.mark.skipif(bool(missing), reason=f"without {', '.join(missing)}")
 
 

@@ -49,7 +49,7 @@ def test_the_short_backlog_is_the_begin_of_the_long_one() -> None:
     short, whole = COUNTS.short_events, COUNTS.events
     assert short / whole == pytest.approx(1.5 / 3.5, rel=1e-3)
     end = 1_800_001_800.0
-    times = [one.ts for one in readings(whole, COUNTS.devices, end, COUNTS.step_s)]
+    times = [reading.ts for reading in readings(whole, COUNTS.devices, end, COUNTS.step_s)]
     assert times[0].endswith(":00:00.000000+00:00")
     assert times[short - 1][14:16] == "29"
     assert times[-1][14:16] == "29"
@@ -59,10 +59,10 @@ def test_the_short_backlog_is_the_begin_of_the_long_one() -> None:
 def test_jobs_that_count_are_measured(site: Site) -> None:
     meter = COUNTS.meter(site)
     for emit, published in ((Emit.EVENT, 1.0), (Emit.CLOSE, 150 / COUNTS.events)):
-        found, report = meter.measure(job(emit, "nothing"), emit.value, ignore)
+        measured, report = meter.measure(job(emit, "nothing"), emit.value, ignore)
         assert report.right, report
-        assert found["cpu_s"] > 0
-        assert found["counts_per_record"] == published
+        assert measured["cpu_s"] > 0
+        assert measured["counts_per_record"] == published
 
 
 @pytest.mark.kafka
@@ -78,8 +78,8 @@ def drained(seconds: float, cpu_s: float) -> Drained:
 
 def test_figures_are_of_the_difference_of_the_backlogs() -> None:
     counts = WindowCounts("windows", events=35_000, devices=50, hours=3)
-    found = figures(counts, drained(seconds=12.0, cpu_s=16.5), drained(seconds=14.0, cpu_s=17.5))
-    assert found == pytest.approx(
+    measured = figures(counts, drained(seconds=12.0, cpu_s=16.5), drained(seconds=14.0, cpu_s=17.5))
+    assert measured == pytest.approx(
         {
             "records_per_s": 10_000,
             "us_per_record": 50,
@@ -91,5 +91,5 @@ def test_figures_are_of_the_difference_of_the_backlogs() -> None:
 
 
 def test_a_long_backlog_that_took_no_longer_gives_no_figures_of_speed() -> None:
-    found = figures(COUNTS, drained(seconds=12.0, cpu_s=16.0), drained(seconds=11.0, cpu_s=15.0))
-    assert found.keys() == {"cpu_s", "counts_per_record"}
+    measured = figures(COUNTS, drained(seconds=12.0, cpu_s=16.0), drained(seconds=11.0, cpu_s=15.0))
+    assert measured.keys() == {"cpu_s", "counts_per_record"}

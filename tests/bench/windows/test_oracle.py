@@ -29,30 +29,30 @@ def oracle() -> WindowOracle:
 def counted() -> list[dict[str, Any]]:
     """Each event's count, in the order of events."""
     counts, published = Counter[tuple[str, str]](), list[dict[str, Any]]()
-    for one in READINGS:
-        window = one.device, one.ts[:13]
+    for reading in READINGS:
+        window = reading.device, reading.ts[:13]
         counts[window] += 1
-        published.append({"key": one.device, "window_start": f"{window[1]}:00:00Z", "count": counts[window]})
+        published.append({"key": reading.device, "window_start": f"{window[1]}:00:00Z", "count": counts[window]})
     return published
 
 
 def last_counts() -> list[dict[str, Any]]:
-    return list({(one["key"], one["window_start"]): one for one in counted()}.values())
+    return list({(count["key"], count["window_start"]): count for count in counted()}.values())
 
 
 def closed() -> list[dict[str, Any]]:
-    newest = max(str(one["window_start"]) for one in counted())
-    return [one for one in last_counts() if one["window_start"] != newest]
+    newest = max(str(count["window_start"]) for count in counted())
+    return [count for count in last_counts() if count["window_start"] != newest]
 
 
 def encoded(counts: list[dict[str, Any]]) -> list[bytes]:
-    return [orjson.dumps(one) for one in counts]
+    return [orjson.dumps(count) for count in counts]
 
 
 def test_there_are_several_windows_of_several_events() -> None:
     assert len(last_counts()) == 40
     assert len(closed()) == 30
-    assert min(one["count"] for one in closed()) > 2
+    assert min(count["count"] for count in closed()) > 2
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_broken_json_is_unknown(oracle: WindowOracle) -> None:
 
 def test_a_snapshot_of_ours_is_read_too(oracle: WindowOracle) -> None:
     snapshots = [
-        {"device_id": one["key"], "first_seen": one["window_start"], "version": 1, "state": {"count": one["count"]}}
-        for one in counted()
+        {"device_id": row["key"], "first_seen": row["window_start"], "version": 1, "state": {"count": row["count"]}}
+        for row in counted()
     ]
     assert oracle.check(encoded(snapshots), STATELOOP_EVENT).right

@@ -19,13 +19,13 @@ def honest(readings: Iterable[SensorReading]) -> list[dict[str, Any]]:
     for reading in readings:
         before = seen.setdefault(reading.device, [])
         before.append(reading)
-        temperatures = [one.temperature for one in before]
+        temperatures = [earlier.temperature for earlier in before]
         state = {
             "events": len(before),
             "t_max": max(temperatures),
             "t_avg": sum(temperatures) / len(before),
-            "t_last": max(before, key=lambda one: one.ts).temperature,
-            "last_ts": max(one.ts for one in before)[:23] + "Z",
+            "t_last": max(before, key=lambda earlier: earlier.ts).temperature,
+            "last_ts": max(earlier.ts for earlier in before)[:23] + "Z",
         }
         snapshots.append({"device_id": reading.device, "state": state})
     return snapshots

@@ -23,10 +23,10 @@ def matched(begin: float, end: float) -> dict[str, float]:
 
 
 def test_the_first_snapshot_of_an_event_counts() -> None:
-    found = matched(20.0, 70.0)
-    assert found["p50_ms"] == pytest.approx(2)
-    assert found["max_ms"] == pytest.approx(2)
-    assert found["events"] == 50
+    measured = matched(20.0, 70.0)
+    assert measured["p50_ms"] == pytest.approx(2)
+    assert measured["max_ms"] == pytest.approx(2)
+    assert measured["events"] == 50
 
 
 def test_batches_that_ended_in_it_are_counted() -> None:
@@ -35,9 +35,9 @@ def test_batches_that_ended_in_it_are_counted() -> None:
 
 
 def test_how_late_the_load_was_is_given() -> None:
-    found = matched(20.0, 70.0)
-    assert found["late_p99_ms"] == found["late_max_ms"] == pytest.approx(1)
-    assert found["p99_from_due_ms"] == pytest.approx(3)
+    measured = matched(20.0, 70.0)
+    assert measured["late_p99_ms"] == measured["late_max_ms"] == pytest.approx(1)
+    assert measured["p99_from_due_ms"] == pytest.approx(3)
 
 
 def test_the_largest_gap_between_snapshots() -> None:

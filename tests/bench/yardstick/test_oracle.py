@@ -30,7 +30,7 @@ def test_the_order_of_snapshots_does_not_matter() -> None:
 
 
 def test_the_state_may_be_at_the_top() -> None:
-    flat = [{"device_id": one["device_id"], **one["state"]} for one in honest(LOAD)]
+    flat = [{"device_id": snapshot["device_id"], **snapshot["state"]} for snapshot in honest(LOAD)]
     assert Oracle(LOAD).check(encoded(flat), FLINK_STATE).right
 
 
