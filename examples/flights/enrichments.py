@@ -72,5 +72,5 @@ async def performance(  # noqa: PLR0913  # it draws on two events and three enri
         "wind_mph": weather.wind_mph if weather else None,
         "wind_deg": weather.wind_deg if weather else None,
     }
-    given = {name: value for name, value in values.items() if value is not None}
-    return await api.get("/performance", Performance, **given)
+    parameters = {name: value for name, value in values.items() if value is not None}
+    return await api.get("/performance", Performance, **parameters)

@@ -37,8 +37,8 @@ def stream_after(days: list[date], last: Place | None) -> Iterator[FlightEvent]:
     if last is None:
         return stream(days)
     # Two days before it, every flight has ended: no event lies 36 hours after its flight's first.
-    rest = [day for day in days if begin(day) > last[0] - timedelta(days=3)]
-    return (event for event in stream(rest) if place(event) > last)
+    remaining = [day for day in days if begin(day) > last[0] - timedelta(days=3)]
+    return (event for event in stream(remaining) if place(event) > last)
 
 
 def begin(day: date) -> datetime:

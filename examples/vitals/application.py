@@ -22,7 +22,7 @@ async def heart_rate(api: Api, pulse: list[int | None]) -> HeartRate:
 
 
 def latest_rate(snapshot: Snapshot) -> Iterable[tuple[str, HeartRate]]:
-    """The latest heart rate of a patient: that of the newest blob that has one."""
+    """The latest heart rate of a patient, from the newest blob that has a heart rate."""
     answer = snapshot.enrichments.get("heart_rate")
     if answer is not None and answer.result is not None:
         yield snapshot.device_id, HeartRate.model_validate(answer.result)

@@ -12,7 +12,7 @@ LOST, REPEATED, LATE = 0.02, 0.02, 0.05
 LONGEST_DELAY = 5
 """In seconds."""
 ECG_EVERY = 5
-"""One patient of so many has an ECG too."""
+"""One patient of this number has an ECG too."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ def arrivals(seed: int, patients: int, number: int) -> Iterator[Arrival]:
     """The chunks that arrive when this second, since 1970, is over."""
     for delay in range(LONGEST_DELAY + 1):
         sent = number - delay
-        measured = ((one, patient) for patient in range(patients) for one in CHANNELS if is_measured(one, patient))
-        for channel, patient in measured:
+        pairs = ((channel, patient) for patient in range(patients) for channel in CHANNELS)
+        for channel, patient in (pair for pair in pairs if is_measured(*pair)):
             what = transmission(seed, channel, patient, sent)
             if what.delay == delay and what.count:
                 time, samples = datetime.fromtimestamp(sent, UTC), second(channel, patient, sent)

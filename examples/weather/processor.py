@@ -68,7 +68,7 @@ class TemperatureChanges(StatefulProcessor):
                 alert = (row.ts - EPOCH) // MICROSECOND, before, after, threshold
                 self.recent.put([*self.recent.get(), alert][-RECENT:])
             self.station.update((after, threshold, alerts))
-            recent = [_alert(one) for one in self.recent.get()]
+            recent = [_alert(stored) for stored in self.recent.get()]
             yield Row(temperature=after, threshold=threshold, alerts=alerts, recent=recent)
 
 

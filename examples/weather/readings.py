@@ -29,7 +29,7 @@ class Reading(BaseEvent):
 
 def readings() -> Iterator[Reading]:
     """Yield the readings of all stations in the order of their times, a year of them."""
-    for (station, hour), row in sorted(tables.weather().items(), key=lambda one: (one[0][1], one[0][0])):
+    for (station, hour), row in sorted(tables.weather().items(), key=lambda item: (item[0][1], item[0][0])):
         yield Reading(
             event_id=f"{station}/{hour}",
             station=station,

@@ -58,7 +58,7 @@ def send(producer: Producer, topic: str, reading: Reading) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The arguments, which are those of every replay that `stateloop up` starts."""
+    """The arguments, the same as of every replay that `stateloop up` starts."""
     made = argparse.ArgumentParser(prog="python -m examples.weather.replay", description="Replay the weather of 2013.")
     made.add_argument("--from", dest="first", type=date.fromisoformat, default=date(2013, 1, 1), metavar="DATE")
     made.add_argument("--days", type=int, default=365)

@@ -14,7 +14,7 @@ class Ledger:
         self._answered: defaultdict[str, Counter[int]] = defaultdict(Counter)
 
     def ask(self, path: str) -> int:
-        """Count a call, and return its number among those of this path: the first is 1."""
+        """Count a call, and return its number among the calls of this path: the first is 1."""
         known = path if path in self._calls or len(self._calls) < self._largest else OTHERS
         self._calls[known] += 1
         return self._calls[known]

@@ -72,8 +72,8 @@ async def _handled(request: web.Request, handler: Handler) -> web.StreamResponse
 
 def _looked_up(answer: Callable[[web.Request], BaseModel | None]) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
-        found = answer(request)
-        return _error(404, "unknown") if found is None else _json(found)
+        model = answer(request)
+        return _error(404, "unknown") if model is None else _json(model)
 
     return handle
 
@@ -103,8 +103,8 @@ async def _forget_calls(request: web.Request) -> web.StreamResponse:
     return web.Response(status=204)
 
 
-def _json(found: BaseModel) -> web.Response:
-    return web.Response(body=orjson.dumps(found.model_dump(exclude_none=True)), content_type="application/json")
+def _json(model: BaseModel) -> web.Response:
+    return web.Response(body=orjson.dumps(model.model_dump(exclude_none=True)), content_type="application/json")
 
 
 def _error(status: int, reason: str) -> web.Response:

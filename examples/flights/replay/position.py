@@ -35,23 +35,23 @@ class PositionFile:
         if self._path is None or not self._path.exists():
             return None
         try:
-            found = Position.model_validate_json(self._path.read_bytes())
+            position = Position.model_validate_json(self._path.read_bytes())
         except ValidationError as error:
             raise BadPositionError(self._path) from error
-        if (found.first, found.days) != (self._first, self._days):
-            raise OtherReplayError(self._path, found.first, found.days)
-        return found.ts, found.device_id, found.event_id
+        if (position.first, position.days) != (self._first, self._days):
+            raise OtherReplayError(self._path, position.first, position.days)
+        return position.ts, position.device_id, position.event_id
 
     def write(self, place: Place) -> None:
         """Remember a place: after a crash the file has either this one or the one before."""
         if self._path is None:
             return
         ts, device_id, event_id = place
-        found = Position(first=self._first, days=self._days, ts=ts, device_id=device_id, event_id=event_id)
+        position = Position(first=self._first, days=self._days, ts=ts, device_id=device_id, event_id=event_id)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         new = self._path.with_name(f"{self._path.name}.new")
         with new.open("wb") as file:
-            file.write(found.model_dump_json().encode())
+            file.write(position.model_dump_json().encode())
             file.flush()
             os.fsync(file.fileno())
         new.replace(self._path)

@@ -16,11 +16,11 @@ class Report(Protocol):
     """Called with every event that was sent."""
 
     def __call__(self, sent: int, ts: datetime) -> None:
-        """So many events were sent, the last one of this time."""
+        """Report that `sent` events were sent, and the time of the last one."""
 
 
 class Every:
-    """Calls `show(sent, ts, events per second)` at most once in so many seconds."""
+    """Calls `show(sent, ts, events per second)` at most once in `seconds` seconds."""
 
     def __init__(
         self, seconds: float, clock: Callable[[], float], show: Callable[[int, datetime, float], None]

@@ -18,7 +18,7 @@ STOP_TICKS: Final = 50
 """How many waits for deliveries there are after it was stopped: what is not delivered then is sent by the next one."""
 REMEMBER_EVERY: Final = 5_000
 REMEMBER_TICKS: Final = 10
-"""It remembers after so many events, or waits: remembering takes the disk some milliseconds."""
+"""It remembers its position after this number of events, or of waits: that takes the disk some milliseconds."""
 
 
 class Replay:

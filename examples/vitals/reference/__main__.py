@@ -8,7 +8,7 @@ from examples.vitals.rates import heart_rate
 
 async def _heart_rate(request: web.Request) -> web.Response:
     try:
-        rate, samples = float(request.query["rate"]), [int(one) for one in request.query["samples"].split("_")]
+        rate, samples = float(request.query["rate"]), [int(sample) for sample in request.query["samples"].split("_")]
     except (KeyError, ValueError):
         return web.json_response({"error": "write ?rate=100&samples=512_518"}, status=400)
     bpm = heart_rate(samples, rate)

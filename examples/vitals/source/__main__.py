@@ -45,9 +45,9 @@ class ChunkSource:
 
     def send(self, number: int) -> None:
         """Send the chunks that arrive when this second, since 1970, is over. Raises NotDeliveredError."""
-        for one in arrivals(self._monitors.seed, self._monitors.patients, number):
+        for arrival in arrivals(self._monitors.seed, self._monitors.patients, number):
             self._producer.produce(
-                TOPIC, one.value, one.patient.encode(), on_delivery=lambda error, _: self._note(error)
+                TOPIC, arrival.value, arrival.patient.encode(), on_delivery=lambda error, _: self._note(error)
             )
         self._producer.flush(FLUSH_S)
         if self._error is not None:

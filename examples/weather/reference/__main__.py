@@ -40,7 +40,7 @@ class Receiver:
 
     async def show(self, _: web.Request) -> web.Response:
         """Return the counts, and the last events, newest first."""
-        last = [one.model_dump(mode="json", exclude_none=True) for one in self._last]
+        last = [event.model_dump(mode="json", exclude_none=True) for event in self._last]
         return web.json_response({**self._counts, "last": last})
 
 
