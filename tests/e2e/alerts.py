@@ -103,47 +103,47 @@ class AlertLoop:
 
     def send(self, readings: Iterable[Reading]) -> None:
         """Send readings."""
-        for one in readings:
-            send(self._producer, f"{self.loop.prefix}events", one)
-            self._sent[one.station] += 1
-            self.oracle.read(one.station, one.temperature)
+        for reading in readings:
+            send(self._producer, f"{self.loop.prefix}events", reading)
+            self._sent[reading.station] += 1
+            self.oracle.read(reading.station, reading.temperature)
         assert self._producer.flush(60) == 0
 
     def change(self, change: RuleChange) -> None:
         """Change a rule, and then the marker of its partition."""
         (table,) = app.tables
         marker = MARKERS[partition(change.name.encode(), PARTITIONS)]
-        for one in (change, RuleChange(change.before, marker, MARKED, 1.0)):
-            row = orjson.dumps({"keys": one.keys, "degrees": one.degrees})
-            value = None if one.degrees is None else encode_row(table, one.name, row, "ann")
-            version = self._writer.write(f"{self.loop.prefix}{table.name}", one.name, value, "ann")
-            self._number_of[one.name, version] = self._changes
-            self.oracle.change(self._changes, one)
+        for written in (change, RuleChange(change.before, marker, MARKED, 1.0)):
+            row = orjson.dumps({"keys": written.keys, "degrees": written.degrees})
+            value = None if written.degrees is None else encode_row(table, written.name, row, "ann")
+            version = self._writer.write(f"{self.loop.prefix}{table.name}", written.name, value, "ann")
+            self._number_of[written.name, version] = self._changes
+            self.oracle.change(self._changes, written)
             self._changes += 1
 
     def settle(self) -> None:
-        """Wait until everything sent is evaluated and committed, and the alerts are those of the oracle."""
+        """Wait until everything sent is evaluated and committed, and the oracle has the same alerts."""
         try:
             until(lambda: self.job.ended() or self._is_settled(), "the alerts of the plain loop", pause_s=0)
         except AssertionError as error:
-            found = self._published.crossings
+            crossings = self._published.crossings
             opened, closed = Counter(self.oracle.opened), Counter(self.oracle.closed)
             error.add_note(f"sent {self._sent}, published {self._published.versions}, {self._published.end_offsets}")
-            error.add_note(f"missing: {opened - found.opened} {closed - found.closed}")
-            error.add_note(f"too many: {found.opened - opened} {found.closed - closed}")
+            error.add_note(f"missing: {opened - crossings.opened} {closed - crossings.closed}")
+            error.add_note(f"too many: {crossings.opened - opened} {crossings.closed - closed}")
             for number in range(WORKERS):
                 error.add_note(self._log(number).read_text("utf-8")[-3000:])
             raise
         assert not self.job.ended(), self.job.log.read_text(encoding="utf-8")[-3000:]
 
     def _is_settled(self) -> bool:
-        found = self._published
-        found.read(POLL_S)
+        published = self._published
+        published.read(POLL_S)
         return (
-            found.versions == self._sent
-            and found.crossings.opened == Counter(self.oracle.opened)
-            and found.crossings.closed == Counter(self.oracle.closed)
-            and found.are_committed()
+            published.versions == self._sent
+            and published.crossings.opened == Counter(self.oracle.opened)
+            and published.crossings.closed == Counter(self.oracle.closed)
+            and published.are_committed()
         )
 
     def _log(self, number: int) -> Path:
@@ -181,7 +181,8 @@ class Published:
     def are_committed(self) -> bool:
         """Return whether the workers have committed all new snapshots."""
         partitions = [TopicPartition(self._snapshots, number) for number in self.end_offsets]
-        return all(one.offset >= self.end_offsets[one.partition] for one in self._consumer.committed(partitions, 30))
+        committed = self._consumer.committed(partitions, 30)
+        return all(position.offset >= self.end_offsets[position.partition] for position in committed)
 
     def _take(self, message: Message) -> None:
         if message.topic() != self._snapshots:

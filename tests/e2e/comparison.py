@@ -20,7 +20,7 @@ class Comparison:
     def agrees(self) -> bool:
         """Read on; whether every flight is now as it should be. A flight that was right may not become wrong."""
         changed = {window: self.reader.latest[window] for window in self.reader.changes() if window[0] in self.oracle}
-        wrong = {one.device_id for one in changed.values() if differences(self.oracle[one.device_id], one)}
+        wrong = {device for (device, _), snapshot in changed.items() if differences(self.oracle[device], snapshot)}
         spoilt = self.right & wrong
         assert not spoilt, f"{len(spoilt)} flights were right and became wrong"
         self.right |= {device for device, _ in changed} - wrong
@@ -35,7 +35,8 @@ class Comparison:
         """Describe the differences of the first flights that differ."""
         latest = {snapshot.device_id: snapshot for snapshot in self.reader.latest.values()}
         wrong = sorted(self.oracle.keys() - self.right)
-        found = {
-            one: differences(self.oracle[one], latest[one]) if one in latest else "no snapshot" for one in wrong[:5]
+        first = {
+            device: differences(self.oracle[device], latest[device]) if device in latest else "no snapshot"
+            for device in wrong[:5]
         }
-        return f"{len(wrong)} flights differ: {'; '.join(f'{device}: {what}' for device, what in found.items())}"
+        return f"{len(wrong)} flights differ: {'; '.join(f'{device}: {what}' for device, what in first.items())}"

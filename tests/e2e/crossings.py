@@ -1,4 +1,4 @@
-"""The alerts of gauges as the receiver of a webhook sees them, and those of a plain loop over the readings."""
+"""The alerts of gauges as the receiver of a webhook sees them, and the alerts of a plain loop over the readings."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ def send_reading(loop: Loop, device: str, first_seen: datetime, value: int) -> N
 
 
 def sent(loop: Loop) -> list[Value]:
-    """All readings; those of a gauge in their order."""
-    found = []
+    """All readings; the readings of a gauge in their order."""
+    readings = []
     for message in loop.records("events"):
         own = orjson.loads(message.value() or b"")
         first_seen = datetime.fromisoformat(own["first_seen"])
-        found.append(Value(own["device_id"], first_seen, record_of(message).timestamp, own["value"]))
-    return found
+        readings.append(Value(own["device_id"], first_seen, record_of(message).timestamp, own["value"]))
+    return readings
 
 
 def plain(readings: list[Value], high: int, hold: timedelta) -> tuple[set[Crossing], int]:
     """Return the alerts of readings, and the number of crossings that ended within the hold."""
     versions, begun = Counter[str](), dict[str, tuple[int, datetime]]()
-    found, short = set[Crossing](), 0
-    starts = {one.device: one.first_seen for one in readings}
+    closed, short = set[Crossing](), 0
+    starts = {reading.device: reading.first_seen for reading in readings}
     for device, first_seen, at, value in readings:
         versions[device] += 1
         if value >= high:
@@ -78,34 +78,41 @@ def plain(readings: list[Value], high: int, hold: timedelta) -> tuple[set[Crossi
         elif device in begun:
             version, since = begun.pop(device)
             if since + hold <= at:
-                found.add(Crossing(device, first_seen, version, since + hold, at, "condition"))
+                closed.add(Crossing(device, first_seen, version, since + hold, at, "condition"))
             else:
                 short += 1
-    lasting = {Crossing(one, starts[one], version, since + hold) for one, (version, since) in begun.items()}
-    return found | lasting, short
+    lasting = {Crossing(device, starts[device], version, since + hold) for device, (version, since) in begun.items()}
+    return closed | lasting, short
 
 
 def records(loop: Loop) -> list[AlertRecord]:
     """All records of the alerts."""
-    return [AlertRecord.model_validate_json(one.value() or b"") for one in loop.records(ALERTS)]
+    return [AlertRecord.model_validate_json(message.value() or b"") for message in loop.records(ALERTS)]
 
 
 def crossings(loop: Loop) -> set[Crossing]:
     """The alerts that have opened. Each has opened once, and closed once at most."""
-    found = [event for record in records(loop) for event in events(ALERTS, record)]
-    keys = Counter(one.idempotency_key for one in found)
-    assert max(keys.values(), default=1) == 1, [one for one in found if keys[one.idempotency_key] > 1]
-    last = {one.id: one for one in found}
-    assert last.keys() == {one.id for one in found if one.event == "opened"}
+    alert_events = [event for record in records(loop) for event in events(ALERTS, record)]
+    keys = Counter(event.idempotency_key for event in alert_events)
+    assert max(keys.values(), default=1) == 1, [event for event in alert_events if keys[event.idempotency_key] > 1]
+    last = {event.id: event for event in alert_events}
+    assert last.keys() == {event.id for event in alert_events if event.event == "opened"}
     return {
-        Crossing(one.device_id, one.first_seen, _version(one.id), _time(one.opened_at), one.closed_at, one.closed_by)
-        for one in last.values()
+        Crossing(
+            event.device_id,
+            event.first_seen,
+            _version(event.id),
+            _time(event.opened_at),
+            event.closed_at,
+            event.closed_by,
+        )
+        for event in last.values()
     }
 
 
-def opened(found: set[Crossing]) -> set[Crossing]:
+def opened(alerts: set[Crossing]) -> set[Crossing]:
     """These alerts as they have opened."""
-    return {one._replace(closed_at=None, closed_by=None) for one in found}
+    return {alert._replace(closed_at=None, closed_by=None) for alert in alerts}
 
 
 def active(loop: Loop) -> dict[str, list[Alert]]:

@@ -47,14 +47,14 @@ class FinalAnswers:
         self.rounds = 0
 
     def __str__(self) -> str:
-        found = f"{len(self.seconds)} seconds, {self.gaps()} of them gaps, {len(self.windows)} windows"
-        return f"{self.rounds} rounds; final: {found}"
+        counts = f"{len(self.seconds)} seconds, {self.gaps()} of them gaps, {len(self.windows)} windows"
+        return f"{self.rounds} rounds; final: {counts}"
 
     def ask(self) -> None:
         """Ask for everything once. A service that does not answer is asked again in the next round."""
         with closing(HTTPConnection("127.0.0.1", self._port, timeout=ANSWER_S)) as connection:
             try:
-                self.final_until = min([self._ask(connection, *one) for one in self._asked])
+                self.final_until = min([self._ask(connection, *question) for question in self._asked])
             except (OSError, HTTPException):
                 return
         self.rounds += 1
@@ -70,15 +70,15 @@ class FinalAnswers:
             return 0
         if tag.endswith('.closed"'):
             self._note_window(state, newest)
-        given, _ = _get(connection, f"{path}/windows?from={self._from}&limit={MOST_WINDOWS}")
-        for one in given["windows"]:
-            if not one["is_open"]:
-                self._note_window(state, one)
-        found, _ = _get(connection, f"{path}/coverage?from={self._from}&limit={MOST_WINDOWS}")
-        final_until = _second(found["final_until"])
-        for one in found["intervals"]:
-            for second in range(_second(one["from"]), min(_second(one["to"]), final_until)):
-                self._note(self.seconds, (state, key, second), one["kind"])
+        answer, _ = _get(connection, f"{path}/windows?from={self._from}&limit={MOST_WINDOWS}")
+        for window in answer["windows"]:
+            if not window["is_open"]:
+                self._note_window(state, window)
+        coverage, _ = _get(connection, f"{path}/coverage?from={self._from}&limit={MOST_WINDOWS}")
+        final_until = _second(coverage["final_until"])
+        for interval in coverage["intervals"]:
+            for second in range(_second(interval["from"]), min(_second(interval["to"]), final_until)):
+                self._note(self.seconds, (state, key, second), interval["kind"])
         return final_until
 
     def _note_window(self, state: str, answer: dict[str, Any]) -> None:
@@ -87,9 +87,9 @@ class FinalAnswers:
             self.windows, (state, answer["key"], start), Window(answer["epoch"], answer["version"], answer["value"])
         )
 
-    def _note(self, final: dict[Any, Any], what: Any, found: Any) -> None:
-        if final.setdefault(what, found) != found:
-            self.changed[what] = final[what], found
+    def _note(self, final: dict[Any, Any], what: Any, value: Any) -> None:
+        if final.setdefault(what, value) != value:
+            self.changed[what] = final[what], value
 
 
 def _get(connection: HTTPConnection, path: str) -> tuple[Any, str]:

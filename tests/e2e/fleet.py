@@ -57,7 +57,7 @@ class Fleet(Loop):
 
     @contextmanager
     def job(self, release: Release, name: str | None = None, **settings: str) -> Iterator[HostedJob]:
-        """Run a job, with a checkpoint of its own or that of this name."""
+        """Run a job, with a checkpoint of its own or the checkpoint of this name."""
         folder = self.folder / (name or release)
         folder.mkdir(exist_ok=True)
         named = {f"STATELOOP_{name.upper()}": value for name, value in settings.items()}
@@ -79,11 +79,11 @@ class Fleet(Loop):
 
     def snapshots(self) -> list[Snapshot]:
         """All snapshots that the topic holds."""
-        return [decode_snapshot(one.value() or b"") for one in self.records("snapshots")]
+        return [decode_snapshot(message.value() or b"") for message in self.records("snapshots")]
 
     def newest(self) -> dict[Window, Snapshot]:
         """Of these, the newest of each window."""
-        return {one.window: one for one in sorted(self.snapshots(), key=lambda one: one.order)}
+        return {snapshot.window: snapshot for snapshot in sorted(self.snapshots(), key=lambda snapshot: snapshot.order)}
 
     def is_complete(self, release: Release, job: HostedJob, windows: Iterable[Window] | None = None) -> bool:
         """Return whether all windows, or these, show all events and an answer for each enrichment; the job must run."""
@@ -91,11 +91,11 @@ class Fleet(Loop):
         self._reader.read()
         newest, epoch = self._reader.latest, job.epoch()
         return all(
-            (one := newest.get(window)) is not None
-            and one.epoch == epoch
-            and one.version >= self.events[window]
-            and one.state == self.state(window, release)
-            and len(one.enrichments) == (2 if window in self.plates else 0)
+            (snapshot := newest.get(window)) is not None
+            and snapshot.epoch == epoch
+            and snapshot.version >= self.events[window]
+            and snapshot.state == self.state(window, release)
+            and len(snapshot.enrichments) == (2 if window in self.plates else 0)
             for window in windows or self.events
         )
 
@@ -121,25 +121,26 @@ class Fleet(Loop):
 
     def refusals(self) -> set[tuple[str, int, int, int | None]]:
         """Origin and epoch of the job's dead letters, each of which is written once."""
-        letters = [DeadLetter.model_validate_json(one.value() or b"") for one in self.records("dead_letters")]
-        found = [(one.topic, one.partition, one.offset, one.epoch) for one in letters if one.enrichment is None]
-        assert len(found) == len(set(found))
-        return set(found)
+        letters = [DeadLetter.model_validate_json(message.value() or b"") for message in self.records("dead_letters")]
+        letters = [letter for letter in letters if letter.enrichment is None]
+        origins = [(letter.topic, letter.partition, letter.offset, letter.epoch) for letter in letters]
+        assert len(origins) == len(set(origins))
+        return set(origins)
 
 
 @contextmanager
 def following(loop: Loop, group: str) -> Iterator[Callable[[], dict[str, list[Place]]]]:
     """Run the consumer of docs/how-to/topics.md; gives the place of each snapshot that it yielded, by device."""
     path = loop.folder / group
-    given = loop.bootstrap, f"{loop.prefix}{group}", f"{loop.prefix}snapshots"
-    process = Forked(os.environ, path, print_snapshots, *given)
+    arguments = loop.bootstrap, f"{loop.prefix}{group}", f"{loop.prefix}snapshots"
+    process = Forked(os.environ, path, print_snapshots, *arguments)
 
     def end_offsets() -> dict[str, list[Place]]:
-        found: dict[str, list[Place]] = {}
+        places: dict[str, list[Place]] = {}
         for line in path.read_bytes().splitlines(keepends=True):
-            if line.endswith(b"\n") and (one := decode_snapshot(line)).device_id != PAD.decode():
-                found.setdefault(one.device_id, []).append((one.first_seen, *one.order))
-        return found
+            if line.endswith(b"\n") and (snapshot := decode_snapshot(line)).device_id != PAD.decode():
+                places.setdefault(snapshot.device_id, []).append((snapshot.first_seen, *snapshot.order))
+        return places
 
     try:
         yield end_offsets

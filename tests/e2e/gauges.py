@@ -77,8 +77,8 @@ def application(state: type[State], **options: Any) -> Application:
     """The application with this state."""
     topics = Topics(prefix=os.environ.get("WINDOWS_PREFIX", ""), partitions=2)
     alerts = (Alerts("too_high", limits, above),)
-    given = {"event": Reading, "deduplicate": False, "topics": topics, "alerts": alerts, "tables": (limits,)}
-    return Application(**{"name": "gauges", "state": state, "skew": SECOND, **given, **options})
+    declared = {"event": Reading, "deduplicate": False, "topics": topics, "alerts": alerts, "tables": (limits,)}
+    return Application(**{"name": "gauges", "state": state, "skew": SECOND, **declared, **options})
 
 
 def spans(emit: Emit) -> Application:

@@ -92,15 +92,15 @@ class Loop:
 
     def records(self, topic: str) -> list[Message]:
         """All that a topic holds, but for pads and tombstones."""
-        found = everything(self.bootstrap, f"{self.prefix}{topic}")
-        return [one for one in found if one.key() != PAD and one.value() is not None]
+        messages = everything(self.bootstrap, f"{self.prefix}{topic}")
+        return [message for message in messages if message.key() != PAD and message.value() is not None]
 
     def lag(self, module: str, topic: str) -> int:
         """Return how many records of a topic a service has not finished."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group(module)})
         partitions = [TopicPartition(f"{self.prefix}{topic}", number) for number in range(self.partitions)]
-        end_offsets = [consumer.get_watermark_offsets(one, PATIENCE_S)[1] for one in partitions]
-        done = [max(0, one.offset) for one in consumer.committed(partitions, PATIENCE_S)]
+        end_offsets = [consumer.get_watermark_offsets(partition, PATIENCE_S)[1] for partition in partitions]
+        done = [max(0, position.offset) for position in consumer.committed(partitions, PATIENCE_S)]
         consumer.close()
         return sum(end_offsets) - sum(done)
 
@@ -119,17 +119,17 @@ class Loop:
             altered.result(30)
 
     def compacted(self, topic: str, left: int) -> list[Message]:
-        """Wait until the broker has left so many records; each write may close a segment."""
+        """Wait until the broker has `left` records left; each write may close a segment."""
 
         def enough() -> list[Message] | None:
             pad = Snapshot(device_id=PAD.decode(), first_seen=now(), version=1, as_of=now(), state={})
             for number in range(self.partitions):
                 self.send(topic, PAD, pad.encode() if topic == "snapshots" else b"{}", number)
-            found = self.records(topic)
-            return found if len(found) <= left else None
+            messages = self.records(topic)
+            return messages if len(messages) <= left else None
 
-        found: list[Message] = until(enough, f"{left} records on {topic} after compaction")
-        return found
+        messages: list[Message] = until(enough, f"{left} records on {topic} after compaction")
+        return messages
 
     def group(self, module: str) -> str:
         """The consumer group of a service."""
@@ -150,10 +150,10 @@ def ask(port: str, path: str) -> dict[str, Any] | None:
     try:
         connection.request("GET", f"/v1/states/{path}")
         response = connection.getresponse()
-        found: dict[str, Any] = json.loads(response.read())
+        answer: dict[str, Any] = json.loads(response.read())
     except (OSError, ValueError):
         return None
     else:
-        return found if response.status == HTTPStatus.OK else None
+        return answer if response.status == HTTPStatus.OK else None
     finally:
         connection.close()

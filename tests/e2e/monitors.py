@@ -11,7 +11,7 @@ SECOND = timedelta(seconds=1)
 
 
 class Blob(State, key="patient", window=10 * SECOND, grace=20 * SECOND):
-    """Ten seconds of a patient: its events, those of them that are chunks, and the seconds that these cover."""
+    """Ten seconds of a patient: the numbers of events and of chunks, and the seconds that the chunks cover."""
 
     events: Annotated[int, Count()]
     chunks: Annotated[int, Count(of="pulse")]

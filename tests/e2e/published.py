@@ -23,17 +23,17 @@ class Published:
 
     def incomplete(self) -> set[WindowKey]:
         """The windows of which a version is missing."""
-        return {window for window, found in self.versions.items() if {*found} != {*range(1, max(found) + 1)}}
+        return {window for window, versions in self.versions.items() if {*versions} != {*range(1, max(versions) + 1)}}
 
     def skips(self) -> set[WindowKey]:
         """The windows in which a version was followed neither by the next one nor by one that it had passed."""
         return {
             window
-            for window, found in self.versions.items()
-            if any(now > before + 1 for before, now in pairwise([0, *found]))
+            for window, versions in self.versions.items()
+            if any(now > before + 1 for before, now in pairwise([0, *versions]))
         }
 
     def rewinds(self) -> int:
         """Return the largest number of rewinds of a window: its versions go back only when the job begins again."""
-        falls = (sum(now <= before for before, now in pairwise(found)) for found in self.versions.values())
+        falls = (sum(now <= before for before, now in pairwise(versions)) for versions in self.versions.values())
         return max(falls, default=0)

@@ -66,7 +66,8 @@ class Reader:
 
         def is_at_end() -> bool:
             self.read()
-            return all(one.offset >= ends[one.partition] for one in self._positions(there) if ends[one.partition])
+            positions = [position for position in self._positions(there) if ends[position.partition]]
+            return all(position.offset >= ends[position.partition] for position in positions)
 
         until(is_at_end, f"the end of {self._topic}", pause_s=0)
 

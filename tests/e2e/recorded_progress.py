@@ -31,9 +31,9 @@ class RecordedProgress:
 
     def look(self) -> None:
         """Look at the progress now."""
-        found = self._progress.read(self._partitions)
-        if len(found) == len(self._partitions) and found != self.newest():
-            self._recorded.append(found)
+        positions = self._progress.read(self._partitions)
+        if len(positions) == len(self._partitions) and positions != self.newest():
+            self._recorded.append(positions)
 
     def newest(self) -> dict[int, Published]:
         """The newest progress, by partition."""
@@ -41,18 +41,18 @@ class RecordedProgress:
 
     def is_final(self, start: datetime) -> bool:
         """Return whether a window that starts then is final in all partitions."""
-        return bool(self._recorded) and all(self._is_final(start, one) for one in self.newest().values())
+        return bool(self._recorded) and all(self._is_final(start, position) for position in self.newest().values())
 
     def late(self, messages: Iterable[Message]) -> list[Snapshot]:
         """Return the snapshots that were written after progress by which their window was final."""
-        found = []
+        late = []
         for message in messages:
             partition, snapshot = message.partition() or 0, decode_snapshot(message.value() or b"")
-            recorded = [one[partition] for one in self._recorded]
-            before = bisect_right(recorded, message.offset() or 0, key=lambda one: one.offset)
+            recorded = [positions[partition] for positions in self._recorded]
+            before = bisect_right(recorded, message.offset() or 0, key=lambda position: position.offset)
             if before and self._is_final(snapshot.first_seen, recorded[before - 1]):
-                found.append(snapshot)
-        return found
+                late.append(snapshot)
+        return late
 
     def close(self) -> None:
         """Close the client."""

@@ -53,8 +53,8 @@ class Sink:
 
     def snapshots(self, state: str) -> dict[tuple[str, datetime], Snapshot]:
         """The snapshot of each window in the store."""
-        found = [decode_snapshot(orjson.dumps(row.value)) for row in self.rows(state)]
-        return {one.window: one for one in found}
+        snapshots = [decode_snapshot(orjson.dumps(row.value)) for row in self.rows(state)]
+        return {snapshot.window: snapshot for snapshot in snapshots}
 
     def reports_outage(self) -> bool:
         """Return whether it has seen for each state that the store is away."""

@@ -64,7 +64,7 @@ def test_the_alerts_of_changing_rules(  # noqa: PLR0913, PLR0917  # fixtures
     try:
         alerts.start(rows[0].ts)
         alerts.send(rows[: changes[0].before])
-        for number, (begin, end) in enumerate(pairwise([*(one.before for one in changes), len(rows)])):
+        for number, (begin, end) in enumerate(pairwise([*(change.before for change in changes), len(rows)])):
             alerts.settle()
             alerts.change(changes[number])
             fault = fault_at.get(number, "")

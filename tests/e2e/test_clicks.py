@@ -68,21 +68,21 @@ async def test_each_window_has_its_clicks_and_its_answer(spark: SparkSession, lo
             assert registry.calls.keys() == {f"/owners/{page}" for page in PAGES}
     finally:
         job.stop()
-    letters = [DeadLetter.model_validate_json(one.value() or b"") for one in loop.records("dead_letters")]
-    assert Counter(one.reason for one in letters) == {"late": late}
+    letters = [DeadLetter.model_validate_json(message.value() or b"") for message in loop.records("dead_letters")]
+    assert Counter(letter.reason for letter in letters) == {"late": late}
     records = loop.records("snapshots")
-    snapshots = [decode_snapshot(one.value() or b"") for one in records]
-    newest = {one.window: one for one in sorted(snapshots, key=lambda one: one.order)}
+    snapshots = [decode_snapshot(record.value() or b"") for record in records]
+    newest = {snapshot.window: snapshot for snapshot in sorted(snapshots, key=lambda snapshot: snapshot.order)}
     assert newest.keys() == fold.windows.keys()
-    for window, one in newest.items():
+    for window, snapshot in newest.items():
         versions = sorted(each.version for each in snapshots if each.window == window)
-        assert versions == list(range(1, one.version + 1)), "one snapshot for each click, and for the answer"
-        assert one.state["clicks"] == fold.windows[window].version == one.version - 1
-        answer = one.enrichments["owner"]
-        assert (answer.status, (answer.result or {})["name"]) == ("result", f"owner of {one.device_id}")
-        assert one.event_offset is None
-    assert {one.key() for one in records} == {window_key(*window) for window in newest}
-    assert all(one.partition() == home(decode_snapshot(one.value() or b"")) for one in records)
+        assert versions == list(range(1, snapshot.version + 1)), "one snapshot for each click, and for the answer"
+        assert snapshot.state["clicks"] == fold.windows[window].version == snapshot.version - 1
+        answer = snapshot.enrichments["owner"]
+        assert (answer.status, (answer.result or {})["name"]) == ("result", f"owner of {snapshot.device_id}")
+        assert snapshot.event_offset is None
+    assert {record.key() for record in records} == {window_key(*window) for window in newest}
+    assert all(record.partition() == home(decode_snapshot(record.value() or b"")) for record in records)
 
 
 def home(snapshot: Snapshot) -> int:
@@ -95,9 +95,9 @@ def folded(loop: Loop) -> tuple[Fold, int]:
     application = clicks.owned_by(timedelta(minutes=offset()))
     decoder, fold = Decoder(application), Fold(application)
     late = 0
-    for one in loop.records("events"):
+    for message in loop.records("events"):
         try:
-            for delta in decoder.event(record_of(one)):
+            for delta in decoder.event(record_of(message)):
                 fold.add(delta)
         except RecordError:
             late += 1
@@ -109,8 +109,8 @@ def answered(loop: Loop, job: HostedJob, registry: str, windows: int) -> None:
 
     def done() -> bool:
         assert not job.ended(), job.log.read_text(encoding="utf-8")[-3000:]
-        snapshots = [decode_snapshot(one.value() or b"") for one in loop.records("snapshots")]
-        return len({one.window for one in snapshots if one.enrichments}) == windows
+        snapshots = [decode_snapshot(message.value() or b"") for message in loop.records("snapshots")]
+        return len({snapshot.window for snapshot in snapshots if snapshot.enrichments}) == windows
 
     with loop.worker(registry):
         until(done, f"answers for {windows} windows")

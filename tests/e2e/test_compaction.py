@@ -58,7 +58,7 @@ class Gauges:
         try:
             self.job.batches()
             now = datetime.now(UTC)
-            self.starts |= {one: now + ENDS - EXPIRES if one in ENDING else now for one in GAUGES}
+            self.starts |= {gauge: now + ENDS - EXPIRES if gauge in ENDING else now for gauge in GAUGES}
             yield
         except AssertionError as error:
             error.add_note(self.loop.log(DERIVE).read_text("utf-8")[-3000:])
@@ -85,9 +85,10 @@ class Gauges:
     def are_published(self) -> bool:
         """Return whether the last snapshot of each gauge has all its readings."""
         assert not self.job.ended(), self.job.log.read_text(encoding="utf-8")[-3000:]
-        readings = [one.device for one in sent(self.loop)]
-        found = [decode_snapshot(one.value() or b"") for one in self.loop.records("snapshots")]
-        versions = {one.device_id: one.version for one in sorted(found, key=lambda one: one.version)}
+        readings = [reading.device for reading in sent(self.loop)]
+        snapshots = [decode_snapshot(message.value() or b"") for message in self.loop.records("snapshots")]
+        snapshots.sort(key=lambda snapshot: snapshot.version)
+        versions = {snapshot.device_id: snapshot.version for snapshot in snapshots}
         return versions == {gauge: readings.count(gauge) for gauge in GAUGES}
 
 
@@ -103,22 +104,22 @@ def courses(seed: int) -> dict[str, Course]:
     """Draw the values of each gauge: it crosses the limit, or comes back, once at most while the worker is away."""
     drawn = random.Random(seed)
     values = (HIGH, HIGH, LOW)
-    return {one: Course(drawn.choice(values), drawn.choice(values), drawn.randrange(MORE)) for one in GAUGES}
+    return {gauge: Course(drawn.choice(values), drawn.choice(values), drawn.randrange(MORE)) for gauge in GAUGES}
 
 
-def check(gauge: str, course: Course, readings: list[Value], found: list[Crossing], end: datetime) -> None:
+def check(gauge: str, course: Course, readings: list[Value], alerts: list[Crossing], end: datetime) -> None:
     """Compare with the plain evaluation. What compaction has removed may have been read or not."""
     if HIGH not in {course.before, course.after}:
-        assert not found, gauge
+        assert not alerts, gauge
         return
-    (alert,) = found
-    own = [one for one in readings if one.device == gauge]
-    first = next(number for number, one in enumerate(own) if one.value == HIGH)
+    (alert,) = alerts
+    own = [reading for reading in readings if reading.device == gauge]
+    first = next(number for number, reading in enumerate(own) if reading.value == HIGH)
     assert alert.version - 1 in (range(first, len(own)) if first else [0]), gauge
     assert alert.opened_at == own[alert.version - 1].at, gauge
     if course.after == LOW:
         assert alert.closed_by == "condition", gauge
-        assert alert.closed_at in {one.at for one in own[-MORE:] if one.value == LOW}, gauge
+        assert alert.closed_at in {reading.at for reading in own[-MORE:] if reading.value == LOW}, gauge
     elif gauge in ENDING:
         assert alert.closed_by == "expired", gauge
         assert alert.closed_at, gauge
@@ -136,8 +137,8 @@ def test_each_crossing_has_one_alert_until_its_window_is_over(  # noqa: PLR0913 
     with gauges.running():
         for gauge, course in drawn.items():
             gauges.send(gauge, course.before)
-        high = {one for one, course in drawn.items() if course.before == HIGH}
-        until(lambda: {one.device for one in crossings(gauges.loop)} == high, "the first alerts")
+        high = {gauge for gauge, course in drawn.items() if course.before == HIGH}
+        until(lambda: {alert.device for alert in crossings(gauges.loop)} == high, "the first alerts")
         until(lambda: not gauges.loop.lag(DERIVE, "snapshots"), "a commit of all snapshots")
         with gauges.away(is_killed=is_killed):
             for number in range(MORE):
@@ -147,13 +148,14 @@ def test_each_crossing_has_one_alert_until_its_window_is_over(  # noqa: PLR0913 
             gauges.loop.compacted("snapshots", len(GAUGES))
             gauges.job.batches(2)  # by whose progress windows expire
         until(lambda: not gauges.loop.lag(DERIVE, "snapshots"), "a worker that has read all")
-        ending = {one for one in ENDING if drawn[one].after == HIGH}
+        ending = {gauge for gauge in ENDING if drawn[gauge].after == HIGH}
         until(
-            lambda: ending <= {one.device for one in crossings(gauges.loop) if one.closed_at}, "the end of the windows"
+            lambda: ending <= {alert.device for alert in crossings(gauges.loop) if alert.closed_at},
+            "the end of the windows",
         )
         gauges.job.batches(2)
-        found, readings = crossings(gauges.loop), sent(gauges.loop)
+        alerts, readings = crossings(gauges.loop), sent(gauges.loop)
     for gauge, course in drawn.items():
-        own = [one for one in found if one.device == gauge]
+        own = [alert for alert in alerts if alert.device == gauge]
         check(gauge, course, readings, own, gauges.starts[gauge] + EXPIRES)
-    assert len(found) > len(GAUGES) // 2
+    assert len(alerts) > len(GAUGES) // 2

@@ -82,7 +82,7 @@ def test_every_flight_of_a_day(tmp_path: Path, oracle: dict[str, dict[str, Any]]
         assert launched.restarts() == 0
         with Polling(launched.http, app.name, AIRCRAFT) as polling:
             require_answers(polling, reader, oracle)
-        answers = sum(one["status"] != "skipped" for what in oracle.values() for one in what["enrichments"].values())
+        answers = sum(slot["status"] != "skipped" for what in oracle.values() for slot in what["enrichments"].values())
         ledger = launched.calls()
         reader.close()
     calls = ledger["calls"] + launched.shared()
@@ -116,7 +116,7 @@ def require_answers(polling: Polling, reader: Reader, oracle: dict[str, dict[str
     for device, item in polling.all(app.name).items():
         assert Snapshot.model_validate(item["value"]) == last[device]
     flights: dict[str, Snapshot] = {}
-    for snapshot in sorted(last.values(), key=lambda one: one.first_seen):
+    for snapshot in sorted(last.values(), key=lambda snapshot: snapshot.first_seen):
         if tailnum := oracle[snapshot.device_id]["state"].get("tailnum"):
             flights[tailnum] = snapshot
     versions = {tailnum: snapshot.version for tailnum, snapshot in flights.items()}
@@ -126,7 +126,7 @@ def require_answers(polling: Polling, reader: Reader, oracle: dict[str, dict[str
 
 
 def _reached(watched: Watched, count: int) -> Callable[[], bool]:
-    """Return whether so many snapshots are published, or all flights agree: a job that catches up publishes fewer."""
+    """Return whether `count` snapshots are published, or all flights agree: a job that catches up publishes fewer."""
 
     def reached() -> bool:
         return watched.agrees() or watched.comparison.reader.seen >= count

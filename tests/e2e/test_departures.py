@@ -70,7 +70,8 @@ class Month:
         """Return whether both queries have published a window with a record of this time, or a later one."""
         for reader in self.readers.values():
             reader.read()
-        newest = [max((one.as_of for one in reader.latest.values()), default=None) for reader in self.readers.values()]
+        latest = [reader.latest.values() for reader in self.readers.values()]
+        newest = [max((snapshot.as_of for snapshot in snapshots), default=None) for snapshots in latest]
         return all(as_of is not None and as_of >= time for as_of in newest)
 
     def wrong(self) -> list[str]:
@@ -162,17 +163,17 @@ def test_every_window_of_a_month_with_restarts_of_the_job(spark: SparkSession, m
 async def require_answers(url: str, month: Month) -> None:
     """The query service has each window of a key, the window at a time, and the keys of a window in order."""
     async with Client(url, deadline=PATIENCE_S) as client:
-        expected = {start: one for (key, start), one in month.expected["departures"].items() if key == "JFK"}
-        found = {one.window_start: one async for one in client.windows("departures", "JFK")}
-        assert found.keys() == expected.keys()
-        assert {start: one.value["state"]["flights"] for start, one in found.items()} == {
-            start: one.departed for start, one in expected.items()
+        expected = {start: totals for (key, start), totals in month.expected["departures"].items() if key == "JFK"}
+        windows = {window.window_start: window async for window in client.windows("departures", "JFK")}
+        assert windows.keys() == expected.keys()
+        assert {start: window.value["state"]["flights"] for start, window in windows.items()} == {
+            start: totals.departed for start, totals in expected.items()
         }
         morning = datetime.fromisoformat("2013-01-01T08:30:00-05:00")
         at = await client.get("departures", "JFK", at=morning)
         assert isinstance(at, Found)
         assert (at.window_start, at.value["state"]["flights"]) == (datetime(2013, 1, 1, 13, tzinfo=UTC), 25)
         day = datetime(2013, 1, 1, 5, tzinfo=UTC)
-        busiest = [one async for one in client.window_items("carriers", morning, order_by="-state.flights", limit=3)]
-        ranked = sorted(one.departed for (_, start), one in month.expected["carriers"].items() if start == day)
-        assert [one.value["state"]["flights"] for one in busiest] == ranked[:-4:-1]
+        busiest = [item async for item in client.window_items("carriers", morning, order_by="-state.flights", limit=3)]
+        ranked = sorted(totals.departed for (_, start), totals in month.expected["carriers"].items() if start == day)
+        assert [item.value["state"]["flights"] for item in busiest] == ranked[:-4:-1]

@@ -108,14 +108,14 @@ class Gauges:
             until(lambda: time.monotonic() >= begin_s + FAULT_S, "the end of the fault")
 
     def settle(self) -> int:
-        """Wait until the alerts are those of the plain loop. Return the number of crossings within the hold."""
+        """Wait until the plain loop has the same alerts. Return the number of crossings within the hold."""
         expected, short = plain(sent(self.loop), HIGH, HOLD)
 
         def are_equal() -> bool:
-            found = crossings(self.loop)
-            false = opened(found) - opened(expected)
+            alerts = crossings(self.loop)
+            false = opened(alerts) - opened(expected)
             assert not false, f"{len(false)} false alerts beside {len(expected)}: {false}"
-            return found == expected
+            return alerts == expected
 
         until(lambda: self.job.ended() or are_equal(), "the alerts of the plain loop")
         assert not self.job.ended(), self.job.log.read_text(encoding="utf-8")[-3000:]
@@ -125,7 +125,7 @@ class Gauges:
 def changes(seed: int) -> tuple[list[str], list[tuple[float, str, int]]]:
     """Return the gauges that are high before the fault, and the readings during it, with their times."""
     drawn = random.Random(seed)
-    early = [one for one in GAUGES if drawn.random() < 0.7]
+    early = [gauge for gauge in GAUGES if drawn.random() < 0.7]
     readings = []
     for gauge in GAUGES:
         is_high, at_s = gauge in early, 0.0
@@ -155,7 +155,7 @@ def test_alerts_hold_by_the_times_of_the_readings(
         short = gauges.settle()
         gauges.job.batches(2)  # by whose progress what is pending would open
         gauges.settle()
-        assert not [one for alerts in active(gauges.loop).values() for one in alerts if one.status == "pending"]
+        assert not [alert for alerts in active(gauges.loop).values() for alert in alerts if alert.status == "pending"]
     assert min(short, len(crossings(gauges.loop))) >= LEAST
 
 
@@ -168,22 +168,24 @@ def test_a_catch_up_opens_only_alerts_that_have_held(
     with gauges.running():
         gauges.run(*changes(seed), "job killed")
         readings = sent(gauges.loop)
-        high = {gauge for gauge, value in {one.device: one.value for one in readings}.items() if value >= HIGH}
+        last = {reading.device: reading.value for reading in readings}
+        high = {gauge for gauge, value in last.items() if value >= HIGH}
         until(lambda: gauges.job.ended() or open_ones(gauges.loop) == high, "an alert of each high gauge")
         gauges.job.batches(2)
         assert open_ones(gauges.loop) == high
         assert gauges.job.lines("catching_up")
-    false = [one for one in crossings(gauges.loop) if not has_held(one, readings)]
+    false = [crossing for crossing in crossings(gauges.loop) if not has_held(crossing, readings)]
     assert not false, f"{len(false)} of {len(crossings(gauges.loop))}: {false}"
 
 
 def open_ones(loop: Loop) -> set[str]:
     """The gauges with an open alert."""
-    return {gauge for gauge, alerts in active(loop).items() if any(one.status == "open" for one in alerts)}
+    return {gauge for gauge, alerts in active(loop).items() if any(alert.status == "open" for alert in alerts)}
 
 
 def has_held(alert: Crossing, readings: list[Value]) -> bool:
     """Return whether the gauge was high for all of the hold before the alert opened."""
     begin = alert.opened_at - HOLD
-    during = [one for one in readings if one.device == alert.device and begin <= one.at < alert.opened_at]
-    return bool(during) and all(one.value >= HIGH for one in during)
+    own = [reading for reading in readings if reading.device == alert.device]
+    during = [reading.value for reading in own if begin <= reading.at < alert.opened_at]
+    return bool(during) and min(during) >= HIGH

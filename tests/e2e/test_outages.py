@@ -51,8 +51,8 @@ class Outages(Loop):
         self.ward = Ward(self, seed)
         self.job = Job(self.bootstrap, folder, SUITE, self.environment | {"STATELOOP_CATCH_UP": "true"})
         self.applications = monitors(prefix).applications
-        self.readers = [Reader(self.bootstrap, one.topics.snapshots, 2) for one in self.applications]
-        self.progress = [RecordedProgress(self.bootstrap, one) for one in self.applications]
+        self.readers = [Reader(self.bootstrap, application.topics.snapshots, 2) for application in self.applications]
+        self.progress = [RecordedProgress(self.bootstrap, application) for application in self.applications]
         self._services: list[Forked] = []
 
     def work(self) -> None:
@@ -77,26 +77,26 @@ class Outages(Loop):
 
     def look(self) -> None:
         """Look at the progress that the job has recorded."""
-        for one in self.progress:
-            one.look()
+        for progress in self.progress:
+            progress.look()
 
     def is_final(self) -> bool:
         """Return whether all that was sent is final, by the recorded progress."""
         now = datetime.fromtimestamp(self.ward.second, UTC)
-        return self.job.ended() or all(one.is_final(now) for one in self.progress)
+        return self.job.ended() or all(progress.is_final(now) for progress in self.progress)
 
     def close(self) -> None:
         """End all that runs here."""
         self._kill_services()
-        for one in self.readers:
-            one.close()
+        for reader in self.readers:
+            reader.close()
         for each in self.progress:
             each.close()
 
     def _kill_services(self) -> None:
-        for one in self._services:
-            one.kill()
-            one.wait(PATIENCE_S)
+        for service in self._services:
+            service.kill()
+            service.wait(PATIENCE_S)
 
 
 @pytest.fixture
@@ -121,24 +121,24 @@ def test_no_chunk_is_lost_or_counted_twice(loop: Outages, outages: tuple[int, ..
     assert loop.job.stop() == 0
     sent = loop.ward.states()
     log.info("%s chunks, %s notes, %s windows", loop.ward.chunks.total(), loop.ward.notes.total(), len(sent))
-    for one, reader, progress in zip(loop.applications, loop.readers, loop.progress, strict=True):
+    for application, reader, progress in zip(loop.applications, loop.readers, loop.progress, strict=True):
         reader.read_to_end()
-        found = {window: snapshot.state for window, snapshot in reader.latest.items()}
-        assert _differences(sent, found) == {"lost": 0, "doubled": 0}
-        assert found == sent
-        snapshots = loop.records(f"{one.name}.snapshots")
+        states = {window: snapshot.state for window, snapshot in reader.latest.items()}
+        assert _differences(sent, states) == {"lost": 0, "doubled": 0}
+        assert states == sent
+        snapshots = loop.records(f"{application.name}.snapshots")
         assert not progress.late(snapshots)
-        if one.emit is Emit.CLOSE:
+        if application.emit is Emit.CLOSE:
             published = (decode_snapshot(message.value() or b"") for message in snapshots)
             assert all(snapshot.state == sent[snapshot.window] for snapshot in published)
-        assert not loop.records(f"{one.name}.dead_letters")
+        assert not loop.records(f"{application.name}.dead_letters")
     assert sum(line["late"] for line in loop.job.lines("batch")) == 0
 
 
 @pytest.mark.parametrize(("seed", "stores"), [(4, ["one"]), (5, ["one", "new"])], ids=["4", "5"])
 def test_what_was_called_final_does_not_change(loop: Outages, stores: list[str]) -> None:
     port = free_port_pair()
-    ward, names = loop.ward, [one.name for one in loop.applications]
+    ward, names = loop.ward, [application.name for application in loop.applications]
     answers = FinalAnswers(port, names, PATIENTS, ward.begin)
     loop.serve(port, stores[0])
     with repeating(loop.look, 0.5), repeating(answers.ask, 0.1):
@@ -147,8 +147,8 @@ def test_what_was_called_final_does_not_change(loop: Outages, stores: list[str])
             until(lambda: len(answers.windows) > len(PATIENTS), "windows that are final")
             loop.fail(OUTAGE_S)
             log.info("in the outage: %s", answers)
-            for one in stores[1:]:
-                loop.serve(port, one)
+            for store in stores[1:]:
+                loop.serve(port, store)
             loop.work()
         until(loop.is_final, "all windows to be final")
         until(lambda: answers.final_until > ward.second, "all answers to be final")
@@ -156,7 +156,7 @@ def test_what_was_called_final_does_not_change(loop: Outages, stores: list[str])
     log.info("at the end: %s", answers)
     assert not answers.changed, f"{len(answers.changed)} final answers have changed: {[*answers.changed.items()][:5]}"
     sent = {(name, *window): state for name in names for window, state in ward.states().items()}
-    assert {window: one.value["state"] for window, one in answers.windows.items()} == sent
+    assert {window: answer.value["state"] for window, answer in answers.windows.items()} == sent
     assert (
         answers.seconds.items()
         >= {
@@ -168,9 +168,11 @@ def test_what_was_called_final_does_not_change(loop: Outages, stores: list[str])
     )
 
 
-def _differences(sent: Mapping[WindowKey, dict[str, Any]], found: Mapping[WindowKey, dict[str, Any]]) -> dict[str, int]:
+def _differences(
+    sent: Mapping[WindowKey, dict[str, Any]], published: Mapping[WindowKey, dict[str, Any]]
+) -> dict[str, int]:
     """Count the chunks that are missing in their windows, and those that are there too often."""
-    sent_chunks, found_chunks = (
-        Counter({window: one["chunks"] for window, one in states.items()}) for states in (sent, found)
+    sent_chunks, published_chunks = (
+        Counter({window: state["chunks"] for window, state in states.items()}) for states in (sent, published)
     )
-    return {"lost": (sent_chunks - found_chunks).total(), "doubled": (found_chunks - sent_chunks).total()}
+    return {"lost": (sent_chunks - published_chunks).total(), "doubled": (published_chunks - sent_chunks).total()}

@@ -40,7 +40,9 @@ class Sender:
         event = orjson.dumps({"device_id": car, "event_id": event_id, "plate": plate} | times)
         stored: list[Message] = []
         time = round(START.timestamp() * 1000)
-        self._producer.produce(self._topic, event, car, timestamp=time, on_delivery=lambda _, one: stored.append(one))
+        self._producer.produce(
+            self._topic, event, car, timestamp=time, on_delivery=lambda _, message: stored.append(message)
+        )
         assert self._producer.flush(PATIENCE_S) == 0
         partition, offset = stored[0].partition(), stored[0].offset()
         assert partition is not None
@@ -62,9 +64,9 @@ async def test_a_producer_reads_the_state_that_has_merged_its_event(
                     for other in range(8):
                         sender.send(f"other/{other}", str(number), "x")
                     position = sender.send(CAR, str(number), f"P{number}")
-                    found = await states.get("cars", CAR, min_offset=position, wait=PATIENCE_S)
-                    assert isinstance(found, Found)
-                    assert (found.version, found.value["event_offset"]) == (number + 1, position[1])
+                    answer = await states.get("cars", CAR, min_offset=position, wait=PATIENCE_S)
+                    assert isinstance(answer, Found)
+                    assert (answer.version, answer.value["event_offset"]) == (number + 1, position[1])
                 duplicate = sender.send(CAR, "2", "P2")
                 with pytest.raises(NotArrivedError) as behind:
                     await states.get("cars", CAR, min_offset=duplicate, wait=1.0)

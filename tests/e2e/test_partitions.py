@@ -72,7 +72,7 @@ def grow(fleet: Fleet, registry: Registry) -> None:
                     fleet.event(device, newer)
                 until((job.checkpoint / "stateloop.json").exists, "a checkpoint")
                 until(lambda: fleet.is_complete("before", job), "states of the former application")
-                until(lambda: reader.found.keys() >= set(DEVICES), "the states in the query service")
+                until(lambda: reader.latest.keys() >= set(DEVICES), "the states in the query service")
                 calls = registry.raw.copy()
                 growing = processes.enter_context(
                     rebuild_process(fleet, "after", "--partitions", str(AFTER), *group, state_partitions="2")
@@ -82,7 +82,7 @@ def grow(fleet: Fleet, registry: Registry) -> None:
                     "all is built, and a worker runs",
                 )
                 assert set(partitions(fleet).values()) == {BEFORE}
-                last_ms = max(one.timestamp()[1] for one in fleet.records("snapshots"))
+                last_ms = max(record.timestamp()[1] for record in fleet.records("snapshots"))
             until(lambda: set(partitions(fleet).values()) == {AFTER}, "all topics have new partitions")
             growing.kill()
             assert not generations(fleet, "../stateloop.active.*"), "the switch is not made"
@@ -102,8 +102,9 @@ def grow(fleet: Fleet, registry: Registry) -> None:
             until(lambda: fleet.is_complete("after", job), "each event is counted once")
             fleet.partitions = AFTER
             until(fleet.has_no_lag, "no lag")
-            newest = {window: one.order for window, one in fleet.newest().items()}
-            until(lambda: reader.orders() == {one: newest[one, newer] for one in DEVICES}, "the query service follows")
+            newest = {window: snapshot.order for window, snapshot in fleet.newest().items()}
+            expected = {device: newest[device, newer] for device in DEVICES}
+            until(lambda: reader.orders() == expected, "the query service follows")
     assert reader.faults == []
     assert registry.raw == calls, "no call is repeated"
     assert max(Counter(registry.raw).values()) == 1
@@ -120,20 +121,20 @@ def grow(fleet: Fleet, registry: Registry) -> None:
 def partitions(fleet: Fleet) -> dict[str, int]:
     """The number of partitions of each topic of the fleet."""
     listed = AdminClient({"bootstrap.servers": fleet.bootstrap}).list_topics(timeout=30).topics
-    return {name: len(one.partitions) for name, one in listed.items() if name.startswith(fleet.prefix)}
+    return {name: len(topic.partitions) for name, topic in listed.items() if name.startswith(fleet.prefix)}
 
 
 def epochs(fleet: Fleet) -> list[tuple[int, int]]:
     """The epoch of each snapshot, and when it was written."""
-    found = fleet.records("snapshots")
-    return [(decode_snapshot(one.value() or b"").epoch, one.timestamp()[1]) for one in found]
+    records = fleet.records("snapshots")
+    return [(decode_snapshot(record.value() or b"").epoch, record.timestamp()[1]) for record in records]
 
 
 class QueryReader:
     """Reads all devices from the query service again and again, and notes whenever one has gone back."""
 
     def __init__(self, port: str) -> None:
-        self.found: dict[str, Snapshot] = {}
+        self.latest: dict[str, Snapshot] = {}
         self.faults: list[str] = []
         self._port = int(port)
         self._stopped = threading.Event()
@@ -141,7 +142,7 @@ class QueryReader:
 
     def orders(self) -> dict[str, tuple[int, int]]:
         """Epoch and version of each device's state."""
-        return {device: one.order for device, one in self.found.items()}
+        return {device: snapshot.order for device, snapshot in self.latest.items()}
 
     def start(self) -> None:
         self._thread.start()
@@ -156,11 +157,11 @@ class QueryReader:
                 self._take(answer["key"], answer)
 
     def _take(self, device: str, answer: dict[str, Any]) -> None:
-        last = self.found.get(device)
+        last = self.latest.get(device)
         if answer.get("status") == HTTPStatus.NOT_FOUND and last is not None:
             self.faults.append(f"{device} was there, and now: {answer}")
         elif "value" in answer:
-            self.found[device] = now = Snapshot.model_validate(answer["value"])
+            self.latest[device] = now = Snapshot.model_validate(answer["value"])
             if last is not None and not _follows(last, now):
                 self.faults.append(f"{last} and then {now}")
 

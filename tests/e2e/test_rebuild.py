@@ -120,7 +120,7 @@ def rebuild_and_roll_back(fleet: Fleet, registry: Registry) -> None:
         until(
             lambda: all(places()[device][-1] == (newer(), *newest[device, newer()]) for device in DEVICES), "the reader"
         )
-        assert all(now > then for found in places().values() for then, now in pairwise(found))
+        assert all(now > then for own in places().values() for then, now in pairwise(own))
 
 
 def settings_of(fleet: Fleet, release: Release, **settings: str) -> dict[str, str]:

@@ -73,7 +73,8 @@ class Machine:
         """Return whether the query service has the state of each window's newest snapshot."""
         served_states = {window: ask(self.port, f"machines/{window[0]}") for window in self.fleet.events}
         return all(
-            one and one["value"]["state"] == self.fleet.state(each, "after") for each, one in served_states.items()
+            answer and answer["value"]["state"] == self.fleet.state(window, "after")
+            for window, answer in served_states.items()
         )
 
     def done(self, *arguments: str, code: int = 0, url: str | None = None) -> str:
@@ -132,7 +133,7 @@ def restore(fleet: Fleet, registry: Registry, fake: Fake) -> None:
         until(
             lambda: all(places()[device][-1] == (window, *newest[device, window]) for device in DEVICES), "the reader"
         )
-        assert all(now > then for found in places().values() for then, now in pairwise(found))
+        assert all(now > then for own in places().values() for then, now in pairwise(own))
     check_planted(fleet, second, fake)
     lose_events(fleet)
     assert "records between are gone" in third.done("savepoint", "restore", path, code=1)
@@ -168,11 +169,11 @@ def check_planted(fleet: Fleet, machine: Machine, fake: Fake) -> None:
     fake.put(*(served(snapshot) for key, snapshot in served_states.items() if key != missing))
     output = machine.done("verify", "--patience", "0", url=fake.url, code=DIFFERENT)
     rows = [re.split(r"\s{2,}", line.strip()) for line in output.splitlines() if line.startswith("m")]
-    found = {(columns[0], columns[-1]) for columns in rows if len(columns) > 1}
-    changed = [problem for key, problem in found if key == wrong]
+    problems = {(columns[0], columns[-1]) for columns in rows if len(columns) > 1}
+    changed = [problem for key, problem in problems if key == wrong]
     assert changed, output
-    assert all(one.endswith("of the same version") and "state.events" in one for one in changed), output
-    assert {one for one in found if one[0] != wrong} == {
+    assert all(problem.endswith("of the same version") and "state.events" in problem for problem in changed), output
+    assert {pair for pair in problems if pair[0] != wrong} == {
         (older, "the query service is older"),
         (missing, "the query service lacks it"),
     }
@@ -188,8 +189,8 @@ def await_commit(job: HostedJob) -> None:
 def served(snapshot: Snapshot) -> dict[str, object]:
     """The answer of a query service that has this snapshot."""
     start = snapshot.first_seen.isoformat()
-    found = entry(snapshot.device_id, snapshot.version, start, "machines", snapshot.epoch)
-    return found | {"value": snapshot.model_dump(mode="json", exclude_none=True)}
+    answer = entry(snapshot.device_id, snapshot.version, start, "machines", snapshot.epoch)
+    return answer | {"value": snapshot.model_dump(mode="json", exclude_none=True)}
 
 
 def lose_events(fleet: Fleet) -> None:
@@ -201,5 +202,5 @@ def lose_events(fleet: Fleet) -> None:
     }
     consumer.close()
     admin = AdminClient({"bootstrap.servers": fleet.bootstrap})
-    for future in admin.delete_records([TopicPartition(topic, *one) for one in end_offsets.items()]).values():
+    for future in admin.delete_records([TopicPartition(topic, *end) for end in end_offsets.items()]).values():
         future.result(30)

@@ -68,15 +68,15 @@ def folded(loop: Loop, application: str) -> dict[Window, Snapshot]:
 
 def published(loop: Loop) -> dict[Window, Snapshot]:
     """The newest snapshot of each window, without the epoch."""
-    found = [decode_snapshot(one.value() or b"") for one in loop.records("snapshots")]
-    newest = {one.window: one for one in sorted(found, key=lambda one: one.version)}
-    return {window: one.model_copy(update={"epoch": 0}) for window, one in newest.items()}
+    snapshots = [decode_snapshot(message.value() or b"") for message in loop.records("snapshots")]
+    newest = {snapshot.window: snapshot for snapshot in sorted(snapshots, key=lambda snapshot: snapshot.version)}
+    return {window: snapshot.model_copy(update={"epoch": 0}) for window, snapshot in newest.items()}
 
 
 def weights(loop: Loop) -> dict[Window, int]:
     """The last derived record of each window."""
-    found = [DerivedRecord.model_validate_json(one.value() or b"") for one in loop.records("weights")]
-    return {(one.key, one.first_seen): one.value["weight"] for one in found}
+    records = [DerivedRecord.model_validate_json(message.value() or b"") for message in loop.records("weights")]
+    return {(record.key, record.first_seen): record.value["weight"] for record in records}
 
 
 @pytest.mark.parametrize("application", ["spans_event", "spans_close"])
@@ -110,20 +110,20 @@ def test_all_windows_of_a_catch_up_are_evaluated(  # noqa: PLR0913, PLR0917  # f
         assert len(job.lines("catching_up")) > before
         worker = worker or loop.start(DERIVE, **FEW)
         expected = {
-            Crossing(*window, one.version, one.as_of)
-            for window, one in windows.items()
-            if one.state["readings"] >= HIGH
+            Crossing(*window, snapshot.version, snapshot.as_of)
+            for window, snapshot in windows.items()
+            if snapshot.state["readings"] >= HIGH
         }
         until(lambda: opened(crossings(loop)) == expected, "an alert of each high window")
-        heavy = {window: TIMES * one.state["readings"] for window, one in windows.items()}
+        heavy = {window: TIMES * snapshot.state["readings"] for window, snapshot in windows.items()}
         until(lambda: weights(loop) == heavy, "the weight of each window")
-        until(lambda: all(one.closed_at for one in crossings(loop)), "the end of the alerts")
-        found = crossings(loop)
+        until(lambda: all(alert.closed_at for alert in crossings(loop)), "the end of the alerts")
+        alerts = crossings(loop)
     finally:
         job.stop()
         if worker is not None:
             worker.kill()
-    assert opened(found) == expected
-    assert {one.closed_by for one in found} == {"expired"}
-    assert all(one.closed_at and one.closed_at > one.first_seen + EXPIRES for one in found)
+    assert opened(alerts) == expected
+    assert {alert.closed_by for alert in alerts} == {"expired"}
+    assert all(alert.closed_at and alert.closed_at > alert.first_seen + EXPIRES for alert in alerts)
     assert LEAST <= len(windows) <= 3 * len(expected)

@@ -72,7 +72,7 @@ def restart_and_rebuild(fleet: Fleet, registry: Registry, open_gate: Callable[[]
                 fleet.event(device, newer())
             until(lambda: fleet.is_complete("after", job), "events after the rebuild")
         after = fleet.compacted_windows()
-        assert [after[window].enrichments for window in before] == [one.enrichments for one in before.values()]
+        assert all(after[window].enrichments == snapshot.enrichments for window, snapshot in before.items())
         newest = {device: (newer(), *after[device, newer()].order) for device in DEVICES}
         until(lambda: last(first()) == newest, "the newest snapshots")
         assert all(now > then for places in first().values() for then, now in pairwise(places))
@@ -93,7 +93,7 @@ def send_windows(fleet: Fleet, registry: Registry, job: HostedJob) -> None:
 
 def last(places: dict[str, list[Place]]) -> dict[str, Place]:
     """The last place of each device."""
-    return {device: found[-1] for device, found in places.items()}
+    return {device: own[-1] for device, own in places.items()}
 
 
 def publishes_again_after_a_restart(fleet: Fleet, job: HostedJob) -> bool:
@@ -105,7 +105,7 @@ def publishes_again_after_a_restart(fleet: Fleet, job: HostedJob) -> bool:
         if restarts:
             job.stop()
             job.start()
-    return max(Counter((one.window, one.order) for one in fleet.snapshots()).values()) > 1
+    return max(Counter((snapshot.window, snapshot.order) for snapshot in fleet.snapshots()).values()) > 1
 
 
 async def test_an_upgrade_shows_the_new_field_and_repeats_no_call(fleet: Fleet, registry: Registry) -> None:
@@ -140,7 +140,7 @@ def upgrade(fleet: Fleet, registry: Registry, open_gate: Callable[[], object]) -
         until(lambda: is_served(fleet, port, "after"), "the new field in the query service")
         until(fleet.has_no_lag, "no lag")
         new = fleet.newest()
-        assert [new[window].enrichments for window in old] == [one.enrichments for one in old.values()]
+        assert [new[window].enrichments for window in old] == [snapshot.enrichments for snapshot in old.values()]
         assert max(Counter(registry.raw).values()) == 1, "no call is repeated"
         assert len(registry.raw) == 2 * len(DEVICES) - len((UNKNOWN, REFUSED))
         assert fleet.refusals() == refused | {(*origin, job.epoch()) for *origin, _ in refused}
@@ -158,4 +158,4 @@ def services(fleet: Fleet, registry: Registry, release: Release) -> Iterator[str
 def is_served(fleet: Fleet, port: str, release: Release) -> bool:
     """Return whether the query service shows the state of every device."""
     served = {window: ask(port, f"machines/{window[0]}") for window in fleet.events}
-    return all(one and one["value"]["state"] == fleet.state(window, release) for window, one in served.items())
+    return all(answer and answer["value"]["state"] == fleet.state(window, release) for window, answer in served.items())

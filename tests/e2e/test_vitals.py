@@ -49,8 +49,8 @@ class Ward:
         """Send the chunks that arrive in these seconds, and wait until the first of them are in all states."""
         producer = create_producer({"bootstrap.servers": self._loop.bootstrap}, "test")
         for number in seconds:
-            for one in arrivals(SEED, PATIENTS, number):
-                producer.produce(f"{self._loop.prefix}waveforms", one.value, one.patient)
+            for arrival in arrivals(SEED, PATIENTS, number):
+                producer.produce(f"{self._loop.prefix}waveforms", arrival.value, arrival.patient)
         assert producer.flush(60) == 0
         until(lambda: all(self._is_published(name, _time(seconds)) for name in self.readers), f"states of {seconds}")
 
@@ -62,9 +62,9 @@ class Ward:
         """Return whether the topics have all samples, and the rates of all complete blobs."""
         blobs, hours = self.latest("blobs"), self.latest("hours")
         return (
-            {key: {one.name: blob.state[one.name] for one in CHANNELS} for key, blob in blobs.items()} == known.blobs
-            and {key: one.state["covered"] for key, one in hours.items()} == known.hours
-            and {key: found for key, one in blobs.items() if (found := answer(one))} == answers(known)
+            {key: {each.name: blob.state[each.name] for each in CHANNELS} for key, blob in blobs.items()} == known.blobs
+            and {key: snapshot.state["covered"] for key, snapshot in hours.items()} == known.hours
+            and {key: answered for key, snapshot in blobs.items() if (answered := answer(snapshot))} == answers(known)
         )
 
     def is_in(self, sink: Sink) -> bool:
@@ -84,13 +84,13 @@ class Ward:
             reader.close()
 
     def _is_published(self, name: str, time: datetime) -> bool:
-        return any(one.as_of >= time for one in self.latest(name).values())
+        return any(snapshot.as_of >= time for snapshot in self.latest(name).values())
 
 
 def answer(blob: Snapshot) -> Answered | None:
     """The answer of the API that is in a blob; None before there is one."""
-    found = blob.enrichments.get("heart_rate")
-    return None if found is None or found.status == "skipped" else (found.status, (found.result or {}).get("bpm"))
+    slot = blob.enrichments.get("heart_rate")
+    return None if slot is None or slot.status == "skipped" else (slot.status, (slot.result or {}).get("bpm"))
 
 
 def answers(known: Expected) -> dict[WindowKey, Answered]:
@@ -115,7 +115,7 @@ def test_samples_gaps_coverage_and_rates_of_all_patients_through_kills(
     first, second, third, last = (range(start + at, start + at + BLOB_S) for at in range(0, SECONDS, BLOB_S))
     known = expected(SEED, PATIENTS, range(start, start + SECONDS))
     assert len(answers(known)) > PATIENTS
-    assert all(any(None in blob[one.name] for blob in known.blobs.values()) for one in CHANNELS)
+    assert all(any(None in blob[channel.name] for blob in known.blobs.values()) for channel in CHANNELS)
     ward = Ward(loop, redis_server, postgresql_server)
     port = str(free_port_pair())
     reference = json.dumps({"reference": f"http://127.0.0.1:{port}"})
@@ -149,9 +149,9 @@ def test_samples_gaps_coverage_and_rates_of_all_patients_through_kills(
             assert job.stop() == 0
         finally:
             job.kill()
-        for one in ward.readers.values():
-            one.read_to_end()
+        for reader in ward.readers.values():
+            reader.read_to_end()
         redis, postgresql = ward.sinks
         assert all(redis.rows(name) == postgresql.rows(name) for name in ward.readers)
         assert ward.is_complete(known)
-        assert all(one.as_of < datetime.now(UTC) for one in ward.latest("blobs").values())
+        assert all(snapshot.as_of < datetime.now(UTC) for snapshot in ward.latest("blobs").values())

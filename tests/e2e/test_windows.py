@@ -73,8 +73,8 @@ async def test_nothing_of_the_newer_window_is_lost(spark: SparkSession, loop: Lo
     finally:
         job.stop()
     left = loop.compacted("snapshots", 2)
-    assert {one.key() for one in left} == {window_key(DEVICE, older()), window_key(DEVICE, newer())}
-    assert {one.partition() for one in left} == {HOME}
+    assert {message.key() for message in left} == {window_key(DEVICE, older()), window_key(DEVICE, newer())}
+    assert {message.partition() for message in left} == {HOME}
     async with Registry().serving() as registry:
         await asyncio.to_thread(readers, loop, registry.url)
         assert f"/owners/{NEW_PLATE}" in registry.calls, "a worker that starts now requests for the newer window"
@@ -84,8 +84,9 @@ def readers(loop: Loop, registry: str) -> None:
     """Start all readers with nothing of their own, and compare what they have."""
     with ExitStack() as running:
         running.enter_context(loop.service("services.derive"))
-        sites = until(lambda: len(found := loop.records("sites")) >= 2 and found, "derived records")
-        assert {one.key() for one in sites} == {derived_key("site", DEVICE, start) for start in (older(), newer())}
+        sites = until(lambda: len(messages := loop.records("sites")) >= 2 and messages, "derived records")
+        expected = {derived_key("site", DEVICE, start) for start in (older(), newer())}
+        assert {message.key() for message in sites} == expected
         loop.compacted("sites", 2)
         port = str(free_port_pair())
         data = str(loop.folder / "data")
@@ -99,5 +100,5 @@ def readers(loop: Loop, registry: str) -> None:
 
 def fed(loop: Loop, first_seen: datetime) -> bool:
     """Return whether there is an answer for the window."""
-    answers = [Feedback.model_validate_json(one.value() or b"") for one in loop.records("feedback")]
-    return any(one.first_seen == first_seen and one.status == "result" for one in answers)
+    answers = [Feedback.model_validate_json(message.value() or b"") for message in loop.records("feedback")]
+    return any(answer.first_seen == first_seen and answer.status == "result" for answer in answers)

@@ -77,15 +77,15 @@ class Ward:
 
     def states(self) -> dict[WindowKey, dict[str, Any]]:
         """The state of each window of which something was sent."""
-        found: dict[WindowKey, dict[str, Any]] = defaultdict(lambda: {"events": 0, "chunks": 0, "covered": []})
+        states: dict[WindowKey, dict[str, Any]] = defaultdict(lambda: {"events": 0, "chunks": 0, "covered": []})
         for (patient, second), number in sorted(self.chunks.items()):
-            state = found[_window(patient, second)]
+            state = states[_window(patient, second)]
             state["events"] += number
             state["chunks"] += number
             _cover(state["covered"], second % BLOB_S)
-        for one, number in self.notes.items():
-            found[_window(*one)]["events"] += number
-        return dict(found)
+        for window, number in self.notes.items():
+            states[_window(*window)]["events"] += number
+        return dict(states)
 
     def _arrivals(self, now: int) -> Iterator[tuple[str, int]]:
         """The chunks that arrive when this second begins: of a patient and the second that it covers."""
@@ -128,7 +128,7 @@ def repeating(call: Callable[[], object], pause_s: float) -> Iterator[None]:
         while not stopping.wait(pause_s):
             try:
                 call()
-            except BaseException as error:  # noqa: BLE001  # that of an assertion too
+            except BaseException as error:  # noqa: BLE001  # also an AssertionError
                 errors.append(error)
                 return
 
