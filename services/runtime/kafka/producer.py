@@ -40,11 +40,19 @@ class KafkaProducer:
 
     An event loop creates it. With `drop_after`, it drops records for which the client has no room within a second, and
     those that are not acknowledged in that time. Without it records wait while the broker is down: backpressure must
-    bound their number.
+    bound their number. Without a `log` the client is silent.
     """
 
-    def __init__(self, client: Options, name: str, drop_after: timedelta | None = None) -> None:
-        self._producer = create_producer(client, name, {**DURABLE, **message_timeout(drop_after)}, log)
+    def __init__(
+        self,
+        client: Options,
+        name: str,
+        drop_after: timedelta | None = None,
+        options: Options | None = None,
+        log: logging.Logger | None = log,
+    ) -> None:
+        own = {**DURABLE, **(options or {}), **message_timeout(drop_after)}
+        self._producer = create_producer(client, name, own, log)
         self._drops = drop_after is not None
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Delivery] = deque()

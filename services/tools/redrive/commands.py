@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-import time
 from collections import Counter
-from datetime import UTC, datetime
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from aiolimiter import AsyncLimiter
+
+from contracts.metrics.counts import Counts
+from contracts.metrics.worker import CATALOGUE
 from contracts.model.suite import load_suite
 from contracts.settings import read
-from services.enrichment.redelivery import Redelivery
+from services.enrichment.calls.assembly import utc_now
 from services.enrichment.settings import ApiSettings
 from services.runtime.command_line import CommandError, ExitCode
-from services.runtime.kafka.blocking import BlockingKafkaProducer
+from services.runtime.kafka.async_reader import KafkaTopicReader
 from services.runtime.kafka.broker_check import require_broker
+from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.kafka.reader import BlockingKafkaReader
-from services.tools.redrive.action import RedriveAction
+from services.runtime.worker.bounded import run_bounded
 from services.tools.redrive.dead_letters import NAME, StoredDeadLetter, dead_letters
-from services.tools.redrive.deliverer import NoDeliverer, WebhookDeliverer
-from services.tools.redrive.origins import SHORT_FETCH, Origins
-from services.tools.redrive.rate_limiter import RateLimiter
-from services.tools.redrive.redrive import Redrive
-from services.tools.redrive.writer import LARGEST, KafkaWriter, NoWriter
+from services.tools.redrive.redrive import RedriveHandler, RedriveRun
+from services.tools.redrive.webhooks import Webhooks
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -30,7 +32,12 @@ if TYPE_CHECKING:
     from contracts import Application
     from services.tools.redrive.dead_letters import Selection
 
-REPORT_EVERY_S = 1.0
+SHORT_FETCH = {"fetch.wait.max.ms": 10}
+"""The options of the reader of origins: it often changes to another partition, which waits for the last fetch."""
+LARGEST = {"message.max.bytes": 64 * 1024 * 1024}
+"""The options of the producer: a broker may be configured to take larger records than a client sends by default."""
+BURST_S = 0.01
+"""The time whose records may be sent at once: timers are too coarse for a high rate."""
 TWICE = "An application counts an event each time that it arrives (deduplicate=False): redrive a dead letter only once."
 
 
@@ -50,11 +57,14 @@ def send_back(selection: Selection, name: str | None, *, rate: float, dry_run: b
     settings = read(ApiSettings)
     applications = load_suite(settings.application).select(name)
     try:
-        counts = _redrive(settings, applications, selection, rate=rate, dry_run=dry_run)
+        require_broker(settings)
+        if selection.has_records and not all(one.deduplicate for one in applications):
+            print(TWICE, file=sys.stderr)
+        summary = asyncio.run(_redrive(settings, applications, selection, rate=rate, dry_run=dry_run))
     except KeyboardInterrupt as stopped:
         text = "stopped; the next one begins with the first dead letter again"
         raise CommandError(text, ExitCode.INTERRUPTED) from stopped
-    print(summary(counts) + (" (dry run)" if dry_run else ""))
+    print(summary + (" (dry run)" if dry_run else ""))
 
 
 def _dead_letters(settings: ApiSettings, application: Application) -> Iterator[StoredDeadLetter]:
@@ -80,50 +90,32 @@ def _list(chosen: Iterable[StoredDeadLetter]) -> None:
     print(f"{groups.total():>9,}  in all")
 
 
-def _redrive(
-    settings: ApiSettings, applications: Sequence[Application], selected: Selection, *, rate: float, dry_run: bool
-) -> Counter[RedriveAction]:
-    """Redrive one application after the other. A record that several of them refused is sent once."""
-    require_broker(settings)
+async def _redrive(
+    settings: ApiSettings, applications: Sequence[Application], selection: Selection, *, rate: float, dry_run: bool
+) -> str:
+    """Redrive one application after the other, and return the counts in words.
+
+    A record that several of the applications refused is sent once.
+    """
     client = settings.client()
-    origins = Origins(BlockingKafkaReader(client, NAME, options=SHORT_FETCH))
-    writer = NoWriter() if dry_run else KafkaWriter(BlockingKafkaProducer(client, NAME, options=LARGEST))
-    if selected.has_records and not all(one.deduplicate for one in applications):
-        print(TWICE, file=sys.stderr)
-    pace = RateLimiter(float("inf") if dry_run else rate, time.monotonic, time.sleep)
-    counts, sent, report = Counter[RedriveAction](), set[str](), ProgressReport()
-    try:
-        for one in applications:
-            chosen = filter(selected.matches, _dead_letters(settings, one))
-            with Redelivery(settings, one) as redelivery:
-                deliverer = NoDeliverer(redelivery) if dry_run else WebhookDeliverer(redelivery, _report)
-                redrive = Redrive(one, origins, writer, deliverer, lambda: datetime.now(UTC), pace, report, sent)
-                counts += redrive.run(chosen)
-        writer.close()
-    finally:
-        origins.close()
-    return counts
+    async with AsyncExitStack() as stack:
+        reader = KafkaTopicReader(BlockingKafkaReader(client, NAME))
+        origins = KafkaTopicReader(BlockingKafkaReader(client, NAME, options=SHORT_FETCH))
+        producer = KafkaProducer(client, NAME, options=LARGEST, log=None)
+        for one in (reader, origins, producer):
+            stack.push_async_callback(one.close)
+        redriven = RedriveRun(origins, producer, utc_now, limiter(rate).acquire, _report, is_dry_run=dry_run)
+        for application in applications:
+            handler = RedriveHandler(application, selection, redriven, Webhooks(settings, application, stack))
+            await run_bounded(handler, reader, application.topics.dead_letters, Counts(CATALOGUE))
+        return redriven.summary
 
 
-def _report(refusal: str) -> None:
-    print(refusal, file=sys.stderr, flush=True)
+def limiter(rate: float) -> AsyncLimiter:
+    """Return a limit of records a second."""
+    burst = max(1.0, rate * BURST_S)
+    return AsyncLimiter(burst, burst / rate)
 
 
-class ProgressReport:
-    """Prints the counts once a second."""
-
-    def __init__(self) -> None:
-        self._last = time.monotonic()
-
-    def __call__(self, counts: Counter[RedriveAction]) -> None:
-        """Print the counts, unless they were printed less than a second ago."""
-        if time.monotonic() - self._last >= REPORT_EVERY_S:
-            self._last = time.monotonic()
-            print(summary(counts), file=sys.stderr, flush=True)
-
-
-def summary(counts: Counter[RedriveAction]) -> str:
-    """Return the counts in words."""
-    return f"{counts.total():,} dead letters" + "".join(
-        f", {count:,} {action.value}" for action, count in counts.most_common()
-    )
+def _report(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

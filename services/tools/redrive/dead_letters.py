@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pydantic import ValidationError
 
@@ -30,6 +30,15 @@ class StoredDeadLetter:
     dead_letter: DeadLetter | None
     key: bytes | None
     written: datetime
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """Return the dead letter of a record."""
+        try:
+            dead_letter = DeadLetter.model_validate_json(record.value or b"")
+        except ValidationError:
+            dead_letter = None
+        return cls(dead_letter, record.key, record.timestamp)
 
     @property
     def origin(self) -> Hashable | None:
@@ -67,12 +76,4 @@ class Selection:
 
 def dead_letters(client: Mapping[str, str], topic: str) -> Iterator[StoredDeadLetter]:
     """Yield the dead letters from the start of the topic to its present end. Raises TopicReadError."""
-    yield from map(_stored, stored_records(client, NAME, topic))
-
-
-def _stored(record: Record) -> StoredDeadLetter:
-    try:
-        dead_letter = DeadLetter.model_validate_json(record.value or b"")
-    except ValidationError:
-        dead_letter = None
-    return StoredDeadLetter(dead_letter, record.key, record.timestamp)
+    yield from map(StoredDeadLetter.of, stored_records(client, NAME, topic))

@@ -2,134 +2,195 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
+from typing_extensions import override
 
+from contracts.metrics import worker as metrics
 from contracts.planning.deliveries import delivery
 from contracts.records.record import timestamp_ms
 from contracts.types.origin import Origin
 from contracts.wire.alerts import AlertRecord
+from services.runtime.errors import DeliveryFailedError
+from services.runtime.kafka.interfaces import BY_KEY, Output, Partition
+from services.runtime.worker.handler import Handler, WorkerMetrics
 from services.tools.redrive.action import RedriveAction, action_for, reopening
+from services.tools.redrive.dead_letters import StoredDeadLetter
+from services.tools.redrive.errors import WriteError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
 
     from contracts import Application
     from contracts.planning.deliveries import DeliveryRequest
     from contracts.records.record import Record
     from contracts.wire import DeadLetter
-    from services.tools.redrive.dead_letters import StoredDeadLetter
+    from services.runtime.kafka.interfaces import Producer, TopicReader
+    from services.runtime.worker.partition import AssignedPartition, CreateTask
+    from services.tools.redrive.dead_letters import Selection
+    from services.tools.redrive.webhooks import Webhooks
 
-    Headers = Mapping[str, str | bytes | None]
-
-
-class Reader(Protocol):
-    """Reads the refused records."""
-
-    def record(self, topic: str, partition: int, offset: int) -> Record | None:
-        """Return the record at that position; None if the topic has deleted it."""
-        ...
-
-
-class Writer(Protocol):
-    """Writes records."""
-
-    def write(self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers) -> None:
-        """Write a record, with a time in milliseconds, without waiting for the broker."""
-        ...
-
-
-class Deliverer(Protocol):
-    """Delivers events of alerts to their webhooks."""
-
-    def has_address(self, alerts: str) -> bool:
-        """Return whether events of the alerts of this name can be delivered."""
-        ...
-
-    def deliver(self, request: DeliveryRequest) -> bool:
-        """Deliver an event. Return whether the webhook has accepted it."""
-        ...
+CONFIRM_S = 300.0
+"""The time within which the brokers must confirm a record."""
+REPORT_EVERY_S = 1.0
 
 
 @dataclass(frozen=True)
-class Redrive:
-    """Redrives dead letters. `wait` waits before each record and event; `progress` receives the counts so far."""
+class RedriveRun:
+    """The clients and the results of one redrive, which the applications of a suite share."""
 
-    application: Application
-    origins: Reader
-    writer: Writer
-    deliverer: Deliverer
+    origins: TopicReader
+    producer: Producer
     now: Callable[[], datetime]
-    wait: Callable[[], None]
-    progress: Callable[[Counter[RedriveAction]], None]
+    wait: Callable[[], Awaitable[None]]
+    """Waits until the next record or event may be sent."""
+    report: Callable[[str], None]
+    """Receives a line for the operator."""
+    is_dry_run: bool = False
+    counts: Counter[RedriveAction] = field(default_factory=Counter)
+    """The number of dead letters by action."""
     sent: set[str] = field(default_factory=set)
     """The positions of the origins of all records that were sent again, and the events that were delivered again."""
 
-    def run(self, chosen: Iterable[StoredDeadLetter]) -> Counter[RedriveAction]:
-        """Return the number of dead letters by action."""
-        counts: Counter[RedriveAction] = Counter()
-        for found in chosen:
-            counts[self._redrive(found)] += 1
-            self.progress(counts)
-        return counts
+    @property
+    def summary(self) -> str:
+        """The counts in words."""
+        actions = (f", {count:,} {action.value}" for action, count in self.counts.most_common())
+        return f"{self.counts.total():,} dead letters{''.join(actions)}"
 
-    def _redrive(self, found: StoredDeadLetter) -> RedriveAction:
-        taken = action_for(self.application, found, self.now())
-        if taken is RedriveAction.SENT_AGAIN:
-            return self._send(found)
-        if taken is RedriveAction.REQUESTED_AGAIN:
-            self._request(found)
-        if taken is RedriveAction.DELIVERED_AGAIN and found.dead_letter:
-            return self._deliver(found.dead_letter)
-        return taken
 
-    def _send(self, found: StoredDeadLetter) -> RedriveAction:
-        """Send a record again, once, however many dead letters it has."""
-        dead_letter = found.dead_letter
-        if (
-            dead_letter is None
-            or (record := self.origins.record(dead_letter.topic, dead_letter.partition, dead_letter.offset)) is None
-        ):
-            return RedriveAction.NOT_RETAINED
+class RedriveHandler(Handler["AssignedPartition"]):
+    """Redrives the selected dead letters of one application, whose records a bounded run passes."""
+
+    loop_metrics = WorkerMetrics(metrics.COMMITS, metrics.KAFKA_ERRORS, metrics.LAG)
+
+    def __init__(self, application: Application, selection: Selection, run: RedriveRun, webhooks: Webhooks) -> None:
+        self._application = application
+        self._selection = selection
+        self._run = run
+        self._webhooks = webhooks
+        self._turn = asyncio.Lock()
+
+    # Handler
+
+    @override
+    def begin(self, spawn: CreateTask) -> None:
+        """Report the counts while they grow."""
+        _ = spawn(self._report())
+
+    @override
+    async def open(self, partition: AssignedPartition) -> AssignedPartition:
+        return partition
+
+    @override
+    async def process(self, state: AssignedPartition, records: Sequence[Record]) -> None:
+        """Redrive dead letters of one partition at a time: neighbouring origins are read fast, and events are ordered.
+
+        Raises WriteError, and a WorkerError for unusable secrets.
+        """
+        async with self._turn, asyncio.TaskGroup() as writes:
+            for found in filter(self._selection.matches, map(StoredDeadLetter.of, records)):
+                action, output = await self._redriven(found)
+                if output is not None and not self._run.is_dry_run:
+                    await self._run.wait()
+                    writes.create_task(self._write(output))
+                self._run.counts[action] += 1
+        state.track(records[-1].offset, 0)
+
+    @override
+    def abandon(self, state: AssignedPartition) -> None:
+        """Do nothing: there is no state."""
+
+    @override
+    def progress(self) -> float:
+        return self._run.counts.total()
+
+    # One dead letter
+
+    async def _redriven(self, found: StoredDeadLetter) -> tuple[RedriveAction, Output | None]:
+        """Take the action for a dead letter; return it, and the record to write."""
+        action, dead_letter = action_for(self._application, found, self._run.now()), found.dead_letter
+        if dead_letter is not None and action is RedriveAction.SENT_AGAIN:
+            return await self._copied(dead_letter)
+        if dead_letter is not None and action is RedriveAction.DELIVERED_AGAIN:
+            return await self._delivered(dead_letter), None
+        return action, self._request(found) if action is RedriveAction.REQUESTED_AGAIN else None
+
+    async def _copied(self, dead_letter: DeadLetter) -> tuple[RedriveAction, Output | None]:
+        """Return the copy of a refused record, once, however many dead letters it has."""
+        record = await self._origin(dead_letter)
+        if record is None:
+            return RedriveAction.NOT_RETAINED, None
         headers, position = dict(record.headers), f"{record.topic}/{record.partition}/{record.offset}"
         origin = Origin.read(position, record.timestamp_ms, headers)
-        if origin.position in self.sent:
-            return RedriveAction.DUPLICATE
-        self.sent.add(origin.position)
-        self.wait()
-        self.writer.write(record.topic, record.key, record.value, record.timestamp_ms, headers | origin.headers())
-        return RedriveAction.SENT_AGAIN
+        if origin.position in self._run.sent:
+            return RedriveAction.DUPLICATE, None
+        self._run.sent.add(origin.position)
+        headers |= origin.headers()
+        copy = Output(record.topic, record.key, record.value, BY_KEY, record.timestamp_ms, tuple(headers.items()))
+        return RedriveAction.SENT_AGAIN, copy
 
-    def _request(self, found: StoredDeadLetter) -> None:
-        """Reopen the slot. The record has the time of the window's start, which is neither late nor ahead."""
-        feedback = reopening(found, self.now())
-        self.wait()
-        at = timestamp_ms(feedback.first_seen)
-        self.writer.write(self.application.topics.feedback, found.key, feedback.encode(), at, {})
+    def _request(self, found: StoredDeadLetter) -> Output:
+        """Return what reopens the slot, at the time of the window's start, which is neither late nor ahead."""
+        feedback, topic = reopening(found, self._run.now()), self._application.topics.feedback
+        return Output(topic, found.key, feedback.encode(), BY_KEY, timestamp_ms(feedback.first_seen))
 
-    def _deliver(self, dead_letter: DeadLetter) -> RedriveAction:
+    async def _delivered(self, dead_letter: DeadLetter) -> RedriveAction:
         """Deliver an event again, once, however many dead letters it has."""
-        if not self.deliverer.has_address(dead_letter.enrichment or ""):
+        alerts, event = dead_letter.enrichment or "", f"{dead_letter.topic}/{dead_letter.idempotency_key}"
+        if not self._webhooks.has_address(alerts):
             return RedriveAction.NOT_ADDRESSED
-        event = f"{dead_letter.topic}/{dead_letter.idempotency_key}"
-        if event in self.sent:
+        if event in self._run.sent:
             return RedriveAction.DUPLICATE
-        request = self._delivery(dead_letter)
+        request = await self._delivery(alerts, dead_letter)
         if request is None:
             return RedriveAction.NOT_RETAINED
-        self.sent.add(event)
-        self.wait()
-        return RedriveAction.DELIVERED_AGAIN if self.deliverer.deliver(request) else RedriveAction.REFUSED_AGAIN
+        self._run.sent.add(event)
+        if self._run.is_dry_run:
+            return RedriveAction.DELIVERED_AGAIN
+        await self._run.wait()
+        outcome = await self._webhooks.deliver(request)
+        if outcome.status != "failure":
+            return RedriveAction.DELIVERED_AGAIN
+        self._run.report(f"{request.inputs['event']} {request.inputs['id']} is refused again: {outcome.reason}")
+        return RedriveAction.REFUSED_AGAIN
 
-    def _delivery(self, dead_letter: DeadLetter) -> DeliveryRequest | None:
+    async def _delivery(self, alerts: str, dead_letter: DeadLetter) -> DeliveryRequest | None:
         """The delivery that failed. The record at its place is another one if the topic was recreated."""
-        record = self.origins.record(dead_letter.topic, dead_letter.partition, dead_letter.offset)
+        record = await self._origin(dead_letter)
         try:
-            alerts = AlertRecord.model_validate_json((record and record.value) or b"")
+            found = AlertRecord.model_validate_json((record and record.value) or b"")
         except ValidationError:
             return None
-        return delivery(dead_letter.enrichment or "", alerts, dead_letter.idempotency_key)
+        return delivery(alerts, found, dead_letter.idempotency_key)
+
+    async def _origin(self, dead_letter: DeadLetter) -> Record | None:
+        """Return the record that a dead letter names; None if its topic has deleted it. Raises TopicReadError."""
+        place, offset = Partition(dead_letter.topic, dead_letter.partition), dead_letter.offset
+        kept = (await self._run.origins.bounds([place]))[place]
+        if not kept.start <= offset < kept.end:
+            return None
+        return next(iter(await self._run.origins.at(place, [offset], lambda: True)), None)
+
+    async def _write(self, output: Output) -> None:
+        """Write a record, and wait until the brokers have it."""
+        try:
+            async with asyncio.timeout(CONFIRM_S):
+                await self._run.producer.send([output])
+        except DeliveryFailedError as error:
+            raise WriteError(error.topic, error.code, error.detail) from error
+        except TimeoutError as error:
+            raise WriteError(output.topic, "TIMED_OUT", f"it was not confirmed in {CONFIRM_S:g} s") from error
+
+    async def _report(self) -> None:
+        reported = 0
+        while True:
+            await asyncio.sleep(REPORT_EVERY_S)
+            if self._run.counts.total() != reported:
+                reported = self._run.counts.total()
+                self._run.report(self._run.summary)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 
 from contracts.planning.deliveries import events
+from services.runtime.command_line import ExitCode
 from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 from tests.services.enrichment.alerted import crossings
@@ -59,10 +61,15 @@ async def test_refused_events_are_delivered_by_a_redrive_and_others_are_not_repe
             assert output.count("is refused again: status 410") == COUNT
 
             status = ACCEPTED
-            with pagers.process(
-                "services.tools.cli", calling(receiver.url), "redrive", "back", "--rate", "20"
-            ) as process:
-                await condition(lambda: len(receiver.accepted() & set(keys)) > 2, "the redrive has begun")
+            slowly = ("services.tools.cli", calling(receiver.url), "redrive", "back", "--rate", "20")
+            with pagers.process(*slowly) as process:
+                await condition(lambda: bool(receiver.accepted() & set(keys)), "the redrive has begun")
+                process.send_signal(signal.SIGINT)
+                assert await asyncio.to_thread(process.wait, DEADLINE_S) == ExitCode.INTERRUPTED, pagers.output()
+            assert "stateloop redrive: stopped; the next one begins with the first dead letter again" in pagers.output()
+            before_kill = len(receiver.attempts)
+            with pagers.process(*slowly) as process:
+                await condition(lambda: len(receiver.attempts) > before_kill + 2, "the redrive has begun")
                 process.kill()
                 await asyncio.to_thread(process.wait, DEADLINE_S)
             await asyncio.to_thread(pagers.publish, after)

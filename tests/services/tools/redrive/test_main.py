@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,8 +18,10 @@ from contracts.wire import REDRIVEN, Answer, DeadLetter
 from services.runtime.kafka.options import create_producer
 from services.tools.broker.readiness import wait_until
 from services.tools.cli.__main__ import main as stateloop
+from services.tools.redrive.commands import LARGEST, limiter
 from services.tools.redrive.dead_letters import StoredDeadLetter
 from tests.deadline import DEADLINE_S
+from tests.services.enrichment.calls.virtual import virtually
 from tests.services.enrichment.cluster import KEPT, PARTITIONS, Cluster, condition
 from tests.services.enrichment.fleet import START, application, snapshot
 from tests.services.enrichment.registry import Registry
@@ -187,10 +190,14 @@ def test_one_application_of_a_suite_is_selected(capsys: pytest.CaptureFixture[st
 def test_a_redrive_of_events_warns_that_they_may_count_twice(
     reason: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, warns: bool
 ) -> None:
+    async def nothing(*_: object, **__: object) -> str:
+        return ""
+
+    monkeypatch.setattr("services.tools.redrive.commands._redrive", nothing)
     totals = three("").totals
     counting = Application(name="c", event=totals.event, state=totals.state, deduplicate=False)
     monkeypatch.setattr("tests.suites.suite", Suite(counting))
-    assert main(["back", "--dry-run", "--reason", reason]) == 0
+    assert main(["back", "--reason", reason]) == 0
     assert ("redrive a dead letter only once" in capsys.readouterr().err) == warns
 
 
@@ -210,6 +217,39 @@ def test_wrong_arguments_are_refused(wrong: list[str]) -> None:
     assert main(wrong) == 2
 
 
+def test_the_rate_holds_after_a_pause_too() -> None:
+    async def starts() -> list[float]:
+        loop, pace, began = asyncio.get_running_loop(), limiter(10), list[float]()
+        for number in range(30):
+            if number == 10:
+                await asyncio.sleep(5)
+            await pace.acquire()
+            began.append(loop.time())
+        return began
+
+    began = virtually(starts())
+    assert min(after - before for before, after in pairwise(began)) >= 0.1 - 1e-6
+    assert began[-1] <= 5 + 3
+
+
+def test_a_high_rate_is_reached() -> None:
+    """Timers may be a millisecond late."""
+
+    async def elapsed(count: int) -> float:
+        loop, pace = asyncio.get_running_loop(), limiter(10_000)
+        for _ in range(count):
+            await pace.acquire()
+        return loop.time()
+
+    assert virtually(elapsed(20_100)) == pytest.approx(2, rel=0.01)
+    assert limiter(10_000).max_rate == 100, "so many at once"
+
+
+def test_a_large_record_can_be_written() -> None:
+    """The client's own limit is a tenth of what a broker may be configured to take."""
+    assert LARGEST["message.max.bytes"] > 10 * 1024 * 1024
+
+
 def test_ctrl_c_stops_a_redrive_with_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -217,7 +257,7 @@ def test_ctrl_c_stops_a_redrive_with_one_line(
         raise KeyboardInterrupt
 
     monkeypatch.setenv("STATELOOP_APPLICATION", "tests.services.enrichment.fleet:app")
-    monkeypatch.setattr("services.tools.redrive.commands._redrive", interrupted)
+    monkeypatch.setattr("services.tools.redrive.commands.require_broker", interrupted)
     assert main(["back"]) == 130
     assert capsys.readouterr().err.startswith("stateloop redrive: stopped;")
 

@@ -2,86 +2,129 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.metrics.counts import Counts
+from contracts.metrics.worker import CATALOGUE
 from contracts.planning.deliveries import events
-from contracts.records.record import Reason
+from contracts.records.record import Reason, Record, timestamp_ms
 from contracts.types.origin import PLACE, TIME
+from services.enrichment.calls.caller import Outcome
+from services.runtime.errors import DeliveryFailedError
+from services.runtime.kafka.interfaces import BY_KEY, BoundedRange, Output, Partition
+from services.runtime.worker.bounded import run_bounded
 from services.tools.redrive.action import RedriveAction
-from services.tools.redrive.redrive import Redrive
+from services.tools.redrive.dead_letters import Selection
+from services.tools.redrive.errors import WriteError
+from services.tools.redrive.redrive import RedriveHandler, RedriveRun
 from tests.services.enrichment.alerted import crossing
+from tests.services.runtime.worker.stored_topics import StoredTopics
 from tests.services.tools.redrive.in_memory import KEPT_MS, kept
 from tests.services.tools.redrive.test_action import LATER, LIVE, START, found
+from tests.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from contracts.planning.deliveries import DeliveryRequest
-    from contracts.records.record import Record
     from contracts.wire.alerts import AlertRecord
     from services.tools.redrive.dead_letters import StoredDeadLetter
 
 
-class Written(NamedTuple):
-    """A record that went back."""
-
-    topic: str
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-    headers: Mapping[str, str | bytes | None]
+class KilledError(Exception):
+    """The process was killed."""
 
 
 class Loop:
-    """The origins and the writer of records; logs the order of the operations."""
+    """The origins, the producer and the webhooks of a redrive. Implements TopicReader, Producer and Webhooks."""
 
     def __init__(self, *kept: Record) -> None:
         self.kept = {(one.topic, one.offset): one for one in kept}
-        self.written: list[Written] = []
+        self.written: list[Output] = []
+        self.error: DeliveryFailedError | None = None
         self.paced = 0
-        self.progress: list[int] = []
+        self.pace_s = 0.0
+        self.lines: list[str] = []
+        self.bounds_of_topics = BoundedRange(0, 100)
+        self.requested: list[int] = []
         self.calls: list[str] = []
         self.refuses: set[str] = set()
         self.calls_left = 1 << 30
+        self.is_calling = False
         self.is_addressed = True
+        self.is_dry_run = False
 
-    def record(self, topic: str, _: int, offset: int) -> Record | None:
-        return self.kept.get((topic, offset))
+    async def bounds(self, partitions: Collection[Partition]) -> Mapping[Partition, BoundedRange]:
+        return dict.fromkeys(partitions, self.bounds_of_topics)
 
-    def write(self, *fields: object) -> None:
-        self.written.append(Written(*fields))  # type: ignore[arg-type]
-        assert self.paced == len(self.written), "each waits for its turn"
+    async def at(self, partition: Partition, offsets: Sequence[int], _: object) -> Sequence[Record]:
+        self.requested += offsets
+        return [self.kept[one] for offset in offsets if (one := (partition.topic, offset)) in self.kept]
+
+    async def send(self, outputs: Sequence[Output]) -> None:
+        self.written += outputs
+        if self.error is not None:
+            raise self.error
 
     def has_address(self, alerts: str) -> bool:
         assert alerts == "too_high"
         return self.is_addressed
 
-    def deliver(self, request: DeliveryRequest) -> bool:
+    async def deliver(self, request: DeliveryRequest) -> Outcome:
         """Note the key of the event. Once no calls are left, the process is killed: before or after it was received."""
         if not self.calls_left:
-            raise KeyboardInterrupt
+            raise KilledError
+        assert not self.is_calling, "one event is delivered after the other"
+        self.is_calling = True
+        await asyncio.sleep(0.01)
+        self.is_calling = False
         self.calls_left -= 1
         self.calls.append(request.fingerprint)
         assert self.paced == len(self.calls), "each waits for its turn"
-        return request.fingerprint not in self.refuses
+        return Outcome("failure", reason="status 410") if request.fingerprint in self.refuses else Outcome("result")
 
-    def pace(self) -> None:
+    async def pace(self) -> None:
+        await asyncio.sleep(self.pace_s)
         self.paced += 1
 
-    def back(self, *dead_letters: StoredDeadLetter) -> dict[RedriveAction, int]:
-        """Redrive dead letters; return their numbers by action."""
-        note = self.progress.append
-        redrive = Redrive(LIVE, self, self, self, lambda: LATER, self.pace, lambda counts: note(counts.total()))
-        return dict(redrive.run(dead_letters))
+    def back(self, *dead_letters: StoredDeadLetter, partitions: int = 1) -> dict[RedriveAction, int]:
+        """Redrive dead letters, which are in turns in these partitions; return their numbers by action."""
+        ours: Any = self
+        redriven = RedriveRun(ours, ours, lambda: LATER, self.pace, self.lines.append, is_dry_run=self.is_dry_run)
+        places = (divmod(number, partitions) for number in range(len(dead_letters)))
+        records = [stored_record(one, *place) for one, place in zip(dead_letters, places, strict=True)]
+        topics = StoredTopics(records, [Partition(LIVE.topics.dead_letters, 0)])
+
+        async def run() -> None:
+            handler = RedriveHandler(LIVE, Selection(), redriven, ours)
+            await run_bounded(handler, topics, LIVE.topics.dead_letters, Counts(CATALOGUE))
+
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(run())
+        return dict(redriven.counts)
+
+
+def stored_record(found: StoredDeadLetter, offset: int, partition: int) -> Record:
+    """The record of a dead letter."""
+    assert found.dead_letter is not None
+    value = found.dead_letter.encode()
+    return Record(LIVE.topics.dead_letters, partition, offset, timestamp_ms(found.written), found.key, value)
 
 
 def refused(offset: int) -> StoredDeadLetter:
     return found(Reason.MALFORMED, topic="events", offset=offset)
+
+
+def copy(record: Record, *headers: tuple[str, str | bytes | None]) -> Output:
+    """The copy of a record, with these headers beside those of its origin."""
+    own = tuple(origin(record.offset).items())
+    return Output(record.topic, record.key, record.value, BY_KEY, record.timestamp_ms, (*headers, *own))
 
 
 def origin(offset: int) -> dict[str, bytes]:
@@ -90,10 +133,10 @@ def origin(offset: int) -> dict[str, bytes]:
 
 
 def test_a_refused_record_keeps_its_time_and_headers_and_learns_where_it_was() -> None:
-    loop = Loop(kept("events", 7, headers=[("beds", b"3")]))
+    record = kept("events", 7, headers=[("beds", b"3")])
+    loop = Loop(record)
     assert loop.back(refused(7), refused(8)) == {RedriveAction.SENT_AGAIN: 1, RedriveAction.NOT_RETAINED: 1}
-    assert loop.written == [Written("events", b"d1", b"7", KEPT_MS + 7, {"beds": b"3"} | origin(7))]
-    assert loop.progress == [1, 2]
+    assert loop.written == [copy(record, ("beds", b"3"))]
     assert loop.paced == 1, "what does not go back takes nothing of the rate"
 
 
@@ -103,10 +146,18 @@ def test_of_a_record_that_was_refused_again_the_first_place_counts() -> None:
     again = [kept("events", 9, headers=[*origin(7).items()]), kept("events", 11, headers=[*as_text.items()])]
     loop = Loop(kept("events", 7), *again)
     assert loop.back(refused(7), refused(9), refused(11)) == {RedriveAction.SENT_AGAIN: 1, RedriveAction.DUPLICATE: 2}
-    assert [one.headers for one in loop.written] == [origin(7)]
+    assert loop.written == [copy(kept("events", 7))]
     loop = Loop(*again)
     assert loop.back(refused(9)) == {RedriveAction.SENT_AGAIN: 1}
-    assert [(one.timestamp, one.headers) for one in loop.written] == [(KEPT_MS + 9, origin(7))]
+    assert [(one.timestamp_ms, dict(one.headers)) for one in loop.written] == [(KEPT_MS + 9, origin(7))]
+
+
+@pytest.mark.parametrize(("offset", "is_kept"), [(2, False), (3, True), (4, False), (5, True), (7, False), (8, False)])
+def test_a_record_that_was_deleted_or_compacted_is_not_sent(offset: int, *, is_kept: bool) -> None:
+    loop = Loop(kept("events", 3), kept("events", 5))
+    loop.bounds_of_topics = BoundedRange(3, 8)
+    assert loop.back(refused(offset)) == {RedriveAction.SENT_AGAIN if is_kept else RedriveAction.NOT_RETAINED: 1}
+    assert loop.requested == ([offset] if 3 <= offset < 8 else []), "outside, nothing is waited for"
 
 
 def test_a_raw_record_is_sent_to_its_topic_again() -> None:
@@ -119,8 +170,50 @@ def test_a_failed_request_is_repeated_in_its_window() -> None:
     loop = Loop()
     assert loop.back(found()) == Counter({RedriveAction.REQUESTED_AGAIN: 1})
     (written,) = loop.written
-    assert (written.topic, written.key, written.headers) == (LIVE.topics.feedback, b"d1", {})
-    assert written.timestamp == round(START.timestamp() * 1000), "not late, and not ahead"
+    assert (written.topic, written.key, written.headers) == (LIVE.topics.feedback, b"d1", ())
+    assert written.timestamp_ms == round(START.timestamp() * 1000), "not late, and not ahead"
+
+
+def test_a_dry_run_counts_the_actions_and_takes_none() -> None:
+    loop = alerted()
+    loop.kept |= Loop(kept("events", 7)).kept
+    loop.is_dry_run = True
+    lost = found(Reason.DELIVERY_FAILED, offset=99, idempotency_key="lost")
+    assert loop.back(refused(7), found(), undelivered(0), undelivered(0), lost) == {
+        RedriveAction.SENT_AGAIN: 1,
+        RedriveAction.REQUESTED_AGAIN: 1,
+        RedriveAction.DELIVERED_AGAIN: 1,
+        RedriveAction.DUPLICATE: 1,
+        RedriveAction.NOT_RETAINED: 1,
+    }
+    assert (loop.written, loop.calls, loop.paced) == ([], [], 0)
+
+
+def test_a_record_that_is_not_written_ends_the_redrive() -> None:
+    """The error comes while others wait for their turn."""
+    loop = Loop(*(kept("events", offset) for offset in range(50)))
+    loop.error, loop.pace_s = DeliveryFailedError("events", "MSG_SIZE_TOO_LARGE", "too large"), 1.0
+    with pytest.raises(WriteError, match=r"events \(MSG_SIZE_TOO_LARGE: too large\): check that it may be"):
+        loop.back(*map(refused, range(50)))
+    assert len(loop.written) == 1
+
+
+def test_a_record_that_is_not_confirmed_ends_the_redrive() -> None:
+    loop = Loop(kept("events", 7))
+    loop.send = never  # type: ignore[method-assign,assignment]
+    with pytest.raises(WriteError, match="TIMED_OUT: it was not confirmed in 300 s"):
+        loop.back(refused(7))
+
+
+async def never(_: object) -> None:
+    await asyncio.Event().wait()
+
+
+def test_the_counts_are_reported_each_second_while_they_grow() -> None:
+    loop = Loop(*(kept("events", offset) for offset in range(3)))
+    loop.pace_s = 2.5
+    loop.back(*map(refused, range(3)))
+    assert loop.lines == [f"{count} dead letters, {count} sent again" for count in (1, 2)]
 
 
 RECORDS = [record for number in range(4) for record in crossing(f"sensor-{number}", 1)]
@@ -133,7 +226,7 @@ def stored(record: AlertRecord, offset: int) -> Record:
 
 
 def alerted() -> Loop:
-    """A loop that has these records at the offsets of their places in the list."""
+    """A loop with these records at the offsets of their places in the list."""
     return Loop(*(stored(record, offset) for offset, record in enumerate(RECORDS)))
 
 
@@ -161,6 +254,16 @@ def test_an_event_that_failed_more_than_once_is_delivered_once_and_one_may_be_re
         RedriveAction.DUPLICATE: 2,
     }
     assert loop.calls == KEYS[:2]
+    (line,) = loop.lines
+    assert line.startswith("closed ")
+    assert line.endswith(" is refused again: status 410")
+
+
+def test_events_of_several_partitions_are_delivered_one_after_the_other() -> None:
+    loop = alerted()
+    loop.pace_s = 0.1
+    assert loop.back(*map(undelivered, range(len(KEYS))), partitions=3) == {RedriveAction.DELIVERED_AGAIN: len(KEYS)}
+    assert sorted(loop.calls) == sorted(KEYS)
 
 
 @pytest.mark.parametrize("record", [None, kept("too_high", 0), kept("too_high", 0, value=b""), stored(RECORDS[1], 0)])
@@ -189,7 +292,7 @@ def test_a_killed_redrive_that_is_started_again_delivers_each_event_in_order_and
     dead_letters, loop = [*map(undelivered, failed), *map(undelivered, failed[:repeated])], alerted()
     loop.calls_left = killed_after
     if killed_after < len(failed):
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KilledError):
             loop.back(*dead_letters)
     else:
         loop.back(*dead_letters)

@@ -1,18 +1,16 @@
-"""Delivers single events to their webhooks outside a worker, for a redrive."""
+"""The webhooks of an application, to which a redrive delivers as a worker does."""
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
 from services.enrichment.calls.assembly import assemble_webhook, http_transport
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from contextlib import AsyncExitStack
 
     from contracts import Application
     from contracts.planning.deliveries import DeliveryRequest
@@ -20,30 +18,26 @@ if TYPE_CHECKING:
     from services.enrichment.settings import ApiSettings
 
 
-class Redelivery:
-    """Delivers events of an application's alerts, one after the other. A context manager.
+class Webhooks:
+    """Delivers events of an application's alerts. The stack closes the connections.
 
     The calls are those of a worker: by the policy of the webhook, with its secret headers and signature. There is no
     breaker, which would wait for a receiver that is down: after all attempts the delivery has failed.
     """
 
-    def __init__(self, settings: ApiSettings, application: Application) -> None:
+    def __init__(self, settings: ApiSettings, application: Application, stack: AsyncExitStack) -> None:
         self._settings = settings
         self._webhooks = {one.name: one.webhook for one in application.alerts if one.webhook}
+        self._stack = stack
         self._callers: dict[str, Enricher] = {}
-        self._runner = asyncio.Runner()
-        self._open = AsyncExitStack()
 
     def has_address(self, alerts: str) -> bool:
         """Return whether the alerts of this name have a webhook whose address is in the settings."""
         webhook = self._webhooks.get(alerts)
         return webhook is not None and webhook.api in self._settings.apis
 
-    def deliver(self, request: DeliveryRequest) -> Outcome:
+    async def deliver(self, request: DeliveryRequest) -> Outcome:
         """Deliver an event of alerts that have an address. Raises a WorkerError for unusable secrets."""
-        return self._runner.run(self._deliver(request))
-
-    async def _deliver(self, request: DeliveryRequest) -> Outcome:
         alerts = request.enrichment
         caller = self._callers.get(alerts) or await self._caller(alerts)
         return await caller.answer(request)
@@ -51,20 +45,8 @@ class Redelivery:
     async def _caller(self, alerts: str) -> Enricher:
         declared, settings = self._webhooks[alerts], self._settings
         webhook = replace(declared, policy=declared.policy.model_copy(update={"breaker": None}))
-        transport = await self._open.enter_async_context(http_transport(settings, webhook.api, webhook.policy))
+        transport = await self._stack.enter_async_context(http_transport(settings, webhook.api, webhook.policy))
         secret = settings.webhook_secrets.get(webhook.api)
         caller = assemble_webhook(webhook, alerts, transport, Counts(CATALOGUE), secret=secret).caller
         self._callers[alerts] = caller
         return caller
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._runner.run(self._open.aclose())
-        self._runner.close()

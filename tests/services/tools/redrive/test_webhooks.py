@@ -1,15 +1,15 @@
-"""Deliveries outside a worker, to a receiver over HTTP."""
+"""Deliveries of a redrive, to a receiver over HTTP."""
 
 from __future__ import annotations
 
-import asyncio
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from contracts import Breaker, Policy, Webhook
 from contracts.planning.deliveries import deliveries
-from services.enrichment.redelivery import Redelivery
 from services.enrichment.settings import ApiSettings
+from services.tools.redrive.webhooks import Webhooks
 from tests.services.enrichment.alerted import MOMENT, application, crossing
 from tests.services.enrichment.receiver import ACCEPTED, Receiver
 
@@ -25,13 +25,10 @@ async def deliver(receiver: Receiver) -> list[Outcome]:
     """Deliver both events of an alert."""
     addresses = {"apis": {"pager": receiver.url}, "allowed_networks": ["127.0.0.0/8"]}
     settings = ApiSettings.model_validate({"application": "x:y", "api_headers": {"pager": {"X-Team": "a"}}} | addresses)
-
-    def both() -> list[Outcome]:
-        with Redelivery(settings, APP) as redelivery:
-            assert (redelivery.has_address("too_high"), redelivery.has_address("other")) == (True, False)
-            return [redelivery.deliver(OPENED), redelivery.deliver(CLOSED)]
-
-    return await asyncio.to_thread(both)
+    async with AsyncExitStack() as stack:
+        webhooks = Webhooks(settings, APP, stack)
+        assert (webhooks.has_address("too_high"), webhooks.has_address("other")) == (True, False)
+        return [await webhooks.deliver(OPENED), await webhooks.deliver(CLOSED)]
 
 
 async def test_events_are_delivered_one_after_the_other_with_retries_and_the_headers_of_a_worker() -> None:
@@ -53,5 +50,5 @@ async def test_a_delivery_fails_when_the_receiver_stays_down_and_a_refusal_is_no
 
 
 def test_without_an_address_nothing_can_be_delivered() -> None:
-    with Redelivery(ApiSettings.model_validate({"application": "x:y"}), APP) as redelivery:
-        assert not redelivery.has_address("too_high")
+    webhooks = Webhooks(ApiSettings.model_validate({"application": "x:y"}), APP, AsyncExitStack())
+    assert not webhooks.has_address("too_high")
