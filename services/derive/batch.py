@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
     from services.alerts.evaluator import AlertEvaluator
     from services.runtime.kafka.interfaces import Output
+    from services.runtime.worker.alarm import Alarm
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +34,8 @@ MOST_FAILURES = 100
 class DerivedBatch:
     """The outputs of a batch of snapshots of one partition, and what to count when they are written.
 
-    `failures` is the number of snapshots in a row on which a function has raised, before and after the batch. `tables`
-    has the values of the reference tables; without an evaluator they are unused. Raises EverythingFailsError.
+    `alarm` has the results of the functions, before the batch and then after it. `tables` has the values of the
+    reference tables; without an evaluator they are unused. Raises EverythingFailsError.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917  # its inputs
@@ -44,7 +45,7 @@ class DerivedBatch:
         evaluator: AlertEvaluator | None,
         partitions: Mapping[str, int],
         tables: Mapping[str, Mapping[str, BaseModel]],
-        failures: int,
+        alarm: Alarm,
     ) -> None:
         self._application = application
         self._evaluator = evaluator
@@ -53,7 +54,7 @@ class DerivedBatch:
         self._by_snapshot = tuple(one for one in application.derived if not one.tables)
         self._by_tables = tuple(one for one in application.derived if one.tables)
         self._alerts = {application.topics.derived(one.name) for one in application.alerts}
-        self.failures = failures
+        self.alarm = alarm
         self.counts: Counter[Metric] = Counter({metrics.SNAPSHOTS: len(records)})
         self.outputs = [output for record in records for output in self._outputs(record)]
 
@@ -84,14 +85,13 @@ class DerivedBatch:
             outputs = tuple(derived(self._application, declared, snapshot, self._partitions, self._tables))
         except AUTHOR_ERRORS as error:
             return (self._failed(snapshot.device_id, record, error),)
-        self.failures = 0
+        self.alarm.note(failed=False)
         self.counts[metrics.WRITTEN] += len(outputs)
         return outputs
 
     def _failed(self, device_id: str, record: Record, error: BaseException) -> Output:
-        self.failures += 1
-        if self.failures >= MOST_FAILURES:
-            raise EverythingFailsError(self.failures, error) from error
+        if self.alarm.note(failed=True):
+            raise EverythingFailsError(self.alarm.failed, error) from error
         self.counts[metrics.FAILED] += 1
         log.warning("nothing derived from offset %s of partition %s", record.offset, record.partition, exc_info=error)
         return failed(self._application, device_id, record, error)

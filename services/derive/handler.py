@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import override
 
 from contracts.metrics import derive as metrics
 from services.alerts.evaluator import AlertEvaluator
-from services.derive.batch import DerivedBatch
+from services.derive.batch import MOST_FAILURES, DerivedBatch
 from services.derive.derive import derived_of_present
 from services.derive.partition import DerivePartition
 from services.derive.topics import check_partitions
 from services.runtime.errors import DeliveryFailedError
 from services.runtime.kafka.membership import FRESH_S
+from services.runtime.worker.alarm import Alarm
 from services.runtime.worker.handler import Handler, WorkerMetrics
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ class DeriveHandler(Handler[DerivePartition]):
         self._name = dependencies.application.name
         self._layout: Mapping[str, int] = {}
         self._states: list[DerivePartition] = []
-        self._failures = 0
+        self._alarm = Alarm.in_a_row(MOST_FAILURES)
         self._attempts = 0
         self.loop_metrics = WorkerMetrics(metrics.COMMITS, metrics.KAFKA_ERRORS, metrics.LAG, (self._name,))
         for one in metrics.CATALOGUE:
@@ -192,11 +194,11 @@ class DeriveHandler(Handler[DerivePartition]):
     async def _settle(self, state: DerivePartition, records: Sequence[Record]) -> None:
         """Write what follows from snapshots, if need be several times. If the partition closes, that may be undone."""
         while await self._is_restored(state):
-            former = self._failures
-            batch = DerivedBatch(self._application, records, state.evaluator, self._layout, self._tables.values, former)
+            alarm, values = deepcopy(self._alarm), self._tables.values
+            batch = DerivedBatch(self._application, records, state.evaluator, self._layout, values, alarm)
             if await self._send(state, await self._unreported(state, batch.outputs)):
                 state.accept(records[-1].offset)
-                self._failures = batch.failures
+                self._alarm = alarm
                 self._count(batch.counts)
                 return
             state.discard()

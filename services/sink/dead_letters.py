@@ -8,6 +8,7 @@ from contracts.records.record import Reason
 from contracts.types.key import shortened
 from contracts.wire import DeadLetter
 from services.runtime.kafka.interfaces import Output
+from services.runtime.worker.alarm import Alarm
 from services.sink.errors import EverythingRefusedError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class DeadLetters:
     def __init__(self, producer: Producer, topic: str) -> None:
         self._producer = producer
         self._topic = topic
-        self._keys: set[bytes | None] = set()
+        self._alarm = Alarm.in_a_row(MAX_KEYS)
 
     def check(self, refused: Sequence[RefusedRecord], others: int) -> None:
         """Note records that are refused, and the number of others of their batch that are not.
@@ -35,11 +36,11 @@ class DeadLetters:
         alone stops nothing.
         """
         if others:
-            self._keys.clear()
+            self._alarm.note(failed=False)
             return
-        self._keys.update(_key(one) for one in refused)
-        if len(self._keys) > MAX_KEYS:
-            raise EverythingRefusedError(len(self._keys), refused[-1].reason)
+        for one in refused:
+            if self._alarm.note(failed=True, subject=_key(one) or b""):
+                raise EverythingRefusedError(self._alarm.failed, one.reason)
 
     async def send(self, refused: RefusedRecord) -> None:
         """Write a dead letter, and wait until all in-sync replicas have it."""

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
 
 class Alarm:
     """Counts the failures among the last `of` results. The `first` results are enough if all of them failed."""
@@ -11,11 +16,27 @@ class Alarm:
         self._share = share
         self._first = min(first, of)
         self._noted = 0
+        self._subjects: set[Hashable] = set()
+        """The subjects that have failed since the last success."""
         self.failed = 0
         """The number of failures among the last results."""
 
-    def note(self, *, failed: bool) -> bool:
-        """Add a result. Return whether too many of the last ones failed, once there are enough."""
+    @classmethod
+    def in_a_row(cls, failures: int) -> Self:
+        """Return an alarm for this many failures without a success between them."""
+        return cls(failures, 1.0, failures)
+
+    def note(self, *, failed: bool, subject: Hashable | None = None) -> bool:
+        """Add a result. Return whether too many of the last ones failed, once there are enough.
+
+        Failures of one subject count once until something succeeds: a bad key is no bad set-up.
+        """
+        if not failed:
+            self._subjects.clear()
+        elif subject is not None:
+            if subject in self._subjects:
+                return False
+            self._subjects.add(subject)
         at = self._noted % len(self._failures)
         self.failed += failed - self._failures[at]
         self._failures[at] = failed

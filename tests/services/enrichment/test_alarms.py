@@ -6,8 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from contracts.metrics import worker as metrics
 from contracts.metrics.counts import Counts
@@ -15,7 +13,6 @@ from services.enrichment.calls.assembly import assemble
 from services.enrichment.calls.response import Response
 from services.enrichment.calls.suspension import FailureLimits
 from services.enrichment.errors import EverythingFailsError
-from services.runtime.worker.alarm import Alarm
 from tests.services.enrichment.calls.calling import transport
 from tests.services.enrichment.fleet import QUICK, application
 from tests.services.enrichment.in_memory import Gated, Log, cars, running, until
@@ -44,17 +41,6 @@ class Scripted:
 
     async def post(self, post: Post, within: float) -> Response:
         raise AssertionError((post, within))
-
-
-@given(of=st.integers(1, 8), first=st.integers(1, 10), failures=st.lists(st.booleans(), max_size=40))
-def test_it_sounds_for_the_last_ones_only(of: int, first: int, failures: list[bool]) -> None:
-    alarm = Alarm(of, 0.75, first)
-    for number, failed in enumerate(failures, 1):
-        last = failures[max(0, number - of) : number]
-        nothing_works = all(failures[:number]) and number >= first
-        too_many = len(last) == of and sum(last) >= 0.75 * of
-        assert alarm.note(failed=failed) == (failed and (too_many or nothing_works))
-        assert alarm.seen == len(last)
 
 
 async def test_an_api_that_refuses_everything_waits_and_delays_no_other() -> None:
