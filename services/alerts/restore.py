@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import orjson
@@ -55,13 +54,10 @@ def restored(
     application: Application, reader: BlockingTopicReader, number: int, offset: int, is_stopping: Callable[[], bool]
 ) -> AlertPartition:
     """Return a partition whose snapshots continue at an offset. Raises TopicReadError."""
-    began = time.monotonic()
     found = AlertPartition(number, offset, [one.name for one in application.alerts])
     for records in stored(reader, [Partition(application.topics.snapshots, number)], is_stopping, offset):
         found.fill(_snapshots(records))
     restore_alerts(application, reader, found, is_stopping)
-    seconds = round(time.monotonic() - began, 2)
-    log.info("restored", extra={"facts": {"partition": number, "states": found.states.count(), "seconds": seconds}})
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from services.runtime.kafka.interfaces import FencedGroupConsumer, Output, Producer
     from services.runtime.worker.backpressure import Backpressure
     from services.runtime.worker.partition import AssignedPartition, CreateTask
+
+log = logging.getLogger(__name__)
 
 FOLLOW_S = 0.05
 """The pause between two looks at the tables."""
@@ -111,7 +114,11 @@ class DeriveHandler(Handler[DerivePartition]):
         """Restore the present states and the alerts of a partition."""
         state = DerivePartition(partition, await self._first_offset(partition))
         if self._alerts is not None:
+            began = self._clock()
             found = await self._alerts.open(partition, state.start)
+            seconds = round(self._clock() - began, 2)
+            facts = {"partition": partition.number, "states": found.states.count(), "seconds": seconds}
+            log.info("restored", extra={"facts": facts})
             if partition.is_closing:
                 found.states.close()
                 return state

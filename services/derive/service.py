@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import time
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
@@ -77,7 +77,7 @@ async def serve(settings: DeriveSettings, groups: Mapping[str, Application], kaf
                 tables=tables,
                 alerts=_alerts(kafka, one, tables, stack) if one.reads_tables else None,
                 counts=counts,
-                clock=time.monotonic,
+                clock=asyncio.get_running_loop().time,
                 is_replay=one.topics.replay,
             )
             workers[one.name] = worker_of(dependencies, settings.max_poll_records)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
-import time
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.metrics.counts import Counts, LabelledCounts
 from contracts.metrics.worker import CATALOGUE
-from services.enrichment.calls.assembly import assemble, assemble_webhook, http_transport, utc_now
+from services.enrichment.calls.assembly import assemble, assemble_webhook, http_transport
 from services.enrichment.dependencies import Dependencies
 from services.enrichment.errors import TracingMissingError
 from services.enrichment.handler import EnrichmentHandler
@@ -19,6 +19,7 @@ from services.enrichment.planner import EnrichmentPlanner
 from services.enrichment.rereader import NAME as REREADER
 from services.enrichment.rereader import SMALL_QUEUE, TopicRereader
 from services.enrichment.webhooks import DeliveryPlanner
+from services.runtime.adapters import utc_now
 from services.runtime.kafka.interfaces import Subscription
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
@@ -166,7 +167,7 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
         producer=producer,
         counts=counts,
         now=utc_now,
-        clock=time.monotonic,
+        clock=asyncio.get_running_loop().time,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from typing_extensions import override
 
 from contracts.metrics import sink as metrics
+from contracts.records.state_record import EPOCH, MICROSECOND
 from contracts.sinks import PositionConflictError, RowBatch, RowsRefusedError
 from services.runtime.worker.handler import Handler, WorkerMetrics
 from services.sink.partition import SinkPartition, WaitingRecords
@@ -16,6 +17,7 @@ from services.sink.plan import RefusedRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from contracts.metrics.counts import Counts
     from contracts.records.record import Record
@@ -46,8 +48,7 @@ class SinkDependencies(NamedTuple):
     planner: Planner
     dead_letters: DeadLetters
     counts: Counts
-    now: Callable[[], int]
-    """The time in microseconds since 1970."""
+    now: Callable[[], datetime]
     clock: Callable[[], float]
 
 
@@ -154,7 +155,7 @@ class SinkHandler(Handler[SinkPartition]):
         refused: dict[tuple[int, int], RefusedRecord] = {}
         while batch := await self._writable(batch):
             records = [record for one in batch for record in one.records]
-            plan = self._planner.plan([record for record in records if _place(record) not in refused], self._now())
+            plan = self._planner.plan([record for record in records if _place(record) not in refused], self._now_us())
             if plan.refused:
                 await self._refuse(refused, plan.refused, others=_changes(plan))
                 continue
@@ -247,10 +248,14 @@ class SinkHandler(Handler[SinkPartition]):
 
     async def _expire(self) -> None:
         while True:
-            removed = await self._store.remove_expired(self._now())
+            removed = await self._store.remove_expired(self._now_us())
             self._counts.add(metrics.REMOVED, self._state, by=removed)
             if not removed:  # else there may be more
                 await asyncio.sleep(EXPIRE_EVERY_S)
+
+    def _now_us(self) -> int:
+        """The time in microseconds since 1970."""
+        return (self._now() - EPOCH) // MICROSECOND
 
 
 def _changes(plan: WritePlan) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import time
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.sink import CATALOGUE
+from services.runtime.adapters import utc_now
 from services.runtime.kafka.interfaces import Subscription
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
@@ -35,7 +36,6 @@ log = logging.getLogger(__name__)
 
 NAME = "sink"
 """The name of the Kafka clients."""
-US_PER_NS = 1000
 COMMIT_EVERY = timedelta(seconds=0.5)
 REPORT_EVERY = timedelta(seconds=5)
 CALLS = 3
@@ -58,7 +58,7 @@ async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
     """
     counts = Counts(CATALOGUE)
     group = settings.group or f"sink-{store_name(settings.url(), settings.sink_store)}"
-    opened = stores(settings, suite)
+    opened, clock = stores(settings, suite), asyncio.get_running_loop().time
     async with AsyncExitStack() as stack:
         producer = kafka.producer(NAME)
         stack.push_async_callback(producer.close)
@@ -69,12 +69,12 @@ async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
                 state=name,
                 batch=settings.sink_batch,
                 consumer=kafka.consumer(NAME, subscription),
-                store=RetriedStore(name, opened[name], settings.sink_timeout, counts, time.monotonic),
+                store=RetriedStore(name, opened[name], settings.sink_timeout, counts, clock),
                 planner=Planner(state, settings.target(state).windows, settings.retention(state)),
                 dead_letters=DeadLetters(producer, application.topics.dead_letters),
                 counts=counts,
-                now=_now,
-                clock=time.monotonic,
+                now=utc_now,
+                clock=clock,
             )
             workers[name] = worker_of(dependencies, settings)
         await run_workers(workers, counts, settings.http_host, settings.http_port)
@@ -108,7 +108,3 @@ def _subscription(
         check=TopicCheck((state.topic, application.topics.dead_letters), settings.kafka, owners.check),
         options=settings.member(),
     )
-
-
-def _now() -> int:
-    return time.time_ns() // US_PER_NS

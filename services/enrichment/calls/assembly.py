@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import time
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,9 +22,11 @@ from services.enrichment.calls.signature import Signer
 from services.enrichment.calls.suspension import SuspendableCaller, Suspension
 from services.enrichment.calls.transport import Bounds, HttpTransport
 from services.enrichment.calls.webhook import OrderedCaller, WebhookCaller
+from services.runtime.adapters import loop_time, uniform, utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from datetime import datetime
 
     from pydantic import SecretStr
 
@@ -40,11 +39,6 @@ if TYPE_CHECKING:
     from services.enrichment.settings import ApiSettings
 
 
-def utc_now() -> datetime:
-    """The time, in UTC."""
-    return datetime.now(UTC)
-
-
 def call_later(seconds: float, what: Callable[[], None]) -> object:
     """Call a function after a time in seconds."""
     return asyncio.get_running_loop().call_later(seconds, what)
@@ -54,11 +48,11 @@ def call_later(seconds: float, what: Callable[[], None]) -> object:
 class Runtime:
     """Time and randomness of the calls; tests replace them."""
 
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = loop_time
     now: Callable[[], datetime] = utc_now
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     later: CallLater = call_later
-    draw: Callable[[float, float], float] = random.uniform
+    draw: Callable[[float, float], float] = uniform
 
 
 @dataclass(frozen=True)
@@ -133,7 +127,7 @@ def http_transport(settings: ApiSettings, api: str, policy: Policy, span: OpenSp
         allowed=settings.allowed_networks,
         headers=reveal(settings.api_headers.get(api, {})),
     )
-    return HttpTransport(settings.apis[api], bounds, clock=time.monotonic, span=span)
+    return HttpTransport(settings.apis[api], bounds, clock=loop_time, span=span)
 
 
 def _retrier(api: str, enrichment: str, policy: Policy, counts: Counts, runtime: Runtime) -> Retrier:

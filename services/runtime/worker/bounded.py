@@ -7,6 +7,7 @@ import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from services.runtime.adapters import loop_time
 from services.runtime.errors import TopicReadError, leaves
 from services.runtime.worker.backpressure import Backpressure
 from services.runtime.worker.handler import S, WorkerLimits
@@ -45,7 +46,7 @@ async def run_bounded(handler: Handler[S], reader: TopicReader, topic: str, coun
         raise TopicReadError(topic, "UNKNOWN_TOPIC_OR_PART", "Broker: Unknown topic or partition")
     source = _BoundedSource(reader, await reader.bounds(partitions))
     backpressure = Backpressure(UNPROCESSED, UNPROCESSED_BYTES)
-    worker = Worker(handler, source, LIMITS, backpressure, counts, asyncio.get_running_loop().time)
+    worker = Worker(handler, source, LIMITS, backpressure, counts, loop_time)
     source.on_finished = worker.stop
     try:
         await worker.run()

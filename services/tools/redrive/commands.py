@@ -14,8 +14,8 @@ from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
 from contracts.model.suite import load_suite
 from contracts.settings import read
-from services.enrichment.calls.assembly import utc_now
 from services.enrichment.settings import ApiSettings
+from services.runtime.adapters import utc_now
 from services.runtime.command_line import CommandError, ExitCode
 from services.runtime.kafka.async_reader import KafkaTopicReader
 from services.runtime.kafka.broker_check import require_broker

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from services.sink.service import worker_of
 from services.sink.settings import SinkSettings
 from tests.deadline import DEADLINE_S
 from tests.services.runtime.in_memory import InMemoryProducer
-from tests.services.sink.records import NOW_US, STATE
+from tests.services.sink.records import START, STATE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping
@@ -147,7 +146,8 @@ class RunningSink:
         self.topic, self.store, self.published = topic, store, published
         self.counts = Counts(CATALOGUE)
         configured = SinkSettings(application="", sink_url=SecretStr(URL), **given)
-        self.retried = RetriedStore(STATE.name, store, configured.sink_timeout, self.counts, time.monotonic)
+        clock = asyncio.get_running_loop().time
+        self.retried = RetriedStore(STATE.name, store, configured.sink_timeout, self.counts, clock)
         self.dependencies = SinkDependencies(
             state=STATE.name,
             batch=configured.sink_batch,
@@ -156,8 +156,8 @@ class RunningSink:
             planner=Planner(STATE, TARGET.windows, timedelta(0)),
             dead_letters=DeadLetters(published, "dead_letters"),
             counts=self.counts,
-            now=lambda: NOW_US,
-            clock=time.monotonic,
+            now=lambda: START,
+            clock=clock,
         )
         self.worker = worker_of(self.dependencies, configured)
 
