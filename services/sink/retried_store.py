@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
-
-from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
 
 from contracts.metrics import sink as metrics
 from contracts.sinks import PositionConflictError, RowsRefusedError, StoreUnavailableError
+from services.runtime.retry import backoff, retried
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from contracts.metrics.counts import Counts
     from contracts.sinks import RowBatch, SinkStore
+    from services.runtime.retry import Draw
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -28,14 +29,15 @@ LONGEST_PAUSE_S = 10.0
 class RetriedStore:
     """The store of one state. Its methods return when the store has answered; one of them runs at a time."""
 
-    def __init__(
-        self, state: str, store: SinkStore, timeout: timedelta, counts: Counts, clock: Callable[[], float]
+    def __init__(  # noqa: PLR0913, PLR0917  # its dependencies
+        self, state: str, store: SinkStore, timeout: timedelta, counts: Counts, clock: Callable[[], float], draw: Draw
     ) -> None:
         self._state = state
         self._store = store
         self._timeout_s = timeout.total_seconds()
         self._counts = counts
         self._clock = clock
+        self._draw = draw
         self._turn = asyncio.Lock()
         self._is_open = False
         self._failed_at: float | None = None
@@ -73,9 +75,10 @@ class RetriedStore:
         return f"the store has been unavailable for {self.outage_s:.0f} s ({self._reason})"
 
     async def _retried(self, operation: Callable[[], Awaitable[T]]) -> T:
-        pauses = wait_random_exponential(FIRST_PAUSE_S, LONGEST_PAUSE_S)
-        retrying = AsyncRetrying(retry=retry_if_exception_type(StoreUnavailableError), wait=pauses)
-        return await retrying(self._attempt, operation)
+        return await retried(partial(self._attempt, operation), StoreUnavailableError, self._pause)
+
+    def _pause(self, failures: int, _: StoreUnavailableError) -> float:
+        return backoff(failures, FIRST_PAUSE_S, LONGEST_PAUSE_S, self._draw)
 
     async def _attempt(self, operation: Callable[[], Awaitable[T]]) -> T:
         async with self._turn:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.sink import CATALOGUE
-from services.runtime.adapters import utc_now
+from services.runtime.adapters import uniform, utc_now
 from services.runtime.kafka.interfaces import Subscription
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
@@ -69,7 +69,7 @@ async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
                 state=name,
                 batch=settings.sink_batch,
                 consumer=kafka.consumer(NAME, subscription),
-                store=RetriedStore(name, opened[name], settings.sink_timeout, counts, clock),
+                store=RetriedStore(name, opened[name], settings.sink_timeout, counts, clock, uniform),
                 planner=Planner(state, settings.target(state).windows, settings.retention(state)),
                 dead_letters=DeadLetters(producer, application.topics.dead_letters),
                 counts=counts,

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from services.enrichment.calls.suspension import FailureLimits
     from services.enrichment.calls.transport import OpenSpan, Transport
     from services.enrichment.settings import ApiSettings
+    from services.runtime.retry import Draw
 
 
 def call_later(seconds: float, what: Callable[[], None]) -> object:
@@ -52,7 +53,7 @@ class Runtime:
     now: Callable[[], datetime] = utc_now
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     later: CallLater = call_later
-    draw: Callable[[float, float], float] = uniform
+    draw: Draw = uniform
 
 
 @dataclass(frozen=True)

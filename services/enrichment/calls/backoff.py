@@ -6,30 +6,20 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
+from services.runtime.retry import backoff
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from contracts import Policy
-
-MOST_DOUBLINGS = 32
-"""Beyond this the doubled backoff is over any limit, and under any float's."""
+    from services.runtime.retry import Draw
 
 
-def pause(
-    policy: Policy,
-    calls: int,
-    retry_after: timedelta | None,
-    *,
-    draw: Callable[[float, float], float],
-) -> float:
-    """Seconds to wait after this many calls: exponential backoff with full jitter (AWS Architecture Blog, 2015).
+def pause(policy: Policy, calls: int, retry_after: timedelta | None, *, draw: Draw) -> float:
+    """Return the seconds to wait after this many calls.
 
     The Retry-After of the API, up to a limit, is added to the jitter, so that the calls do not return all at once.
     """
-    doubled = policy.backoff.total_seconds() * 2 ** min(calls - 1, MOST_DOUBLINGS)
-    jitter = draw(0.0, min(doubled, policy.max_backoff.total_seconds()))
     minimum = min(retry_after, policy.max_retry_after).total_seconds() if retry_after else 0.0
-    return minimum + jitter
+    return minimum + backoff(calls, policy.backoff.total_seconds(), policy.max_backoff.total_seconds(), draw)
 
 
 def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:

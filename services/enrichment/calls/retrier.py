@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
-
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from contracts import PermanentCallError, RetryableCallError
 from contracts.errors import CallError
 from services.enrichment.calls.backoff import pause
+from services.runtime.retry import retried
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from contracts import Policy
+    from services.runtime.retry import Draw
 
 T = TypeVar("T")
 
@@ -35,7 +36,7 @@ class Retrier:
         policy: Policy,
         *,
         sleep: Callable[[float], Awaitable[None]],
-        draw: Callable[[float, float], float],
+        draw: Draw,
         on_retry: Callable[[], None],
     ) -> None:
         self._policy = policy
@@ -45,61 +46,23 @@ class Retrier:
         self._on_retry = on_retry
 
     async def call(self, once: Callable[[Effort], Awaitable[T]]) -> T:
-        """Call `once` until it succeeds. Raises AbsentError, or PermanentCallError when no attempt is left.
-
-        tenacity costs more than the rest of a call. Most calls succeed at first, so only a failure starts it.
-        """
+        """Call `once` until it succeeds. Raises AbsentError, or PermanentCallError when no attempt is left."""
         effort = Effort()
         try:
             try:
-                return await once(effort)
-            except RetryableCallError as failure:
-                return await self._retried(once, effort, failure)
+                return await retried(
+                    partial(once, effort), RetryableCallError, partial(self._pause, effort), self._sleep
+                )
+            except RetryableCallError as last:
+                raise PermanentCallError(last.reason, response=last.response) from last
         except CallError as failure:
             failure.calls = failure.calls or effort.calls
             raise
 
-    async def _retried(self, once: Callable[[Effort], Awaitable[T]], effort: Effort, failure: RetryableCallError) -> T:
-        failures: list[RetryableCallError] = [failure]
-
-        async def attempt() -> T:
-            if failures:
-                raise failures.pop()
-            self._on_retry()
-            return await once(effort)
-
-        async def sleep(seconds: float) -> None:
-            effort.seconds += seconds
-            await self._sleep(seconds)
-
-        def is_over(state: RetryCallState) -> bool:
-            late = effort.seconds + state.upcoming_sleep >= self._deadline
-            return late or state.attempt_number >= self._policy.attempts
-
-        retrying = AsyncRetrying(
-            stop=is_over,
-            wait=self._wait,
-            retry=retry_if_exception_type(RetryableCallError),
-            sleep=sleep,
-            after=_drop_references,
-            reraise=True,
-        )
-        try:
-            return await retrying(attempt)
-        except RetryableCallError as last:
-            raise PermanentCallError(last.reason, response=last.response) from last
-
-    def _wait(self, state: RetryCallState) -> float:
-        failure = state.outcome.exception() if state.outcome else None
-        requested = failure.retry_after if isinstance(failure, RetryableCallError) else None
-        return pause(self._policy, state.attempt_number, requested, draw=self._draw)
-
-
-def _drop_references(state: RetryCallState) -> None:
-    """Drop the references of a failure: its traceback keeps the response alive in a reference cycle.
-
-    Only the garbage collector would free it, and that runs rarely.
-    """
-    failure = state.outcome.exception() if state.outcome else None
-    if failure is not None:
-        failure.__traceback__ = failure.__cause__ = failure.__context__ = None
+    def _pause(self, effort: Effort, failures: int, failure: RetryableCallError) -> float | None:
+        pause_s = pause(self._policy, failures, failure.retry_after, draw=self._draw)
+        if failures >= self._policy.attempts or effort.seconds + pause_s >= self._deadline:
+            return None
+        effort.seconds += pause_s
+        self._on_retry()
+        return pause_s

@@ -15,6 +15,7 @@ from contracts.metrics.sink import CATALOGUE
 from contracts.sinks import RefusedRow, RowsRefusedError, StoreUnavailableError, Target, Windows
 from contracts.testing.memory_store import MemoryStore, StoredState
 from contracts.wire import DeadLetter
+from services.runtime.adapters import uniform
 from services.sink.dead_letters import DeadLetters
 from services.sink.handler import SinkDependencies
 from services.sink.plan import Planner
@@ -147,7 +148,7 @@ class RunningSink:
         self.counts = Counts(CATALOGUE)
         configured = SinkSettings(application="", sink_url=SecretStr(URL), **given)
         clock = asyncio.get_running_loop().time
-        self.retried = RetriedStore(STATE.name, store, configured.sink_timeout, self.counts, clock)
+        self.retried = RetriedStore(STATE.name, store, configured.sink_timeout, self.counts, clock, uniform)
         self.dependencies = SinkDependencies(
             state=STATE.name,
             batch=configured.sink_batch,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import time
 import uuid
 from contextlib import contextmanager
 from datetime import timedelta
@@ -53,7 +52,7 @@ def batch(number: int) -> RowBatch:
 
 async def check_hanging(harness: StoreHarness, hanging: Callable[[], AbstractContextManager[None]]) -> None:
     target, counts = Target(f"hangs-{uuid.uuid4().hex[:12]}", "topic", Windows.NEWEST), Counts(metrics.CATALOGUE)
-    store = RetriedStore("flights", harness.store(target), TIMEOUT, counts, time.monotonic)
+    store = RetriedStore("flights", harness.store(target), TIMEOUT, counts, asyncio.get_running_loop().time, min)
     await store.open()
     assert await store.write(batch(1)) == 1
     with hanging():

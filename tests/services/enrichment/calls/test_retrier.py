@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contracts import AbsentError, PermanentCallError, Policy, RetryableCallError
-from services.enrichment.calls import retrier as module
 from services.enrichment.calls.retrier import Retrier
 
 if TYPE_CHECKING:
@@ -49,11 +48,6 @@ class FlakyCall:
 
     def _on_retry(self) -> None:
         self.retries += 1
-
-
-async def test_a_call_that_succeeds_at_once_does_not_pay_for_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(module, "AsyncRetrying")
-    assert await FlakyCall(0).by(Policy()) == "answer"
 
 
 async def test_waits_double_until_it_succeeds() -> None:
