@@ -62,6 +62,7 @@ async def test_an_outage_loses_nothing_stays_in_bounds_and_is_reported() -> None
     async with running(topic(), unfinished=20, sink_batch=5) as sink:
         await until(lambda: sink.store.batches)
         sink.store.is_down = True
+        sink.topic.records.append(record(Change("d"), offset=len(CHANGES)))  # there is something left to write
         down_at, attempts = sink.store.state.positions[0], sink.store.attempts
         await until(lambda: sink.store.attempts > attempts + 20)
         assert sink.topic.at - down_at <= 20 + sink.topic.batch
@@ -71,7 +72,7 @@ async def test_an_outage_loses_nothing_stays_in_bounds_and_is_reported() -> None
         assert sink.worker.unhealthy() is None
         opened = sink.store.opened
         sink.store.is_down = False
-        assert await written(sink) == folded(CHANGES, Windows.NEWEST)
+        assert await written(sink, len(CHANGES) + 1) == folded([*CHANGES, Change("d")], Windows.NEWEST)
         assert sink.store.opened == opened + 1
         await until(lambda: sink.worker.unready() is None)
     assert sink.counts.get(metrics.FAILURES, STATE.name) >= 20
