@@ -67,7 +67,7 @@ class BlockingKafkaProducer:
         return left
 
     def _enqueue(self, output: Output, on_delivery: OnDelivery) -> None:
-        self._producer.poll(0)
+        call_back(self._producer, output.topic)
         self._require_deliveries()
         produce(self._producer, output, on_delivery)
 
@@ -112,7 +112,7 @@ class TransactionalKafkaProducer:
 
     def enqueue(self, output: Output) -> None:
         """See `TransactionalProducer.enqueue`. Its commit reports records that were not delivered."""
-        self._producer.poll(0)
+        call_back(self._producer, output.topic)
         produce(self._producer, output)
 
     def commit(self, group_offsets: Mapping[Partition, GroupOffset] | None = None) -> None:
@@ -145,6 +145,14 @@ class TransactionalKafkaProducer:
         """Close the client of the group."""
         if self._group is not None:
             self._group.close()
+
+
+def call_back(producer: Producer, topic: str) -> None:
+    """Let the client report deliveries. Raises DeliveryFailedError after a fatal error, as that it is fenced."""
+    try:
+        producer.poll(0)
+    except KafkaException as error:
+        raise delivery_failed(topic, error.args[0]) from error
 
 
 def produce(producer: Producer, output: Output, on_delivery: OnDelivery | None = None) -> None:

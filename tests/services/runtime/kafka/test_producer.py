@@ -283,6 +283,8 @@ def test_a_later_producer_of_the_same_id_aborts_an_open_transaction(broker: Embe
     later = TransactionalKafkaProducer(at(broker), "test", topic)
     with pytest.raises(KafkaRequestError, match="did not commit a transaction"):
         earlier.commit()
+    with pytest.raises(DeliveryFailedError, match="_FENCED"):
+        earlier.enqueue(Output(topic, b"d", b"of the earlier one", 0))
     with later.transaction():
         later.enqueue(Output(topic, b"d", b"of the later one", 0))
     assert [one.value() for one in everything(broker.bootstrap, topic)] == [b"of the later one"]
