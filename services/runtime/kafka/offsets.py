@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException, TopicPartition
@@ -33,6 +34,8 @@ def lookup(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> 
             if time.monotonic() >= deadline or "AUTHORIZATION" in error.args[0].name():
                 raise
         time.sleep(PAUSE_S)
+        with suppress(KafkaException):
+            consumer.list_topics(timeout=TRY_S)  # the client knows no partition that is newer than its last list
     return {}
 
 

@@ -68,6 +68,14 @@ def test_topics_are_created_once_and_grow(admin: KafkaAdmin, topic: str) -> None
 
 
 @pytest.mark.kafka
+def test_offsets_of_a_new_partition_are_looked_up(admin: KafkaAdmin, topic: str) -> None:
+    old, new = Partition(topic, 1), Partition(topic, 2)
+    assert admin.offsets({old: LATEST}) == {old: 0}, "the client knows the number of partitions"
+    admin.grow({topic: 3})
+    assert admin.offsets({old: LATEST, new: LATEST}) == {old: 0, new: 0}
+
+
+@pytest.mark.kafka
 def test_a_topic_that_the_broker_refuses_is_named(admin: KafkaAdmin, topics_prefix: str) -> None:
     with pytest.raises(KafkaRequestError, match=r"create the topic .*INVALID_REPLICATION_FACTOR") as failure:
         admin.create([NewTopic(f"{topics_prefix}replicated", 1, 3, {})])
