@@ -23,6 +23,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._virtual.now
 
+    def sleep(self, seconds: float) -> None:
+        """Let time pass, as a call that blocks the loop does."""
+        self._virtual.now += seconds
+
 
 class _Selector(selectors.SelectSelector):
     def __init__(self) -> None:

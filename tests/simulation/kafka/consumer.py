@@ -1,0 +1,219 @@
+"""A member of a group of the model broker."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from contracts.records.record import Record
+from services.runtime.kafka.interfaces import GroupOffset, Partition
+from services.runtime.kafka.membership import NEVER, Membership
+from tests.simulation.kafka.cursor import fetch_position
+from tests.simulation.kafka.errors import RefusedError
+from tests.simulation.kafka.network import POLL_S
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Coroutine, Mapping
+
+    from services.runtime.kafka.interfaces import RebalanceListener, Subscription
+    from tests.simulation.kafka.broker import Broker
+    from tests.simulation.kafka.network import Network
+
+HEARTBEAT_S = 3.0
+SESSION, SESSION_MS = "session.timeout.ms", 45_000
+"""The time without heartbeats after which a member is expelled, and its default."""
+MARGIN_S = 1.0
+
+
+class ModelGroupConsumer:
+    """Joins the group at its first fetch, and sends heartbeats until it is closed. Implements FencedGroupConsumer."""
+
+    def __init__(self, broker: Broker, network: Network, subscription: Subscription) -> None:
+        self._broker = broker
+        self._network = network
+        self._group = broker.groups.group(subscription.group)
+        self._topic = subscription.topic
+        self._batch = subscription.batch
+        self._check = subscription.check
+        self._patience_s = subscription.drain.total_seconds() + MARGIN_S
+        self._session_s = int(subscription.options.get(SESSION, SESSION_MS)) / 1000
+        self._membership = Membership(lambda: broker.now)
+        self._member = 0
+        """The id of the member; 0 before it joins."""
+        self._generation = 0
+        self._ours: dict[int, int | None] = {}
+        """The next offset of each partition; None before the first read."""
+        self._read: dict[int, int] = {}
+        """The offset behind the last record of each partition of which one was read."""
+        self._committed: dict[int, int] = {}
+        self._revoked: frozenset[int] = frozenset()
+        """The partitions that are being revoked."""
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
+        """See `GroupConsumer.subscribe`."""
+        self._listener = listener
+        self._spawn(loop, self._send_heartbeats())
+        self._loop = loop
+
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
+        """See `GroupConsumer.fetch`."""
+        self._check.check(self._listed)
+        self._membership.poll()
+        news = {one: at for one, at in positions.items() if one in self._ours and self._committed.get(one) != at}
+        if news and not self._membership.is_pending(news):
+            self._spawn(self._loop, self._commit_and_confirm(news))
+        await self._follow_group()
+        if paused or not self._network.is_up:
+            await asyncio.sleep(0.0 if paused else POLL_S)
+            return []
+        records = self._records(full)
+        if not records:
+            await asyncio.sleep(POLL_S)
+        return records
+
+    async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
+        """See `GroupConsumer.seek`."""
+        found = positions.keys() & self._ours.keys()
+        for partition in found:
+            self._ours[partition] = positions[partition]
+            self._read.pop(partition, None)
+            self._committed.pop(partition, None)
+        return found
+
+    async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
+        """See `GroupConsumer.next_offsets`."""
+        return {one: self._next_offset(one) for one in partitions if one in self._ours}
+
+    def proven_at(self, partition: int) -> float:
+        """See `FencedGroupConsumer.proven_at`."""
+        return self._membership.proven_at if partition in self._ours else NEVER
+
+    async def prove(self, partition: int, position: int) -> bool:
+        """See `FencedGroupConsumer.prove`."""
+        if partition not in self._ours or partition in self._revoked:
+            return False
+        return await self._commit_and_confirm({partition: position})
+
+    async def lag(self) -> int:
+        """See `GroupConsumer.lag`."""
+        return sum(max(0, self._broker.topics.log(self._place(one)).end - self._next_offset(one)) for one in self._ours)
+
+    def problem(self) -> str | None:
+        """See `GroupConsumer.problem`."""
+        return self._check.problem
+
+    async def close(self) -> None:
+        """See `GroupConsumer.close`. While the broker is away, it does not leave: its session will time out."""
+        if self._network.is_up and not self._membership.has_pending and self._member:
+            await self._revoke(frozenset(self._ours))
+            self._group.leave(self._member, self._broker.now)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _send_heartbeats(self) -> None:
+        while True:
+            if self._network.is_up:
+                self._group.heartbeat(self._member, self._broker.now)
+            await asyncio.sleep(HEARTBEAT_S)
+
+    async def _follow_group(self) -> None:
+        """Take part in rebalances: join, lose what was lost, give back what others are to have, take what is free."""
+        if not self._network.is_up:
+            return
+        if not self._group.heartbeat(self._member, self._broker.now):
+            self._lose()
+            self._member = self._group.join(self._topic, self._session_s, self._broker.now)
+        if self._group.generation != self._generation:
+            await self._take(self._group.member(self._member).assigned)
+        if self._group.is_awaiting(self._member):
+            self._group.rejoin(self._member, self._ours, self._broker.now)
+
+    def _lose(self) -> None:
+        if self._ours:
+            self._listener.on_lost(list(self._ours))
+            self._forget(frozenset(self._ours))
+
+    async def _take(self, assigned: frozenset[int]) -> None:
+        self._generation = self._group.generation
+        if gone := self._ours.keys() - assigned:
+            await self._revoke(frozenset(gone))
+            self._group.rejoin(self._member, self._ours, self._broker.now)
+        if new := sorted(assigned - self._ours.keys()):
+            self._ours.update(dict.fromkeys(new))
+            self._listener.on_assigned(new)
+
+    async def _revoke(self, gone: frozenset[int]) -> None:
+        self._revoked = gone
+        try:
+            async with asyncio.timeout(self._patience_s):
+                positions = await self._listener.on_revoked(sorted(gone)) if gone else {}
+                await self._commit({one: at for one, at in positions.items() if self._committed.get(one) != at})
+        except TimeoutError:
+            pass  # its requests will be repeated
+        finally:
+            self._revoked = frozenset()
+        self._forget(gone)
+
+    def _forget(self, gone: Collection[int]) -> None:
+        for partition in gone:
+            del self._ours[partition]
+            self._read.pop(partition, None)
+            self._committed.pop(partition, None)
+
+    async def _commit_and_confirm(self, positions: dict[int, int]) -> bool:
+        is_accepted = await self._commit(positions)
+        if is_accepted:
+            self._listener.on_committed(positions)
+        return is_accepted
+
+    async def _commit(self, positions: dict[int, int]) -> bool:
+        if not positions:
+            return True
+        self._membership.begin_commit(positions)
+        await self._network.pass_through()
+        try:
+            offsets = {self._place(one): GroupOffset(at) for one, at in positions.items()}
+            self._group.commit(self._member, self._generation, offsets)
+        except RefusedError:
+            self._listener.on_error()
+            is_accepted = False
+        else:
+            self._committed.update(positions)
+            is_accepted = True
+        self._membership.end_commit(positions, accepted=is_accepted)
+        return is_accepted
+
+    def _records(self, full: Collection[int]) -> list[Record]:
+        found: list[Record] = []
+        for partition in sorted(self._ours.keys() - set(full)):
+            place = self._place(partition)
+            if len(found) == self._batch or not self._broker.topics.has(place):
+                continue
+            log = self._broker.topics.log(place)
+            position = fetch_position(log, self._position(partition))
+            entries, self._ours[partition] = log.read(position, self._batch - len(found))
+            found += [Record(*place, one.offset, one.timestamp_ms, one.key, one.value, one.headers) for one in entries]
+            self._read.update((partition, one.offset + 1) for one in entries)
+        return found
+
+    def _position(self, partition: int) -> int:
+        position = self._ours[partition]
+        return self._next_offset(partition) if position is None else position
+
+    def _next_offset(self, partition: int) -> int:
+        """Return the offset behind what was read; before the first read, the committed one, as the client does."""
+        committed = self._group.offsets.get(self._place(partition))
+        return self._read.get(partition, committed.offset if committed else 0)
+
+    def _listed(self) -> Collection[str] | None:
+        return set(self._broker.topics.by_name) if self._network.is_up else None
+
+    def _place(self, partition: int) -> Partition:
+        return Partition(self._topic, partition)
+
+    def _spawn(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, object]) -> None:
+        task = loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,146 @@
+"""Consumer groups: committed offsets, and members that share partitions by cooperative rebalances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.simulation.kafka.errors import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from services.runtime.kafka.interfaces import GroupOffset, Partition
+    from tests.simulation.kafka.topics import Topics
+
+UNKNOWN_MEMBER = "UNKNOWN_MEMBER_ID"
+REFRESH_S = 300.0
+"""The age at which a client reads the number of partitions of a topic again."""
+
+
+@dataclass
+class Member:
+    """A member: the partitions that it had when it joined last, and those that it is to have."""
+
+    topic: str
+    session_s: float
+    heartbeat_at: float
+    owned: frozenset[int]
+    assigned: frozenset[int] = field(default=frozenset())
+
+
+class Group:
+    """A group. A rebalance is complete when all members have joined it; then its generation is the next one."""
+
+    def __init__(self, topics: Topics) -> None:
+        self.offsets: dict[Partition, GroupOffset] = {}
+        self.members: dict[int, Member] = {}
+        self.generation = 0
+        self._topics = topics
+        self._joined: set[int] = set()
+        self._is_rebalancing = False
+        self._assigned_at = 0.0
+        self._last_id = 0
+
+    def join(self, topic: str, session_s: float, now: float) -> int:
+        """Return the id of a new member."""
+        self._last_id += 1
+        self.members[self._last_id] = Member(topic, session_s, now, frozenset())
+        self.rejoin(self._last_id, (), now)
+        return self._last_id
+
+    def rejoin(self, member: int, owned: Collection[int], now: float) -> None:
+        """Let a member take part in a rebalance, which it may begin. Raises RefusedError."""
+        self.member(member).owned = frozenset(owned)
+        self._is_rebalancing = True
+        self._joined.add(member)
+        self._complete(now)
+
+    def heartbeat(self, member: int, now: float) -> bool:
+        """Continue the session of a member; return whether it still is one."""
+        for late in [id_ for id_, one in self.members.items() if now - one.heartbeat_at > one.session_s]:
+            self.leave(late, now)
+        if member not in self.members:
+            return False
+        self.members[member].heartbeat_at = now
+        self._is_rebalancing |= self._has_new_partitions(now)
+        return True
+
+    def is_awaiting(self, member: int) -> bool:
+        """Return whether a rebalance waits for a member."""
+        return self._is_rebalancing and member not in self._joined
+
+    def leave(self, member: int, now: float) -> None:
+        """Remove a member."""
+        self.members.pop(member, None)
+        self._joined.discard(member)
+        self._is_rebalancing = True
+        self._complete(now)
+
+    def commit(self, member: int, generation: int, offsets: Mapping[Partition, GroupOffset]) -> None:
+        """Commit offsets of a member. Raises RefusedError."""
+        self.member(member)
+        if generation != self.generation:
+            raise RefusedError("ILLEGAL_GENERATION")
+        for partition in offsets:
+            self._topics.log(partition)
+        self.offsets.update(offsets)
+
+    def member(self, member: int) -> Member:
+        """Return a member. Raises RefusedError."""
+        if member not in self.members:
+            raise RefusedError(UNKNOWN_MEMBER)
+        return self.members[member]
+
+    def _complete(self, now: float) -> None:
+        if self._joined != self.members.keys():
+            return
+        self.generation += 1
+        self._joined, self._is_rebalancing, self._assigned_at = set(), False, now
+        for topic in {one.topic for one in self.members.values()}:
+            self._assign([one for one in self.members.values() if one.topic == topic], self._numbers(topic))
+
+    def _assign(self, members: list[Member], numbers: set[int]) -> None:
+        """Let members keep what they own up to their share; what they lose is free in the next rebalance."""
+        least, more = divmod(len(numbers), len(members))
+        for index, member in enumerate(sorted(members, key=lambda one: -len(one.owned))):
+            member.assigned = frozenset(sorted(member.owned & numbers)[: least + (index < more)])
+        for number in sorted(numbers.difference(*(one.owned for one in members))):
+            min(members, key=lambda one: len(one.assigned)).assigned |= {number}
+
+    def _has_new_partitions(self, now: float) -> bool:
+        """Return whether the leader of the group finds other partitions than those that are assigned."""
+        if now - self._assigned_at < REFRESH_S:
+            return False
+        return any(
+            self._numbers(topic).difference(*(one.assigned for one in self.members.values() if one.topic == topic))
+            for topic in {one.topic for one in self.members.values()}
+        )
+
+    def _numbers(self, topic: str) -> set[int]:
+        found = self._topics.by_name.get(topic)
+        return set(range(len(found.logs) if found else 0))
+
+
+class Groups:
+    """The groups by name; each exists from its first use on."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self._by_name: dict[str, Group] = {}
+
+    def group(self, name: str) -> Group:
+        """Return a group."""
+        return self._by_name.setdefault(name, Group(self._topics))
+
+    def forget(self, partitions: Collection[Partition]) -> None:
+        """Remove the committed offsets of deleted partitions."""
+        for group in self._by_name.values():
+            for partition in partitions:
+                group.offsets.pop(partition, None)
+
+    def resume(self, now: float) -> None:
+        """Begin the sessions of all members anew."""
+        for group in self._by_name.values():
+            for member in group.members.values():
+                member.heartbeat_at = now
