@@ -118,7 +118,7 @@ def receive(boot: str, topic: str, stop: Flag) -> list[Received]:
     while not stop.is_set():
         # poll returns at the first message; consume(MANY, WAIT_S) would wait for that many, or for all of the time.
         first = consumer.poll(WAIT_S)
-        _note(received, [first] if first else [])
+        _note(received, [] if first is None else [first])
         while more := consumer.consume(1_000, 0):
             _note(received, more)
     consumer.close()

@@ -84,7 +84,7 @@ class KafkaAnnouncements:
             consumer.assign([TopicPartition(self._topic, PARTITION, max(low, high - INITIAL_RECORDS))])
             self._assigned = True
         first = consumer.poll(POLL_S)
-        messages = [first, *consumer.consume(BATCH_SIZE, 0)] if first else []
+        messages = [] if first is None else [first, *consumer.consume(BATCH_SIZE, 0)]
         if received := [one for message in messages if (one := _read(message)) is not None]:
             self._loop.call_soon_threadsafe(self._receive, received)
 

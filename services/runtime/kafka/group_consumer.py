@@ -127,7 +127,7 @@ class KafkaGroupConsumer:
         try:
             self._pause(self._ours if paused else self._ours.intersection(full))
             first = self._consumer.poll(0 if paused else POLL_S)
-            messages = [first, *self._consumer.consume(self._batch, 0)] if first else []
+            messages = [] if first is None else [first, *self._consumer.consume(self._batch, 0)]
         except KafkaException as error:  # fatal: a message may be lost between the two calls
             raise failed(error.args[0]) from error
         return [record_of(message) for message in messages if self._is_record(message)]
