@@ -44,7 +44,7 @@ class ModelGroupConsumer:
         self._ours: dict[int, int | None] = {}
         """The next offset of each partition; None before the first read."""
         self._read: dict[int, int] = {}
-        """The offset behind the last record of each partition of which one was read."""
+        """The offset behind the last record or marker of each partition of which one was read."""
         self._committed: dict[int, int] = {}
         self._revoked: frozenset[int] = frozenset()
         """The partitions that are being revoked."""
@@ -193,9 +193,11 @@ class ModelGroupConsumer:
                 continue
             log = self._broker.topics.log(place)
             position = fetch_position(log, self._position(partition))
-            entries, self._ours[partition] = log.read(position, self._batch - len(found))
+            entries, following = log.read(position, self._batch - len(found))
             found += [Record(*place, one.offset, one.timestamp_ms, one.key, one.value, one.headers) for one in entries]
-            self._read.update((partition, one.offset + 1) for one in entries)
+            self._ours[partition] = following
+            if following > position:
+                self._read[partition] = following
         return found
 
     def _position(self, partition: int) -> int:

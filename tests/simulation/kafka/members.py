@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from tests.simulation.kafka.worlds import World
 
 TOPIC = "created"
+QUIET = 5
+"""The number of rounds without a change after which a rebalance is over."""
+VALUES = (b"", b"1", None)
 
 
 @dataclass
@@ -63,7 +66,9 @@ async def fetch_until_settled(world: World) -> None:
     partitions = await world.async_reader.partitions([world.prefix + TOPIC])
     ends = {place.number: end for place, (_, end) in (await world.async_reader.bounds(partitions)).items()}
     async with asyncio.timeout(DEADLINE_S):
-        while not await _is_settled(list(world.members.values()), ends):
+        quiet = 0
+        while quiet < QUIET:
+            quiet = quiet + 1 if await _is_settled(list(world.members.values()), ends) else 0
             await asyncio.gather(*(one.fetch() for one in world.members.values()))
 
 
@@ -97,17 +102,6 @@ class Join(Write):
 
 
 @dataclass(frozen=True)
-class Leave(Write):
-    """Removes a member."""
-
-    name: str
-
-    def run(self, world: World) -> None:
-        if self.name in world.members:
-            world.run(world.members.pop(self.name).consumer.close())
-
-
-@dataclass(frozen=True)
 class Produce(Write):
     """Writes records."""
 
@@ -116,7 +110,7 @@ class Produce(Write):
 
     def run(self, world: World) -> None:
         output = Output(world.prefix + TOPIC, b"a", b"", self.partition, NOON_MS)
-        world.blocking.send([output._replace(value=b"%d" % number) for number in range(self.number)])
+        world.blocking.send([output._replace(value=VALUES[number % len(VALUES)]) for number in range(self.number)])
 
 
 @dataclass(frozen=True)
@@ -131,6 +125,19 @@ class Settle(Write):
         for one in world.members.values():
             one.read = []
         return observed(read), Counter(len(one.ours) for one in world.members.values())
+
+
+@dataclass(frozen=True)
+class Leave(Write):
+    """Removes a member when all are settled: a client that closes while it joins may stay until its session ends."""
+
+    name: str
+
+    def run(self, world: World) -> object:
+        found = Settle().run(world)
+        if self.name in world.members:
+            world.run(world.members.pop(self.name).consumer.close())
+        return found
 
 
 @dataclass(frozen=True)
