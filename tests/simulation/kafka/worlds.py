@@ -143,7 +143,7 @@ def real_world(prefix: str, bootstrap: str) -> Iterator[World]:
         world = World(
             prefix,
             runner.run,
-            lambda _: None,
+            time.sleep,  # so that no two records have the same time
             lambda: KafkaProducer(client, "test"),
             lambda: BlockingKafkaProducer(client, "test"),
             lambda name: TransactionalKafkaProducer(client, "test", prefix + name, group=prefix + GROUP),
