@@ -25,6 +25,8 @@ NOON_MS = 1_714_564_800_000
 RECENT_MS = 1_735_689_600_000
 """2025-01-01: scripts run later."""
 NOW = "now"
+STEP_S = 0.01
+"""The time between two steps: their records have different times."""
 
 
 class Operation(Protocol):
@@ -68,6 +70,7 @@ class Message:
 
 def outcome(operation: Operation, world: World) -> object:
     """Return what an operation returns, or the kind of its error."""
+    world.sleep(STEP_S)
     try:
         return operation.run(world)
     except KafkaOperationError as error:
