@@ -41,7 +41,7 @@ def require_fidelity(script: Sequence[Operation], bootstrap: str) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.slow
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES, derandomize=True)
 @given(script=scripts())
 def test_a_script_returns_the_same_with_a_real_broker(broker: EmbeddedBroker, script: Sequence[Operation]) -> None:
     require_fidelity(script, broker.bootstrap)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Patch = Callable[[pytest.MonkeyPatch], None]
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 MUTATIONS: dict[str, Patch] = {}
 FIRST_FOUND = settings(
     max_examples=3_000,
