@@ -53,7 +53,7 @@ BOXES = [  # x, y, width, height, class, title, lines
         110,
         "part",
         "call path (…/calls)",
-        ["retrier, permits, circuit_breaker", "response_cache", "api_client, transport, connection"],
+        ["retrier, permits, circuit_breaker", "response_cache", "api_client, transport, session"],
     ),
     (830, 420, 120, 56, "outside", "external API", ["HTTP/1.1"]),
     (370, 266, 120, 48, "topic", "feedback", []),
