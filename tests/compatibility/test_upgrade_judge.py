@@ -1,0 +1,161 @@
+"""The judge of an upgrade accepts a loop that keeps all promises, and finds each broken one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.compatibility.upgrade_apis import Apis, Call
+from tests.compatibility.upgrade_judge import Published, judge
+from tests.compatibility.upgraded import HIGH, LOW, Load, Session, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+EVENTS = 700
+Record = tuple[str, dict[str, Any]]
+
+
+class Rows(dict[str, Any]):
+    """The part of a client of Redis that the judge uses."""
+
+    def hget(self, key: str, _field: str) -> str | None:
+        """Return the value of a row as JSON."""
+        return json.dumps(self[key]) if key in self else None
+
+    def scan_iter(self, pattern: str, count: int) -> Iterator[str]:  # noqa: ARG002
+        """Return the keys that match."""
+        return (key for key in self if fnmatchcase(key, pattern))
+
+
+class Loop:
+    """What a loop without faults gives for a load."""
+
+    def __init__(self) -> None:
+        self.load = Load(1)
+        self.records: list[Record] = []
+        self.store = Rows({"limits:everywhere": {"high": HIGH, "low": LOW}})
+        Apis.calls[:] = Apis.deliveries[:] = []
+        for _ in range(EVENTS):
+            self.load.event()
+        for window, session in self.load.sessions.items():
+            self._publish(window, session)
+
+    def _publish(self, window: Window, session: Session) -> None:
+        own = {"device_id": window[0], "first_seen": window[1]}
+        state = session.state()
+        snapshot = own | {
+            "version": session.pings + 1,
+            "enrichments": {"owner": {"result": state.pop("owner")}},
+            "state": state,
+        }
+        self.records += [("snapshots", snapshot), ("feedback", own)]
+        self.store[f"couriers:{window[0]}"] = snapshot
+        self.store[f"plates:{session.plate}"] = {"value": {"courier": window[0]}}
+        Apis.calls.append(Call(session.plate, 0.0, 1.0))
+        for number in range(session.opened):
+            for status in ("open", "closed")[: 1 + (number < session.closed)]:
+                alert = {"id": f"{window}/{number}", "status": status}
+                record = own | {"alerts": [alert]}
+                self.records.append(("speeding", record))
+                self.store[f"speeding:{window[0]}"] = record
+                Apis.deliveries.append(Call(f"{alert['id']} {status}", 0.0, 1.0))
+
+    def broken(self, *kills: float) -> set[str]:
+        """Return the promises that the judge calls broken."""
+        published = Published()
+        for topic, record in self.records:
+            published.take(topic, json.dumps(record).encode())
+        rows = judge(self.load, published, self.store, [(kill, kill) for kill in kills])  # type: ignore[arg-type]
+        return {name for name, *_, is_right in rows if not is_right}
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    """Give a loop without faults."""
+    yield Loop()
+    Apis.calls.clear()
+    Apis.deliveries.clear()
+
+
+def test_a_loop_without_faults_keeps_all_promises(loop: Loop) -> None:
+    assert loop.broken() == set()
+    assert sum(one.opened for one in loop.load.sessions.values()) > EVENTS / 12
+
+
+def lose_snapshot(loop: Loop) -> None:
+    loop.records.remove(next(one for one in loop.records if one[0] == "snapshots"))
+
+
+def merge_an_event_twice(loop: Loop) -> None:
+    snapshot = next(record for topic, record in loop.records if topic == "snapshots")
+    snapshot["version"] += 1
+
+
+def lose_alert(loop: Loop) -> None:
+    loop.records.remove(next(one for one in loop.records if one[0] == "speeding"))
+
+
+def open_alert_twice(loop: Loop) -> None:
+    record = next(record for topic, record in loop.records if topic == "speeding")
+    loop.records.insert(0, ("speeding", record | {"alerts": [{"id": "another", "status": "open"}]}))
+
+
+def call_again(loop: Loop) -> None:  # noqa: ARG001
+    Apis.calls.append(replace(Apis.calls[0]))
+
+
+def deliver_again(loop: Loop) -> None:  # noqa: ARG001
+    Apis.deliveries.append(replace(Apis.deliveries[0]))
+
+
+def lose_call(loop: Loop) -> None:  # noqa: ARG001
+    Apis.calls.pop()
+
+
+def lose_delivery(loop: Loop) -> None:  # noqa: ARG001
+    Apis.deliveries.pop()
+
+
+def lose_row(loop: Loop) -> None:
+    loop.store.popitem()
+
+
+def keep_an_old_row(loop: Loop) -> None:
+    loop.store["couriers:courier-0"] = loop.store["couriers:courier-0"] | {"version": 1}
+
+
+def reject_event(loop: Loop) -> None:
+    loop.records.append(("dead_letters", {}))
+
+
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [
+        (lose_snapshot, "final states"),
+        (merge_an_event_twice, "merged records"),
+        (lose_alert, "alerts opened or closed"),
+        (open_alert_twice, "further alerts"),
+        (call_again, "calls of the registry again, at most"),
+        (deliver_again, "alerts delivered again, at most"),
+        (lose_call, "calls of the registry"),
+        (lose_delivery, "alerts delivered"),
+        (lose_row, "all rows"),
+        (keep_an_old_row, "rows of couriers"),
+        (reject_event, "dead letters"),
+    ],
+)
+def test_each_fault_is_found(loop: Loop, fault: Callable[[Loop], None], found: str) -> None:
+    fault(loop)
+    assert found in loop.broken()
+
+
+def test_a_call_in_flight_at_a_kill_may_be_repeated(loop: Loop) -> None:
+    loop.records.append(("feedback", {}))
+    Apis.calls.append(replace(Apis.calls[0]))
+    assert loop.broken(0.5) == {"merged records"}, "a second answer is merged too"
+    assert "calls of the registry again, at most" in loop.broken(9.0), "the kill was later"

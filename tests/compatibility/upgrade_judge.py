@@ -1,0 +1,151 @@
+"""Compares what an upgraded loop has published, called and stored with the plain fold of `upgraded.py`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, TopicPartition
+
+from tests.compatibility.upgrade_apis import Apis, Call, Outage, are_uncommitted, repeated
+from tests.compatibility.upgraded import PARTITIONS, PREFIX, Load, Window
+
+if TYPE_CHECKING:
+    import redis
+
+TOPICS = ("snapshots", "feedback", "speeding", "plates", "dead_letters")
+Row = tuple[str, int, int, bool]
+"""What was judged, the expected number, the number that was found, and whether all is right."""
+
+
+class Published:
+    """All records of the topics."""
+
+    def __init__(self) -> None:
+        self.newest: dict[Window, dict[str, Any]] = {}
+        """The newest snapshot of each session."""
+        self.alerts: dict[Window, dict[str, Any]] = {}
+        """The last record of the alerts of each session."""
+        self.changes: Counter[tuple[Window, str]] = Counter()
+        """How many times an alert of a session has opened, or closed."""
+        self.counts: Counter[str] = Counter()
+        """The number of records by topic."""
+        self.again = 0
+        """How many snapshots have a version that was published before."""
+        self._status: dict[str, str] = {}
+
+    def take(self, topic: str, value: bytes | None) -> None:
+        """Add a record."""
+        if value is None:
+            return
+        self.counts[topic] += 1
+        record: dict[str, Any] = json.loads(value)
+        window = record.get("device_id", ""), instant(record.get("first_seen"))
+        if topic == "snapshots":
+            former = self.newest.get(window)
+            if former is not None and _order(former) >= _order(record):
+                self.again += 1
+            else:
+                self.newest[window] = record
+        elif topic == "speeding":
+            self.alerts[window] = record
+            for one in record["alerts"]:
+                self._change(window, one["id"], one["status"])
+
+    def _change(self, window: Window, alert: str, status: str) -> None:
+        if self._status.get(alert) != status:
+            self._status[alert] = status
+            self.changes[window, status] += 1
+
+
+class Reader:
+    """Reads the topics, on from where the last reading ended."""
+
+    def __init__(self, kafka: str) -> None:
+        self.published = Published()
+        options = {"bootstrap.servers": kafka, "group.id": "judge", "enable.auto.commit": False, "log_level": 0}
+        self._consumer = Consumer(options | {"auto.offset.reset": "earliest"})
+        self._consumer.assign([TopicPartition(f"{PREFIX}{one}", at, 0) for one in TOPICS for at in range(PARTITIONS)])
+
+    def read(self) -> Published:
+        """Return all that was published."""
+        while messages := self._consumer.consume(5000, 1.0):
+            for message in messages:
+                if message.error() is None:
+                    self.published.take((message.topic() or "").removeprefix(PREFIX), message.value())
+        return self.published
+
+
+def instant(time: str | None) -> str:
+    """Return a time in one form: a record may lack trailing zeros."""
+    return "" if time is None else datetime.fromisoformat(time).isoformat(timespec="microseconds")
+
+
+def _order(record: dict[str, Any]) -> tuple[int, int]:
+    return record.get("epoch", 0), record["version"]
+
+
+def judge(load: Load, published: Published, store: redis.Redis, outages: list[Outage]) -> list[Row]:
+    """Return a row for each promise. `outages`: of the enrichment workers."""
+    sessions = load.sessions
+    expected = Counter({(at, "open"): one.opened for at, one in sessions.items() if one.opened})
+    expected.update({(at, "closed"): one.closed for at, one in sessions.items() if one.closed})
+    alerts = sum(expected.values())
+    newest, feedback, again = published.newest, published.counts["feedback"], len(repeated(Apis.calls))
+    plates = {one.plate for one in sessions.values()}
+    return [
+        _row("final states", len(sessions), sum(_state(newest, at) == one.state() for at, one in sessions.items())),
+        _row("merged records", load.sent + feedback, sum(one["version"] for one in newest.values())),
+        ("feedback records, at least", len(sessions), feedback, 0 <= feedback - len(sessions) <= again),
+        _row("alerts opened or closed", alerts, sum((published.changes & expected).values())),
+        _row("further alerts", 0, sum((published.changes - expected).values())),
+        _row("calls of the registry", len(plates), len({one.name for one in Apis.calls} & plates)),
+        _repeated("calls of the registry again", Apis.calls, outages),
+        _row("alerts delivered", alerts, len({one.name for one in Apis.deliveries})),
+        _repeated("alerts delivered again", Apis.deliveries, outages),
+        *_stored(load, published, store),
+        _row("dead letters", 0, published.counts["dead_letters"]),
+    ]
+
+
+def _row(name: str, expected: int, found: int) -> Row:
+    return name, expected, found, expected == found
+
+
+def _repeated(name: str, calls: list[Call], outages: list[Outage]) -> Row:
+    """At most those that were in flight in an outage."""
+    uncommitted = {one.name for one in calls if are_uncommitted([one], outages)}
+    again = repeated(calls)
+    return f"{name}, at most", len(uncommitted), len(again), are_uncommitted(again, outages)
+
+
+def _stored(load: Load, published: Published, store: redis.Redis) -> list[Row]:
+    couriers = {at: json.loads(_value(store, f"couriers:{at[0]}")) for at in load.newest.values()}
+    speeding: dict[str, Window] = {at[0]: at for at in sorted(published.alerts)}
+    owners = {one.plate: at[0] for at, one in load.sessions.items()}
+    right = sum(one == published.newest.get(at) for at, one in couriers.items())
+    driven = sum(
+        json.loads(_value(store, f"plates:{plate}")).get("value") == {"courier": one} for plate, one in owners.items()
+    )
+    alerted = sum(json.loads(_value(store, f"speeding:{key}")) == published.alerts[at] for key, at in speeding.items())
+    rows = len(list(store.scan_iter("[a-z]*:*", count=10_000)))
+    return [
+        _row("rows of couriers", len(couriers), right),
+        _row("rows of plates", len(owners), driven),
+        _row("rows of alerts", len(speeding), alerted),
+        _row("all rows", len(couriers) + len(owners) + len(speeding) + 1, rows),  # a row of the table too
+    ]
+
+
+def _value(store: redis.Redis, key: str) -> str:
+    found: str | None = store.hget(key, "value")  # type: ignore[assignment]
+    return found or "{}"
+
+
+def _state(newest: dict[Window, dict[str, Any]], window: Window) -> dict[str, Any]:
+    """Return the state of the newest snapshot, and the owner."""
+    snapshot = newest.get(window, {"state": {}})
+    answers = {name: one.get("result") for name, one in snapshot.get("enrichments", {}).items()}
+    return {**snapshot["state"], **answers}
