@@ -60,9 +60,16 @@ class Apis(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
 
+class Server(ThreadingHTTPServer):
+    """Accepts the connections of a worker that starts with a backlog: a call that waits for one delays commits."""
+
+    request_queue_size = 256
+    daemon_threads = True
+
+
 def serve() -> str:
     """Serve the APIs in a thread, and return their URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Apis)
+    server = Server(("127.0.0.1", 0), Apis)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_port}"
 
