@@ -9,6 +9,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from typing_extensions import override
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -22,15 +24,16 @@ class BlockingCalls(Protocol):
         """Call a function: what it returns or raises is the result. A call that is cancelled goes on."""
 
 
-class CallThread:
+class CallThread(BlockingCalls):
     """A thread that does not delay the end of the process: a client of Kafka may block while the broker is away."""
 
     def __init__(self, name: str) -> None:
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
+    @override
     def call(self, function: Callable[[], T]) -> asyncio.Future[T]:
-        """See `BlockingCalls.call`. The calls run in their order."""
+        """Call a function after all earlier ones."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 

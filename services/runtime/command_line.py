@@ -79,8 +79,8 @@ def _problems(error: Exception) -> Sequence[BaseException]:
     from contracts.errors import StateloopError  # noqa: PLC0415  # takes 0.3 s, without which help prints
     from services.runtime.errors import leaves  # noqa: PLC0415
 
-    found = list(leaves(error))
-    return found if all(isinstance(one, StateloopError | CommandError) for one in found) else []
+    problems = list(leaves(error))
+    return problems if all(isinstance(problem, StateloopError | CommandError) for problem in problems) else []
 
 
 def _is_output_closed() -> bool:

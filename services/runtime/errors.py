@@ -148,10 +148,10 @@ class KafkaRequestError(KafkaOperationError):
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors in a group: that of a worker is in the group of all workers."""
+    """Yield the errors in a group: the error of a worker is in the group of all workers."""
     if isinstance(error, BaseExceptionGroup):
-        for one in error.exceptions:
-            yield from leaves(one)
+        for member in error.exceptions:
+            yield from leaves(member)
     else:
         yield error
 

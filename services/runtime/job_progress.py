@@ -48,13 +48,13 @@ class JobProgress:
     def read(self, numbers: Collection[int]) -> dict[int, Published]:
         """Return the progress in these partitions; nothing for one without."""
         try:
-            found = self._admin.committed(GROUP, [Partition(self._topic, one) for one in numbers], ANSWER_S)
+            committed = self._admin.committed(GROUP, [Partition(self._topic, number) for number in numbers], ANSWER_S)
         except KafkaRequestError:
             return {}
         return {
-            partition.number: Published(one.offset, datetime.fromisoformat(one.metadata))
-            for partition, one in found.items()
-            if one.metadata
+            partition.number: Published(commit.offset, datetime.fromisoformat(commit.metadata))
+            for partition, commit in committed.items()
+            if commit.metadata
         }
 
     def close(self) -> None:

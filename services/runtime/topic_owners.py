@@ -66,9 +66,9 @@ def outputs(application: Application) -> dict[str, TopicOwner]:
     """Return the topics that the application owns. Events are not among them: applications may share them."""
     topics = application.topics
     roles = {topics.snapshots: "snapshots", topics.feedback: "feedback", topics.dead_letters: "dead_letters"}
-    roles |= {topics.derived(one.name): "derived" for one in application.derived}
-    roles |= {topics.derived(one.name): "alerts" for one in application.alerts}
-    roles |= {topics.table(one): "table" for one in application.tables}
+    roles |= {topics.derived(derived.name): "derived" for derived in application.derived}
+    roles |= {topics.derived(alerts.name): "alerts" for alerts in application.alerts}
+    roles |= {topics.table(name): "table" for name in application.tables}
     return {topic: TopicOwner(application.name, role) for topic, role in roles.items()}
 
 
@@ -108,8 +108,8 @@ class TopicOwners:
     def claim(self, epoch: int = 0, *, take_over: bool = False) -> int:
         """Record this application as the owner, or renew that; `take_over` replaces others. Return the recorded epoch.
 
-        `epoch` is that of the job's checkpoint, and 0 keeps the recorded one. The owners are read again at the end: of
-        two that claim at once, at most one goes on. Raises ForeignTopicsError and OlderCheckpointError.
+        `epoch` is the epoch of the job's checkpoint, and 0 keeps the recorded one. The owners are read again at the
+        end: of two that claim at once, at most one goes on. Raises ForeignTopicsError and OlderCheckpointError.
         """
         recorded = epoch
         with self._group() as group:
@@ -126,7 +126,8 @@ class TopicOwners:
         for _ in range(TAKEOVERS):
             group.record(self._outputs, 0)
             self._sleep(RENEWAL_S)
-            if {topic: one.owner for topic, one in group.claims(list(self._outputs)).items()} == self._outputs:
+            claims = group.claims(list(self._outputs))
+            if {topic: claim.owner for topic, claim in claims.items()} == self._outputs:
                 return
 
     @contextmanager
@@ -138,11 +139,11 @@ class TopicOwners:
         finally:
             self._admin.close()
 
-    def _require(self, found: Mapping[str, TopicClaim], epoch: int = 0) -> int:
+    def _require(self, claims: Mapping[str, TopicClaim], epoch: int = 0) -> int:
         """Return the greatest recorded epoch, or this one where it is greater."""
-        if foreign := {topic: one.owner for topic, one in found.items() if one.owner != self._outputs[topic]}:
+        if foreign := {topic: claim.owner for topic, claim in claims.items() if claim.owner != self._outputs[topic]}:
             raise ForeignTopicsError(self._application, foreign)
-        newest = max((one.epoch for one in found.values()), default=0)
+        newest = max((claim.epoch for claim in claims.values()), default=0)
         if 0 < epoch < newest:
             raise OlderCheckpointError(self._application, epoch, newest)
         return max(epoch, newest)
@@ -164,11 +165,11 @@ class _Group:
 
     def claims(self, topics: Sequence[str]) -> dict[str, TopicClaim]:
         partitions = [Partition(topic, 0) for topic in topics]
-        found = self._repeated(lambda: self._admin.committed(GROUP, partitions, TRY_S))
+        committed = self._repeated(lambda: self._admin.committed(GROUP, partitions, TRY_S))
         return {
-            partition.topic: TopicClaim(TopicOwner.parse(one.metadata), one.offset)
-            for partition, one in found.items()
-            if one.metadata
+            partition.topic: TopicClaim(TopicOwner.parse(commit.metadata), commit.offset)
+            for partition, commit in committed.items()
+            if commit.metadata
         }
 
     def record(self, owners: Mapping[str, TopicOwner], epoch: int) -> None:

@@ -21,10 +21,20 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 from confluent_kafka.admin import NewTopic as ClientTopic
+from typing_extensions import override
 
 from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka.errors import requested
-from services.runtime.kafka.interfaces import EARLIEST, LATEST, NEWEST, GroupOffset, OffsetAt, Partition, TopicInfo
+from services.runtime.kafka.interfaces import (
+    EARLIEST,
+    LATEST,
+    NEWEST,
+    Admin,
+    GroupOffset,
+    OffsetAt,
+    Partition,
+    TopicInfo,
+)
 from services.runtime.kafka.offsets import lookup
 from services.runtime.kafka.options import create_admin_client, create_consumer
 
@@ -58,81 +68,87 @@ NOT_A_MEMBER = {"UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATIO
 Result = TypeVar("Result")
 
 
-class KafkaAdmin:
-    """An admin client, and a consumer for each group; the first use creates each. Implements Admin."""
+class KafkaAdmin(Admin):
+    """An admin client, and a consumer for each group; the first use creates each."""
 
     def __init__(self, client: Options, name: str) -> None:
         self._client = client
         self._name = name
         self._consumers: dict[str, Consumer] = {}
 
+    @override
     def partition_counts(self) -> Mapping[str, int]:
-        """See `Admin.partition_counts`."""
         with requested("list the topics"):
             listed = self._admin.list_topics(timeout=ANSWER_S).topics
         return {name: len(topic.partitions) for name, topic in listed.items()}
 
+    @override
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicInfo]:
-        """See `Admin.describe`."""
         futures = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=ANSWER_S)
-        found = {name: _result(futures[name], "describe the topic", name) for name in topics}
-        return {name: TopicInfo(str(one.topic_id), len(one.partitions)) for name, one in found.items()}
+        described = {name: _result(futures[name], "describe the topic", name) for name in topics}
+        return {name: TopicInfo(str(topic.topic_id), len(topic.partitions)) for name, topic in described.items()}
 
+    @override
     def configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
-        """See `Admin.configs`."""
         resources = {name: ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics}
         futures = self._admin.describe_configs(list(resources.values()), request_timeout=ANSWER_S) if topics else {}
-        found = {name: _result(futures[one], "describe the topic", name) for name, one in resources.items()}
-        return {name: {entry.name: entry.value or "" for entry in one.values()} for name, one in found.items()}
+        configs = {name: _result(futures[resource], "describe the topic", name) for name, resource in resources.items()}
+        return {name: {entry.name: entry.value or "" for entry in config.values()} for name, config in configs.items()}
 
+    @override
     def create(self, topics: Collection[NewTopic]) -> Collection[str]:
-        """See `Admin.create`."""
-        new = [ClientTopic(one.name, one.partitions, one.replicas, config=dict(one.config)) for one in topics]
+        new = [ClientTopic(topic.name, topic.partitions, topic.replicas, config=dict(topic.config)) for topic in topics]
         futures = self._admin.create_topics(new, request_timeout=CHANGE_S) if new else {}
         return [name for name, future in futures.items() if _is_created(name, future)]
 
+    @override
     def grow(self, partition_counts: Mapping[str, int]) -> None:
-        """See `Admin.grow`."""
-        new = [NewPartitions(*one) for one in partition_counts.items()]
+        new = [NewPartitions(topic, count) for topic, count in partition_counts.items()]
         futures = self._admin.create_partitions(new, request_timeout=CHANGE_S) if new else {}
         for topic, future in futures.items():
             _result(future, "add partitions to the topic", topic)
 
+    @override
     def alter(self, topic: str, config: Mapping[str, str]) -> None:
-        """See `Admin.alter`."""
-        entries = [ConfigEntry(*one, incremental_operation=AlterConfigOpType.SET) for one in config.items()]
+        entries = [ConfigEntry(*setting, incremental_operation=AlterConfigOpType.SET) for setting in config.items()]
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
         futures = self._admin.incremental_alter_configs([resource], request_timeout=ANSWER_S)
         _result(futures[resource], "change the settings of the topic", topic)
 
+    @override
     def delete_records(self, ends: Mapping[Partition, int]) -> None:
-        """See `Admin.delete_records`."""
         before = [TopicPartition(*partition, end) for partition, end in ends.items()]
         futures = self._admin.delete_records(before, request_timeout=CHANGE_S) if before else {}
         for partition, future in futures.items():
             _result(future, "delete records of the topic", partition.topic)
 
+    @override
     def offsets(self, at: Mapping[Partition, int], within_s: float = ANSWER_S) -> Mapping[Partition, int]:
-        """See `Admin.offsets`."""
         with requested("look offsets up"):
             return lookup(self._consumer(f"stateloop-{self._name}"), at, within_s)
 
+    @override
     def records(self, at: Mapping[Partition, int], within_s: float = ANSWER_S) -> Mapping[Partition, OffsetAt]:
-        """See `Admin.records`."""
-        specs = {TopicPartition(*partition): _spec(one) for partition, one in at.items()}
-        found = _repeated(lambda: self._records(specs), within_s) if specs else {}
-        return {Partition(one.topic, one.partition): OffsetAt(it.offset, it.timestamp) for one, it in found.items()}
+        specs = {TopicPartition(*partition): _spec(place) for partition, place in at.items()}
+        results = _repeated(lambda: self._records(specs), within_s) if specs else {}
+        return {
+            Partition(partition.topic, partition.partition): OffsetAt(result.offset, result.timestamp)
+            for partition, result in results.items()
+        }
 
+    @override
     def committed(
         self, group: str, partitions: Collection[Partition], within_s: float = ANSWER_S
     ) -> Mapping[Partition, GroupOffset]:
-        """See `Admin.committed`."""
-        places = [TopicPartition(*one) for one in partitions]
-        found = _repeated(lambda: self._committed(group, places, within_s), within_s)
-        return {Partition(one.topic, one.partition): GroupOffset(one.offset, one.metadata or "") for one in found}
+        places = [TopicPartition(*partition) for partition in partitions]
+        commits = _repeated(lambda: self._committed(group, places, within_s), within_s)
+        return {
+            Partition(commit.topic, commit.partition): GroupOffset(commit.offset, commit.metadata or "")
+            for commit in commits
+        }
 
+    @override
     def commit(self, group: str, offsets: Mapping[Partition, GroupOffset], within_s: float = ANSWER_S) -> bool:
-        """See `Admin.commit`."""
         try:
             _repeated(lambda: self._commit(group, _places(offsets)), within_s)
         except KafkaRequestError as error:
@@ -141,13 +157,13 @@ class KafkaAdmin:
             raise
         return True
 
+    @override
     def commit_async(self, group: str, offsets: Mapping[Partition, GroupOffset]) -> None:
-        """See `Admin.commit_async`."""
         with requested(f"commit offsets of the group {group}"):
             self._consumer(group).commit(offsets=_places(offsets), asynchronous=True)
 
+    @override
     def close(self) -> None:
-        """See `Admin.close`."""
         for consumer in self._consumers.values():
             consumer.close()
         self._consumers.clear()
@@ -158,7 +174,9 @@ class KafkaAdmin:
 
     def _records(self, specs: Mapping[TopicPartition, OffsetSpec]) -> Mapping[TopicPartition, ListOffsetsResultInfo]:
         futures = self._admin.list_offsets(dict(specs), request_timeout=ANSWER_S)
-        return {one: _result(future, "look up offsets of", one.topic) for one, future in futures.items()}
+        return {
+            partition: _result(future, "look up offsets of", partition.topic) for partition, future in futures.items()
+        }
 
     def _committed(self, group: str, places: list[TopicPartition], within_s: float) -> list[TopicPartition]:
         with requested(f"return the offsets of the group {group}"):
@@ -166,9 +184,9 @@ class KafkaAdmin:
 
     def _commit(self, group: str, places: list[TopicPartition]) -> None:
         with requested(f"commit offsets of the group {group}"):
-            for one in self._consumer(group).commit(offsets=places, asynchronous=False) or ():
-                if one.error is not None:
-                    raise KafkaException(one.error)
+            for commit in self._consumer(group).commit(offsets=places, asynchronous=False) or ():
+                if commit.error is not None:
+                    raise KafkaException(commit.error)
 
     def _consumer(self, group: str) -> Consumer:
         if group not in self._consumers:

@@ -9,9 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException, TopicPartition
+from typing_extensions import override
 
 from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka.errors import delivery_failed, requested
+from services.runtime.kafka.interfaces import BlockingProducer, TransactionalProducer
 from services.runtime.kafka.options import create_consumer, create_producer
 from services.runtime.kafka.producer import message_timeout
 
@@ -32,8 +34,8 @@ DROP_AFTER = timedelta(minutes=5)
 ANSWER_S = 60.0
 
 
-class BlockingKafkaProducer:
-    """A producer without a thread. Implements BlockingProducer.
+class BlockingKafkaProducer(BlockingProducer):
+    """A producer without a thread.
 
     The client drops records that are not acknowledged within `drop_after`. An error is raised once: the producer can be
     used after it, unless the error is fatal.
@@ -45,20 +47,20 @@ class BlockingKafkaProducer:
         self._producer = create_producer(client, name, {**(options or {}), **message_timeout(drop_after)})
         self._error: DeliveryFailedError | None = None
 
+    @override
     def send(self, outputs: Iterable[Output]) -> Sequence[int]:
-        """See `BlockingProducer.send`."""
         offsets: dict[int, int] = {}
         for index, output in enumerate(outputs):
             self._enqueue(output, partial(self._delivered, offsets, index))
         self.flush()
         return [offset for _, offset in sorted(offsets.items())]
 
+    @override
     def enqueue(self, output: Output) -> None:
-        """See `BlockingProducer.enqueue`."""
         self._enqueue(output, self._noted)
 
+    @override
     def flush(self, within_s: float | None = None) -> int:
-        """See `BlockingProducer.flush`."""
         deadline = float("inf") if within_s is None else time.monotonic() + within_s
         left = self._producer.flush(SLICE_S)
         while left and time.monotonic() < deadline:
@@ -85,8 +87,8 @@ class BlockingKafkaProducer:
             raise error
 
 
-class TransactionalKafkaProducer:
-    """A producer whose records belong to transactions. Implements TransactionalProducer.
+class TransactionalKafkaProducer(TransactionalProducer):
+    """A producer whose records belong to transactions.
 
     It aborts the transaction that an earlier producer of the same id has left open; that one can write no more. With a
     `group`, a transaction commits offsets of this group too. Raises KafkaRequestError.
@@ -105,18 +107,19 @@ class TransactionalKafkaProducer:
         with requested("begin a transaction"):
             self._producer.init_transactions(ANSWER_S)
 
+    @override
     def begin(self) -> None:
-        """See `TransactionalProducer.begin`."""
         with requested("begin a transaction"):
             self._producer.begin_transaction()
 
+    @override
     def enqueue(self, output: Output) -> None:
-        """See `TransactionalProducer.enqueue`. Its commit reports records that were not delivered."""
+        """Write a record in the transaction; `commit` reports records that were not delivered."""
         call_back(self._producer, output.topic)
         produce(self._producer, output)
 
+    @override
     def commit(self, group_offsets: Mapping[Partition, GroupOffset] | None = None) -> None:
-        """See `TransactionalProducer.commit`."""
         with requested("commit a transaction"):
             if group_offsets and self._group is not None:
                 offsets = [TopicPartition(*partition, *offset) for partition, offset in group_offsets.items()]
@@ -124,14 +127,14 @@ class TransactionalKafkaProducer:
                 self._producer.send_offsets_to_transaction(offsets, metadata, ANSWER_S)
             self._producer.commit_transaction()
 
+    @override
     def abort(self) -> None:
-        """See `TransactionalProducer.abort`."""
         with requested("abort a transaction"):
             self._producer.abort_transaction(ANSWER_S)
 
+    @override
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """See `TransactionalProducer.transaction`."""
         self.begin()
         try:
             yield

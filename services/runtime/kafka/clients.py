@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.async_reader import KafkaTopicReader
 from services.runtime.kafka.blocking import TransactionalKafkaProducer
 from services.runtime.kafka.group_consumer import KafkaGroupConsumer
+from services.runtime.kafka.interfaces import Kafka
 from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.kafka.reader import BlockingKafkaReader
 
@@ -27,36 +30,36 @@ if TYPE_CHECKING:
     from services.runtime.kafka.options import Options
 
 
-class KafkaClients:
-    """Makes clients of the brokers that the user's options name. Implements Kafka."""
+class KafkaClients(Kafka):
+    """Makes clients of the brokers that the user's options name."""
 
     def __init__(self, client: Options) -> None:
         self._client = client
 
+    @override
     def consumer(self, name: str, subscription: Subscription) -> FencedGroupConsumer:
-        """See `Kafka.consumer`."""
         return KafkaGroupConsumer(self._client, name, subscription)
 
+    @override
     def reader(
         self, name: str, *, group: str | None = None, options: Options | None = None, log: logging.Logger | None = None
     ) -> TopicReader:
-        """See `Kafka.reader`."""
         return KafkaTopicReader(BlockingKafkaReader(self._client, name, group=group, options=options, log=log))
 
+    @override
     def blocking_reader(self, name: str, log: logging.Logger | None = None) -> BlockingTopicReader:
-        """See `Kafka.blocking_reader`."""
         return BlockingKafkaReader(self._client, name, log=log)
 
+    @override
     def producer(self, name: str, drop_after: timedelta | None = None) -> Producer:
-        """See `Kafka.producer`."""
         return KafkaProducer(self._client, name, drop_after)
 
+    @override
     def transactional_producer(
         self, name: str, transactional_id: str, options: Options | None = None
     ) -> TransactionalProducer:
-        """See `Kafka.transactional_producer`."""
         return TransactionalKafkaProducer(self._client, name, transactional_id, options)
 
+    @override
     def admin(self, name: str) -> Admin:
-        """See `Kafka.admin`."""
         return KafkaAdmin(self._client, name)

@@ -9,9 +9,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, TopicPartition
+from typing_extensions import override
 
 from services.runtime.call_thread import CallThread
 from services.runtime.errors import ConsumerFailedError
+from services.runtime.kafka.interfaces import FencedGroupConsumer
 from services.runtime.kafka.membership import NEVER, Membership
 from services.runtime.kafka.options import create_consumer, log_error, record_of
 from services.runtime.kafka.proofs import REVOKED, Proofs
@@ -43,8 +45,8 @@ FLOW = {
 }
 
 
-class KafkaGroupConsumer:
-    """A member of the group. All its calls and callbacks run in one thread. Implements FencedGroupConsumer."""
+class KafkaGroupConsumer(FencedGroupConsumer):
+    """A member of the group. All its calls and callbacks run in one thread."""
 
     def __init__(
         self, client: Options, name: str, subscription: Subscription, clock: Callable[[], float] = time.monotonic
@@ -64,8 +66,8 @@ class KafkaGroupConsumer:
         self._membership = Membership(clock)
         self._proofs = Proofs()
 
+    @override
     def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
-        """See `GroupConsumer.subscribe`."""
         self._listener = listener
         self._loop = loop
         self._consumer.subscribe(
@@ -75,36 +77,37 @@ class KafkaGroupConsumer:
             on_lost=self._on_lost,
         )
 
+    @override
     async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
-        """See `GroupConsumer.fetch`."""
         return await self._thread.call(lambda: self._fetch(positions, full, paused=paused))
 
+    @override
     async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
-        """See `GroupConsumer.seek`."""
         return await self._thread.call(lambda: self._seek(positions))
 
+    @override
     async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
-        """See `GroupConsumer.next_offsets`."""
         return await self._thread.call(lambda: self._next_offsets(partitions))
 
+    @override
     def proven_at(self, partition: int) -> float:
-        """See `FencedGroupConsumer.proven_at`."""
         return self._membership.proven_at if partition in self._ours else NEVER
 
+    @override
     async def prove(self, partition: int, position: int) -> bool:
-        """See `FencedGroupConsumer.prove`."""
         return await self._proofs.wait((partition, position), self._request_proof)
 
+    @override
     async def lag(self) -> int:
-        """See `GroupConsumer.lag`."""
         return await self._thread.call(self._lag)
 
+    @override
     def problem(self) -> str | None:
-        """See `GroupConsumer.problem`."""
         return self._check.problem
 
+    @override
     async def close(self) -> None:
-        """See `GroupConsumer.close`. It gives up after some seconds: it takes long while the broker is down."""
+        """Leave the group, or give up after some seconds: leaving takes long while the broker is down."""
         closing, has_left = self._thread.call(self._close), False
         self._thread.close()
         with suppress(TimeoutError):
@@ -148,8 +151,8 @@ class KafkaGroupConsumer:
 
     def _next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
         try:
-            found = self._consumer.position(self._partitions(self._ours.intersection(partitions)))
-            return {one.partition: max(0, self._next_offset(one)) for one in found}
+            positions = self._consumer.position(self._partitions(self._ours.intersection(partitions)))
+            return {position.partition: max(0, self._next_offset(position)) for position in positions}
         except KafkaException as error:
             self._on_error(error.args[0])
             return {}
@@ -214,21 +217,22 @@ class KafkaGroupConsumer:
         self._loop.call_soon_threadsafe(self._listener.on_error)
 
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        refused = error or next((one.error for one in partitions if one.error is not None), None)
+        refused = error or next((commit.error for commit in partitions if commit.error is not None), None)
         if error is None:
-            confirmed = {one.partition: one.offset for one in partitions if one.error is None}
+            confirmed = {commit.partition: commit.offset for commit in partitions if commit.error is None}
             self._committed.update(confirmed)
             self._loop.call_soon_threadsafe(self._listener.on_committed, confirmed)
-        self._end_commit({one.partition: one.offset for one in partitions} or self._membership.oldest, refused)
+        positions = {commit.partition: commit.offset for commit in partitions}
+        self._end_commit(positions or self._membership.oldest, refused)
 
     def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        new = [one.partition for one in partitions]
+        new = [assigned.partition for assigned in partitions]
         self._ours.update(new)
         self._loop.call_soon_threadsafe(self._listener.on_assigned, new)
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Delay the rebalance until the requests are drained, so that the next owner need not repeat them."""
-        gone = [one.partition for one in partitions]
+        gone = [revoked.partition for revoked in partitions]
         released = asyncio.run_coroutine_threadsafe(self._revoked(gone), self._loop)
         try:
             positions = released.result(self._patience)
@@ -243,7 +247,7 @@ class KafkaGroupConsumer:
             return await self._listener.on_revoked(gone)
 
     def _on_lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        gone = [one.partition for one in partitions]
+        gone = [lost.partition for lost in partitions]
         self._loop.call_soon_threadsafe(self._listener.on_lost, gone)
         self._forget(gone)
 
@@ -256,7 +260,8 @@ class KafkaGroupConsumer:
 
     def _lag(self) -> int:
         try:
-            return sum(self._behind(one) for one in self._consumer.position(self._partitions(self._ours)))
+            positions = self._consumer.position(self._partitions(self._ours))
+            return sum(self._behind(position) for position in positions)
         except KafkaException as error:
             self._on_error(error.args[0])
             return 0

@@ -257,7 +257,7 @@ class BlockingTopicReader(Protocol):
     def bounds(self, partitions: Collection[Partition], within_s: float = 10.0) -> Mapping[Partition, BoundedRange]:
         """Return the first and the end offset of each partition, waiting this long for leaders of new ones.
 
-        The end is that of committed transactions. Raises TopicReadError.
+        The end is the end of committed transactions. Raises TopicReadError.
         """
 
     def bounds_since(self, partitions: Collection[Partition], time: datetime) -> Mapping[Partition, BoundedRange]:
@@ -274,7 +274,7 @@ class BlockingTopicReader(Protocol):
         It yields an empty sequence when no record comes for a moment. The end is reached although its last record was
         compacted away, or is the marker of a transaction. The first offset that the partition has replaces an earlier
         start. While the broker is away it waits. Raises TopicReadError, also if a partition stays shorter than its
-        range, as that of a topic that was recreated.
+        range, as after a recreation of its topic.
         """
 
     def poll(self, within_s: float = 0.0) -> Sequence[Record]:
@@ -326,14 +326,14 @@ class Admin(Protocol):
     def offsets(self, at: Mapping[Partition, int], within_s: float = 10.0) -> Mapping[Partition, int]:
         """Return the first offset of each partition whose record has this time, in milliseconds, or a later one.
 
-        It is LATEST where there is none. EARLIEST and LATEST, as times, give the first offset and the end offset: that
-        of committed transactions. It waits this long for the leaders of new partitions.
+        It is LATEST where there is none. EARLIEST and LATEST, as times, give the first offset, and the end offset of
+        committed transactions. It waits this long for the leaders of new partitions.
         """
 
     def records(self, at: Mapping[Partition, int], within_s: float = 10.0) -> Mapping[Partition, OffsetAt]:
         """Return offsets as `offsets` does, with the times of the records; NEWEST gives the record of the latest time.
 
-        The offset is negative where there is no such record. The end offset is that of all records, also of those of
+        The offset is negative where there is no such record. The end offset counts all records, also the records of
         open transactions.
         """
 

@@ -54,7 +54,7 @@ class Membership:
 
     def is_pending(self, positions: Mapping[int, int]) -> bool:
         """Return whether a commit of these positions is unanswered."""
-        return any(one.positions == positions for one in self._pending)
+        return any(commit.positions == positions for commit in self._pending)
 
     @property
     def has_pending(self) -> bool:
@@ -68,11 +68,11 @@ class Membership:
 
     def end_commit(self, positions: Mapping[int, int], *, accepted: bool) -> None:
         """Note the answer to the oldest unanswered commit of these positions."""
-        found = next((one for one in self._pending if one.positions == positions), None)
-        if found is None:
+        answered = next((commit for commit in self._pending if commit.positions == positions), None)
+        if answered is None:
             return
-        self._pending.remove(found)
+        self._pending.remove(answered)
         if accepted:
-            self.proven_at = max(self.proven_at, found.began_at)
-            if self._resumed_at is not None and found.began_at >= self._resumed_at:
+            self.proven_at = max(self.proven_at, answered.began_at)
+            if self._resumed_at is not None and answered.began_at >= self._resumed_at:
                 self._resumed_at = None

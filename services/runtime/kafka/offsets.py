@@ -23,13 +23,13 @@ def lookup(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> 
     """Return the first offset of each partition whose record has this time, in milliseconds, or a later one.
 
     It is LATEST where there is none. EARLIEST and LATEST, as times, give the first and the end offset: for a reader of
-    committed records, that of the first open transaction. It waits for the leaders of new partitions. One request
+    committed records, the offset of the first open transaction. It waits for the leaders of new partitions. One request
     covers all partitions of a broker. Raises KafkaException.
     """
     deadline = time.monotonic() + within_s
     while at:
         try:
-            return _found(consumer, at, min(TRY_S, within_s))
+            return _first_offsets(consumer, at, min(TRY_S, within_s))
         except KafkaException as error:
             if time.monotonic() >= deadline or "AUTHORIZATION" in error.args[0].name():
                 raise
@@ -39,9 +39,9 @@ def lookup(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> 
     return {}
 
 
-def _found(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> dict[Partition, int]:
-    found = consumer.offsets_for_times([TopicPartition(*one, time) for one, time in at.items()], within_s)
-    for one in found:
-        if one.error is not None:
-            raise KafkaException(one.error)
-    return {Partition(one.topic, one.partition): one.offset for one in found}
+def _first_offsets(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> dict[Partition, int]:
+    results = consumer.offsets_for_times([TopicPartition(*partition, time) for partition, time in at.items()], within_s)
+    for result in results:
+        if result.error is not None:
+            raise KafkaException(result.error)
+    return {Partition(result.topic, result.partition): result.offset for result in results}

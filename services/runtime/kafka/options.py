@@ -1,9 +1,9 @@
 """Kafka clients with the settings that all parts share.
 
-`client` is that of KafkaSettings, the user's; `options` are what a part requires, and replace the user's. `name` is the
-client id that brokers and logs show, unless the user sets another. A client with a logger logs librdkafka's lines and
-its errors; one without is silent, and its user reports errors. Each raises InvalidSettingsError for options that the
-client does not accept.
+`client` has the user's options, of KafkaSettings; `options` are what a part requires, and replace the user's. `name`
+is the client id that brokers and logs show, unless the user sets another. A client with a logger logs librdkafka's
+lines and its errors; one without is silent, and its user reports errors. Each raises InvalidSettingsError for options
+that the client does not accept.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def log_error(log: logging.Logger, name: str, error: KafkaError) -> None:
 
 
 def record_of(message: Message) -> Record:
-    """Return a message of a consumer as a record. That of a partition's end has its position."""
+    """Return a message of a consumer as a record. The message of a partition's end has its position."""
     headers = message.headers()
     fields = (
         message.topic(),

@@ -11,8 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
+from typing_extensions import override
 
 from services.runtime.kafka.errors import delivery_failed
+from services.runtime.kafka.interfaces import Producer
 from services.runtime.kafka.options import create_producer
 
 if TYPE_CHECKING:
@@ -35,8 +37,8 @@ DURABLE = {"acks": "all", "linger.ms": 1}
 FOREVER_MS = 0
 
 
-class KafkaProducer:
-    """A synchronous producer with a polling thread: the client's own AIOProducer is far slower. Implements Producer.
+class KafkaProducer(Producer):
+    """A synchronous producer with a polling thread: the client's own AIOProducer is far slower.
 
     An event loop creates it. With `drop_after`, it drops records for which the client has no room within a second, and
     those that are not acknowledged in that time. Without it records wait while the broker is down: backpressure must
@@ -62,8 +64,8 @@ class KafkaProducer:
         self._thread = threading.Thread(target=self._poll, name="producer", daemon=True)
         self._thread.start()
 
+    @override
     def send(self, outputs: Sequence[Output]) -> asyncio.Future[Sequence[int]]:
-        """See `Producer.send`."""
         delivery = _Delivery(outputs, self._loop.create_future(), self._loop.time() + ROOM_S)
         if self._waiting or not self._is_produced(delivery):
             self._waiting.append(delivery)
@@ -71,12 +73,13 @@ class KafkaProducer:
                 self._loop.call_later(FULL_WAIT_S, self._produce_waiting)
         return delivery.future
 
+    @override
     def drop_unsent(self) -> None:
-        """See `Producer.drop_unsent`."""
         self._producer.purge(in_queue=True, in_flight=False, blocking=False)
 
+    @override
     async def close(self) -> None:
-        """See `Producer.close`. Records that may be dropped are not waited for."""
+        """Wait some seconds for the records in flight, unless they may be dropped, and close the client."""
         if not self._drops:
             await asyncio.to_thread(self._producer.flush, FLUSH_S)
         self._stopped.set()

@@ -52,7 +52,7 @@ class Proofs:
         """Refuse proofs of partitions: the consumer's thread waits for the work on them, and can prove nothing."""
         self._refused.update(partitions)
         try:
-            for proof in [one for partition in partitions for one in self._waiting.get(partition, ())]:
+            for proof in [waiting for partition in partitions for waiting in self._waiting.get(partition, ())]:
                 _settle(proof, answer=False)
             yield
         finally:
@@ -72,7 +72,7 @@ class Proofs:
 
     def forget(self, partitions: Collection[int]) -> None:
         """Refuse those who wait for commits of partitions that were revoked or lost."""
-        for place in [one for one in self._by_place if one[0] in partitions]:
+        for place in [(partition, offset) for partition, offset in self._by_place if partition in partitions]:
             self.answer(place, REVOKED)
 
 

@@ -7,10 +7,11 @@ import time
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException, TopicPartition
+from typing_extensions import override
 
 from services.runtime.errors import TopicReadError
 from services.runtime.kafka.errors import read_error
-from services.runtime.kafka.interfaces import EARLIEST, LATEST, BoundedRange, Partition
+from services.runtime.kafka.interfaces import EARLIEST, LATEST, BlockingTopicReader, BoundedRange, Partition
 from services.runtime.kafka.offsets import lookup
 from services.runtime.kafka.options import create_consumer, log_error, record_of
 
@@ -31,17 +32,17 @@ BATCH = 1_000
 POLL_S = 0.1
 ANSWER_S = 10.0
 NEAR = 10_000
-"""Gaps of at most so many offsets are read and dropped, because a seek discards the prefetched records."""
+"""The number of offsets up to which a gap is read and dropped, because a seek discards the prefetched records."""
 PATIENCE_S = 60.0
 """The time for which a partition may end before an offset that it had. A new leader reports that for a moment, a
 recreated topic for ever."""
 ENDLESS = sys.maxsize
 
 
-class BlockingKafkaReader:
-    """A consumer that commits nothing; the first use creates it. Implements BlockingTopicReader.
+class BlockingKafkaReader(BlockingTopicReader):
+    """A consumer that commits nothing; the first use creates it.
 
-    With a `log`, it logs errors that may pass by themselves, as that of a topic that is missing for a while, and goes
+    With a `log`, it logs errors that may pass by themselves, such as a topic that is missing for a while, and goes
     on; without, it raises them. `group` is for authorization only: it joins none.
     """
 
@@ -73,8 +74,8 @@ class BlockingKafkaReader:
         """The partition of which single records were read last, and the offset behind them."""
         self._opened: Consumer | None = None
 
+    @override
     def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
-        """See `BlockingTopicReader.partitions`."""
         try:
             listed = self._consumer.list_topics(timeout=ANSWER_S).topics
         except KafkaException as error:
@@ -82,69 +83,72 @@ class BlockingKafkaReader:
         known = [topic for topic in topics if topic in listed]
         return [Partition(topic, number) for topic in known for number in sorted(listed[topic].partitions)]
 
+    @override
     def bounds(self, partitions: Collection[Partition], within_s: float = ANSWER_S) -> Mapping[Partition, BoundedRange]:
-        """See `BlockingTopicReader.bounds`."""
         starts = self._offsets(partitions, EARLIEST, within_s)
         ends = self._offsets(partitions, LATEST, within_s)
-        return {one: BoundedRange(starts[one], ends[one]) for one in partitions}
+        return {partition: BoundedRange(starts[partition], ends[partition]) for partition in partitions}
 
+    @override
     def bounds_since(self, partitions: Collection[Partition], time: datetime) -> Mapping[Partition, BoundedRange]:
-        """See `BlockingTopicReader.bounds_since`."""
         starts, ends = self._offsets(partitions, int(time.timestamp() * 1000)), self._offsets(partitions, LATEST)
-        return {one: BoundedRange(ends[one] if starts[one] < 0 else starts[one], ends[one]) for one in partitions}
+        starts = {partition: ends[partition] if start < 0 else start for partition, start in starts.items()}
+        return {partition: BoundedRange(starts[partition], ends[partition]) for partition in partitions}
 
+    @override
     def read(
         self, ranges: Mapping[Partition, OffsetRange], is_stopping: Callable[[], bool] = lambda: False
     ) -> Iterator[Sequence[Record]]:
-        """See `BlockingTopicReader.read`."""
-        self._assign({partition: one.start for partition, one in ranges.items()})
+        self._assign({partition: offsets.start for partition, offsets in ranges.items()})
         ends: dict[tuple[str, int], int] = {
-            partition: ENDLESS if one.end is None else one.end for partition, one in ranges.items()
+            partition: ENDLESS if offsets.end is None else offsets.end for partition, offsets in ranges.items()
         }
         left = self._unread(ends)
         while left and not is_stopping():
             records = self._batch(POLL_S)
             self._require_ends(left)
             left = self._unread(left)
-            behind = [one for one in records if one.offset >= ends[one.topic, one.partition]]
+            behind = [record for record in records if record.offset >= ends[record.topic, record.partition]]
             self._ahead += behind
-            yield [one for one in records if one.offset < ends[one.topic, one.partition]] if behind else records
+            if behind:
+                records = [record for record in records if record.offset < ends[record.topic, record.partition]]
+            yield records
 
+    @override
     def poll(self, within_s: float = 0.0) -> Sequence[Record]:
-        """See `BlockingTopicReader.poll`."""
         self._resume()
         if self._ahead:
             records, self._ahead = self._ahead, []
             return records
         return self._batch(within_s)
 
+    @override
     def at(
         self, partition: Partition, offsets: Sequence[int], is_wanted: Callable[[], bool] = lambda: True
     ) -> Sequence[Record]:
-        """See `BlockingTopicReader.at`."""
         first, last, wanted = offsets[0], offsets[-1], frozenset(offsets)
         if self._single != partition or not first - NEAR <= self._next_single <= first:
             self._assign({partition: first})
             self._single = partition
-        found: list[Record] = []
+        selected: list[Record] = []
         while is_wanted():
             records, self._ahead = self._ahead or self._batch(POLL_S), []
-            found += [one for one in records if one.offset in wanted]
-            self._ahead = [one for one in records if one.offset > last]
+            selected += [record for record in records if record.offset in wanted]
+            self._ahead = [record for record in records if record.offset > last]
             if self._ahead or self._positions[partition] > last:
                 break
             self._require_ends({partition: last + 1})
         self._next_single = last + 1 if self._ahead else self._positions[partition]
         if partition in self._ended and not self._ahead:
             self.stop()  # otherwise the client would fetch all the time
-        return found
+        return selected
 
+    @override
     def stop(self) -> None:
-        """See `BlockingTopicReader.stop`."""
         self._assign({})
 
+    @override
     def close(self) -> None:
-        """See `BlockingTopicReader.close`."""
         if self._opened is not None:
             self._opened.close()
 
@@ -174,11 +178,11 @@ class BlockingKafkaReader:
 
     def _unread(self, ends: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], int]:
         """Return the partitions whose ends are not reached, and fetch no more of the others."""
-        reached = [TopicPartition(*one) for one, end in ends.items() if self._positions[one] >= end]
+        reached = [TopicPartition(*partition) for partition, end in ends.items() if self._positions[partition] >= end]
         if reached:
             self._consumer.pause(reached)
             self._paused += reached
-        return {one: end for one, end in ends.items() if self._positions[one] < end}
+        return {partition: end for partition, end in ends.items() if self._positions[partition] < end}
 
     def _batch(self, wait_s: float) -> list[Record]:
         """Return the next records, and note the positions behind them."""
@@ -208,10 +212,10 @@ class BlockingKafkaReader:
     def _require_ends(self, ends: Mapping[tuple[str, int], int]) -> None:
         """Require that no partition has ended before these offsets for too long. Raises TopicReadError."""
         for partition, since in self._ended.items():
-            end, found = ends.get(partition, 0), self._positions[partition]
-            if found < end < ENDLESS and time.monotonic() - since > self._patience_s:
+            end, position = ends.get(partition, 0), self._positions[partition]
+            if position < end < ENDLESS and time.monotonic() - since > self._patience_s:
                 topic, number = partition
-                detail = f"partition {number} ends before {found}, and had records up to {end}"
+                detail = f"partition {number} ends before {position}, and had records up to {end}"
                 raise TopicReadError(topic, "ENDS_EARLY", detail)
 
     def _check(self, message: Message, error: KafkaError) -> None:
@@ -227,7 +231,7 @@ class BlockingKafkaReader:
 def stored_records(client: Options, name: str, topic: str) -> Iterator[Record]:
     """Yield the records from the start of a topic to its present end, in order within a partition.
 
-    `name` is that of the Kafka client. Raises TopicReadError.
+    `name` is the Kafka client's. Raises TopicReadError.
     """
     reader = BlockingKafkaReader(client, name)
     try:

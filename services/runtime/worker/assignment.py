@@ -6,6 +6,9 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from typing_extensions import override
+
+from services.runtime.kafka.interfaces import RebalanceListener
 from services.runtime.worker.partition import AssignedPartition, finished
 
 if TYPE_CHECKING:
@@ -32,8 +35,8 @@ class AssignmentFigures(NamedTuple):
     uncommitted: int
 
 
-class Assignment:
-    """One AssignedPartition per assigned partition, each with a running loop. Implements `RebalanceListener`."""
+class Assignment(RebalanceListener):
+    """One AssignedPartition per assigned partition, each with a running loop."""
 
     def __init__(  # noqa: PLR0913, PLR0917  # the parts that it connects
         self,
@@ -63,12 +66,14 @@ class Assignment:
 
     # RebalanceListener
 
+    @override
     def on_assigned(self, partitions: list[int]) -> None:
         """Start the work on each of these."""
         self.is_member = True
         for number in partitions:
             self._create(number)
 
+    @override
     async def on_revoked(self, partitions: list[int]) -> dict[int, int]:
         """Wait a limited time for the work in progress, abandon the rest, and return the positions to commit."""
         revoked = {number: self._partitions[number] for number in partitions if number in self._partitions}
@@ -82,6 +87,7 @@ class Assignment:
         self._changed.set()
         return positions
 
+    @override
     def on_lost(self, partitions: list[int]) -> None:
         """Abandon these partitions."""
         for number in partitions:
@@ -90,6 +96,7 @@ class Assignment:
         self._forget_seeks(partitions)
         self._changed.set()
 
+    @override
     def on_committed(self, positions: dict[int, int]) -> None:
         """Note the positions that the broker has confirmed."""
         self._counts.add(self._metrics.commits, *self._metrics.labels)
@@ -98,6 +105,7 @@ class Assignment:
                 partition.confirm(position)
         self._changed.set()
 
+    @override
     def on_error(self) -> None:
         """Count the error; the log has its text."""
         self._counts.add(self._metrics.kafka_errors, *self._metrics.labels)
@@ -105,7 +113,7 @@ class Assignment:
     # Reading and committing
 
     def route(self, records: Iterable[Record]) -> None:
-        """Pass each record to its partition; drop those of partitions that are revoked, or to be read again."""
+        """Pass each record to its partition; drop it if the partition is revoked, or to be read again."""
         count = size = 0
         for record in records:
             partition = self._partitions.get(record.partition)
@@ -127,7 +135,10 @@ class Assignment:
         The records that wait count: a partition that takes long to open must not fill the memory of all.
         """
         most = self._limits.uncommitted
-        return frozenset(number for number, one in self._partitions.items() if one.uncommitted + one.waiting >= most)
+        partitions = self._partitions.items()
+        return frozenset(
+            number for number, partition in partitions if partition.uncommitted + partition.waiting >= most
+        )
 
     @property
     def seeks(self) -> Mapping[int, int]:
@@ -176,10 +187,10 @@ class Assignment:
         partitions = self._partitions.values()
         return AssignmentFigures(
             partitions=len(partitions),
-            waiting=sum(one.waiting for one in partitions),
-            tasks=sum(len(one.tasks) for one in partitions),
+            waiting=sum(partition.waiting for partition in partitions),
+            tasks=sum(len(partition.tasks) for partition in partitions),
             full=len(self.full()),
-            uncommitted=sum(one.uncommitted for one in partitions),
+            uncommitted=sum(partition.uncommitted for partition in partitions),
         )
 
     def _create(self, number: int, start: int | None = None) -> AssignedPartition:

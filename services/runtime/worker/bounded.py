@@ -7,8 +7,11 @@ import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from services.runtime.adapters import loop_time
 from services.runtime.errors import TopicReadError, leaves
+from services.runtime.kafka.interfaces import GroupConsumer
 from services.runtime.worker.backpressure import Backpressure
 from services.runtime.worker.handler import S, WorkerLimits
 from services.runtime.worker.worker import Worker
@@ -54,11 +57,11 @@ async def run_bounded(handler: Handler[S], reader: TopicReader, topic: str, coun
         raise next(leaves(group)) from group
 
 
-class _BoundedSource:
-    """Reads ranges in place of a member of a group. Implements GroupConsumer."""
+class _BoundedSource(GroupConsumer):
+    """Reads ranges in place of a member of a group."""
 
     def __init__(self, reader: TopicReader, ranges: Mapping[Partition, BoundedRange]) -> None:
-        self._starts = {partition.number: one.start for partition, one in ranges.items()}
+        self._starts = {partition.number: offsets.start for partition, offsets in ranges.items()}
         self._batches = reader.read(ranges)
         self._is_read = False
         self._ends: dict[int, int] = {}
@@ -67,13 +70,15 @@ class _BoundedSource:
         self.on_finished: Callable[[], None]
         """Called when all records are processed."""
 
+    @override
     def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
-        """See `GroupConsumer.subscribe`. All partitions are assigned, until the end of the run."""
+        """Assign all partitions, until the end of the run."""
         self._listener = listener
         loop.call_soon(listener.on_assigned, list(self._starts))
 
+    @override
     async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
-        """See `GroupConsumer.fetch`. The positions are confirmed, and stored nowhere."""
+        """Return the next records. The positions are confirmed, and stored nowhere."""
         if positions:
             self._listener.on_committed(dict(positions))
         if self._is_read and self._ends.items() <= positions.items():
@@ -86,20 +91,24 @@ class _BoundedSource:
         self._ends |= {record.partition: record.offset + 1 for record in records or ()}
         return list(records or ())
 
+    @override
     async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
         """Refuse: a bounded run reads no partition again."""
         raise NotImplementedError
 
+    @override
     async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
-        """See `GroupConsumer.next_offsets`."""
         return {number: self._ends.get(number, self._starts[number]) for number in partitions}
 
+    @override
     async def lag(self) -> int:
-        """See `GroupConsumer.lag`. The records that will come later are not the run's."""
+        """Return 0: records that come later are not the run's."""
         return 0
 
+    @override
     def problem(self) -> None:
-        """See `GroupConsumer.problem`."""
+        """Return None: an error of the reader ends the run."""
 
+    @override
     async def close(self) -> None:
-        """See `GroupConsumer.close`. The reader is its owner's."""
+        """Do nothing: the caller closes the reader."""

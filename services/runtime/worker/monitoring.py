@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from typing_extensions import override
 
 from services.runtime.loop_calls import PATIENCE_S, LoopCalls
+from services.runtime.monitoring import Monitored
 
 if TYPE_CHECKING:
     import asyncio
@@ -31,10 +33,10 @@ class MonitoredWorker(Protocol):
         ...
 
 
-class Monitoring:
+class Monitoring(Monitored):
     """The workers of a process by name, and their metrics. All are stuck when their event loop hangs.
 
-    Implements `monitoring.Monitored`: the thread of the endpoints calls it, and the event loop looks at the workers.
+    The thread of the endpoints calls it, and the event loop looks at the workers.
     """
 
     def __init__(
@@ -50,20 +52,21 @@ class Monitoring:
         self._registry.register(metrics)
         ProcessCollector(registry=self._registry)
 
+    @override
     def unhealthy(self) -> str | None:
-        """See `Monitored.unhealthy`."""
         return self._calls.call(
             lambda: _joined((name, worker.unhealthy()) for name, worker in self._workers.items()), self._calls.problem
         )
 
+    @override
     def unready(self) -> str | None:
-        """See `Monitored.unready`."""
         return self._calls.call(
             lambda: _joined((name, worker.unready()) for name, worker in self._workers.items()), self._calls.problem
         )
 
+    @override
     def text(self) -> bytes:
-        """See `Monitored.text`. While the event loop hangs, the gauges are those of the last measurement."""
+        """Return the metrics. While the event loop hangs, the gauges have the values of the last measurement."""
 
         def measured() -> bytes:
             for worker in self._workers.values():
