@@ -38,9 +38,9 @@ class DeadLetters:
         if others:
             self._alarm.note(failed=False)
             return
-        for one in refused:
-            if self._alarm.note(failed=True, subject=_key(one) or b""):
-                raise EverythingRefusedError(self._alarm.failed, one.reason)
+        for record in refused:
+            if self._alarm.note(failed=True, subject=_key(record) or b""):
+                raise EverythingRefusedError(self._alarm.failed, record.reason)
 
     async def send(self, refused: RefusedRecord) -> None:
         """Write a dead letter, and wait until all in-sync replicas have it."""

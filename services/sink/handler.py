@@ -102,11 +102,12 @@ class SinkHandler(Handler[SinkPartition]):
     def abandon(self, state: SinkPartition) -> None:
         if self._partitions.get(state.partition.number) is state:
             del self._partitions[state.partition.number]
-        self._waiting = [one for one in self._waiting if one.state is not state]
+        self._waiting = [waiting for waiting in self._waiting if waiting.state is not state]
 
     @override
     def progress(self) -> float:
-        return sum(self._counts.get(one, self._state) for one in (metrics.RECORDS, metrics.REMOVED, metrics.FAILURES))
+        progress = (metrics.RECORDS, metrics.REMOVED, metrics.FAILURES)
+        return sum(self._counts.get(metric, self._state) for metric in progress)
 
     @override
     def problem(self) -> str | None:
@@ -133,9 +134,9 @@ class SinkHandler(Handler[SinkPartition]):
             began = self._clock()
             await self._write_batch(batch)
             self._counts.observe(metrics.WRITE_SECONDS, self._clock() - began, self._state)
-            for one in batch:
-                if not one.written.done():
-                    one.written.set_result(None)
+            for waiting in batch:
+                if not waiting.written.done():
+                    waiting.written.set_result(None)
 
     def _take(self) -> list[WaitingRecords]:
         """Take the records that have waited longest, as many as one write may have."""
@@ -144,22 +145,22 @@ class SinkHandler(Handler[SinkPartition]):
         while self._waiting and (not batch or (count + len(self._waiting[0].records) <= self._batch)):
             if batch and size >= MAX_BATCH_BYTES:
                 break
-            one = self._waiting.pop(0)
-            batch.append(one)
-            count += len(one.records)
-            size += sum(record.size for record in one.records)
+            oldest = self._waiting.pop(0)
+            batch.append(oldest)
+            count += len(oldest.records)
+            size += sum(record.size for record in oldest.records)
         return batch
 
     async def _write_batch(self, batch: list[WaitingRecords]) -> None:
         """Write the effect of these records. Those that are refused become dead letters, before the others count."""
         refused: dict[tuple[int, int], RefusedRecord] = {}
         while batch := await self._writable(batch):
-            records = [record for one in batch for record in one.records]
+            records = [record for waiting in batch for record in waiting.records]
             plan = self._planner.plan([record for record in records if _place(record) not in refused], self._now_us())
             if plan.refused:
                 await self._refuse(refused, plan.refused, others=_changes(plan))
                 continue
-            moves = {one.state.partition.number: one.state.move(one.records[-1]) for one in batch}
+            moves = {waiting.state.partition.number: waiting.state.move(waiting.records[-1]) for waiting in batch}
             try:
                 changed = await self._store.write(RowBatch(plan.steps, moves))
             except PositionConflictError as error:
@@ -167,29 +168,29 @@ class SinkHandler(Handler[SinkPartition]):
                 self._set_stored(error.positions, batch)
             except RowsRefusedError as error:
                 by_place = {_place(record): record for record in records}
-                rows = [(by_place[one.row.partition, one.row.offset], one) for one in error.refused]
-                new = [RefusedRecord(record, one.reason, one.row.key) for record, one in rows]
+                rows = [(by_place[refusal.row.partition, refusal.row.offset], refusal) for refusal in error.refused]
+                new = [RefusedRecord(record, refusal.reason, refusal.row.key) for record, refusal in rows]
                 await self._refuse(refused, new, others=_changes(plan) - len(new))
             else:
-                for one in batch:
-                    one.state.written(one.records[-1])
+                for waiting in batch:
+                    waiting.state.written(waiting.records[-1])
                 self._count(plan, len(records), changed)
                 return
 
     async def _writable(self, batch: list[WaitingRecords]) -> list[WaitingRecords]:
         """Return the records of partitions that are still assigned, and of which the store has all before them."""
-        if unknown := [one for one in batch if one.state.stored is None]:
+        if unknown := [waiting for waiting in batch if waiting.state.stored is None]:
             self._set_stored(await self._store.positions(), unknown)
-        for one in batch:
-            if one.state.lacks_records():
-                self._read_again(one.state)
-        return [one for one in batch if not one.state.partition.is_abandoned]
+        for waiting in batch:
+            if waiting.state.lacks_records():
+                self._read_again(waiting.state)
+        return [waiting for waiting in batch if not waiting.state.partition.is_abandoned]
 
     @staticmethod
     def _set_stored(positions: Mapping[int, int], batch: Sequence[WaitingRecords]) -> None:
         """Note the positions that the store has, 0 for a partition that is not among them."""
-        for one in batch:
-            one.state.stored = positions.get(one.state.partition.number, 0)
+        for waiting in batch:
+            waiting.state.stored = positions.get(waiting.state.partition.number, 0)
 
     def _read_again(self, state: SinkPartition) -> None:
         """Read a partition again from the position in the store."""
@@ -205,9 +206,9 @@ class SinkHandler(Handler[SinkPartition]):
         self, refused: dict[tuple[int, int], RefusedRecord], new: Sequence[RefusedRecord], others: int
     ) -> None:
         self._dead_letters.check(new, others)
-        for one in new:
-            await self._dead_letters.send(one)
-            refused[_place(one.record)] = one
+        for refusal in new:
+            await self._dead_letters.send(refusal)
+            refused[_place(refusal.record)] = refusal
             self._counts.add(metrics.DEAD_LETTERS, self._state)
 
     def _count(self, plan: WritePlan, records: int, changed: int) -> None:

@@ -53,29 +53,29 @@ class Planner:
         steps, refused, expired = _Steps(self._windows), [], 0
         for record in records:
             try:
-                found = self._deletion(record) if record.value is None else self._row(record, record.value)
+                change = self._deletion(record) if record.value is None else self._row(record, record.value)
             except UndecodableRecordError as error:
                 refused.append(RefusedRecord(record, error.reason))
                 continue
-            if isinstance(found, Row):
-                if found.expires_at is not None and found.expires_at <= now:
+            if isinstance(change, Row):
+                if change.expires_at is not None and change.expires_at <= now:
                     expired += 1
                 else:
-                    steps.add_row(found)
-            elif found is not None:
-                steps.add_deletion(found)
+                    steps.add_row(change)
+            elif change is not None:
+                steps.add_deletion(change)
         return WritePlan(steps.finish(), tuple(refused), steps.superseded, expired)
 
     def _row(self, record: Record, value: bytes) -> Row:
-        found = self._decoder.value(record.key, value, record.offset, record.timestamp_ms)
-        if max(found.window_start, found.event_time) >= LAST_US:
+        decoded = self._decoder.value(record.key, value, record.offset, record.timestamp_ms)
+        if max(decoded.window_start, decoded.event_time) >= LAST_US:
             raise UndecodableRecordError("one of its times is after the year 9999")
-        expires_at = self._expiry(found.window_start)
-        return Row(*found[:5], value, expires_at, record.partition, record.offset, found.source)
+        expires_at = self._expiry(decoded.window_start)
+        return Row(*decoded[:5], value, expires_at, record.partition, record.offset, decoded.source)
 
     def _deletion(self, record: Record) -> Deletion | None:
-        found = self._decoder.tombstone(record.key)
-        return None if found is None else Deletion(*found)
+        decoded = self._decoder.tombstone(record.key)
+        return None if decoded is None else Deletion(*decoded)
 
     def _expiry(self, window_start: int) -> int | None:
         """Return when the row expires; None for never."""

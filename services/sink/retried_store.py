@@ -48,15 +48,15 @@ class RetriedStore:
         await self._retried(_nothing)
 
     async def positions(self) -> Mapping[int, int]:
-        """See `SinkStore.positions`."""
+        """Return the position of each partition that has one."""
         return await self._retried(self._store.positions)
 
     async def write(self, batch: RowBatch) -> int:
-        """See `SinkStore.write`."""
+        """Apply a batch; return the number of changed rows. Raises PositionConflictError, RowsRefusedError."""
         return await self._retried(lambda: self._store.write(batch))
 
     async def remove_expired(self, now: int) -> int:
-        """See `SinkStore.remove_expired`."""
+        """Remove rows that have expired `now`; return how many."""
         return await self._retried(lambda: self._store.remove_expired(now))
 
     async def close(self) -> None:

@@ -78,7 +78,11 @@ class SinkSettings(KafkaSettings):
 
     def states(self, suite: Suite) -> dict[str, tuple[Application, NamedState]]:
         """Return the states to write, with their applications. Raises UnknownStateError."""
-        known = {name: (one, state) for one in suite.applications for name, state in named(one).items()}
+        known = {
+            name: (application, state)
+            for application in suite.applications
+            for name, state in named(application).items()
+        }
         for name in self.sink_states:
             if name not in known:
                 raise UnknownStateError(name, tuple(known))

@@ -49,13 +49,13 @@ async def require_answer(url: str) -> None:
 def store_factory(url: str, own: str | None) -> StoreFactory:
     """Return what makes the stores. Raises UnknownStoreError, ClientMissingError, DeclarationError."""
     if own is not None:
-        found = named_object(own)
-        if not callable(found):
+        own_factory = named_object(own)
+        if not callable(own_factory):
             raise DeclarationError(repr(own), "is not a StoreFactory", "Write package.module:name")
-        return found
+        return own_factory
     known = STORES.get(scheme(url))
     if known is None:
-        raise UnknownStoreError(scheme(url), tuple(f"{one}://" for one in STORES))
+        raise UnknownStoreError(scheme(url), tuple(f"{known_scheme}://" for known_scheme in STORES))
     try:
         import_module(known.client)
     except ImportError as error:

@@ -14,12 +14,14 @@ import orjson
 from psycopg import AsyncConnection, DataError, Error, IntegrityError, ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import ProgramLimitExceeded, StatementTooComplex
+from typing_extensions import override
 
 from contracts.records.state_record import EPOCH
 from contracts.sinks import (
     PositionConflictError,
     RefusedRow,
     RowsRefusedError,
+    SinkStore,
     StoreMismatchError,
     StoreUnavailableError,
 )
@@ -42,8 +44,8 @@ NUL = "\0"
 """The character that no text of PostgreSQL contains."""
 
 
-class PostgresqlStore:
-    """See `contracts.sinks.SinkStore`."""
+class PostgresqlStore(SinkStore):
+    """A table of PostgreSQL as the store of one target."""
 
     def __init__(self, url: str, target: Target) -> None:
         _check_url(url)
@@ -56,8 +58,8 @@ class PostgresqlStore:
         self._queries = queries.TableQueries(target)
         self._open_connection: AsyncConnection | None = None
 
+    @override
     async def open(self) -> None:
-        """See `SinkStore.open`."""
         await self.close()
         with _translated_errors():
             connection = await AsyncConnection.connect(
@@ -71,14 +73,14 @@ class PostgresqlStore:
                     await connection.execute(queries.CREATE_POSITIONS)
                 await self._prepare_table(connection)
 
+    @override
     async def positions(self) -> Mapping[int, int]:
-        """See `SinkStore.positions`."""
         with _translated_errors():
-            found = await self._connection.execute(queries.POSITIONS, (self._target, self._topic))
-            return {int(partition): int(position) for partition, position in await found.fetchall()}
+            stored = await self._connection.execute(queries.POSITIONS, (self._target, self._topic))
+            return {int(partition): int(position) for partition, position in await stored.fetchall()}
 
+    @override
     async def write(self, batch: RowBatch) -> int:
-        """See `SinkStore.write`."""
         with _translated_errors():
             while True:
                 try:
@@ -93,14 +95,15 @@ class PostgresqlStore:
                         raise StoreUnavailableError(_reason(error)) from error
                     raise RowsRefusedError(refused) from error
 
+    @override
     async def remove_expired(self, now: int) -> int:
-        """See `SinkStore.remove_expired`. It removes a limited number at once."""
+        """Remove at most MAX_REMOVED expired rows; return how many."""
         with _translated_errors():
             removed = await self._connection.execute(self._queries.remove_expired, (_time(now), MAX_REMOVED))
             return removed.rowcount
 
+    @override
     async def close(self) -> None:
-        """See `SinkStore.close`."""
         if self._open_connection is not None:
             await self._open_connection.close()
             self._open_connection = None
@@ -119,9 +122,9 @@ class PostgresqlStore:
                 await connection.execute(statement)
             await connection.execute(queries.FORGET_POSITIONS, (self._target,))
             return
-        found = await (await connection.execute(queries.TABLE_COLUMNS, (name,))).fetchall()
-        columns = {str(column): str(kind) for column, kind in found}
-        if wrong := [f"{one} {kind}" for one, kind in queries.COLUMNS.items() if columns.get(one) != kind]:
+        rows = await (await connection.execute(queries.TABLE_COLUMNS, (name,))).fetchall()
+        kinds = {str(column): str(kind) for column, kind in rows}
+        if wrong := [f"{column} {kind}" for column, kind in queries.COLUMNS.items() if kinds.get(column) != kind]:
             self._raise_mismatch(f"has not the columns {', '.join(wrong)}")
         identity = self._queries.identity
         is_unique = await (await connection.execute(queries.IS_UNIQUE, (name, identity))).fetchone()
@@ -134,7 +137,7 @@ class PostgresqlStore:
 
     async def _move(self, moves: Mapping[int, Move]) -> None:
         """Move the positions. Raises _NotMovedError if one is not as expected, or not there."""
-        expected, reached = [one.expected for one in moves.values()], [one.position for one in moves.values()]
+        expected, reached = [move.expected for move in moves.values()], [move.position for move in moves.values()]
         parameters = (list(moves), expected, reached, self._target, self._topic)
         done = await self._connection.execute(queries.MOVE_POSITIONS, parameters)
         if done.rowcount < len(moves):
@@ -149,7 +152,7 @@ class PostgresqlStore:
             raise PositionConflictError({partition: present.get(partition, 0) for partition in moves})
 
     async def _remove(self, deletions: Sequence[Deletion]) -> int:
-        possible = [(one.key, _time(one.window_start)) for one in deletions if NUL not in one.key]
+        possible = [(row.key, _time(row.window_start)) for row in deletions if NUL not in row.key]
         if not possible:
             return 0
         return (await self._connection.execute(self._queries.remove, _columns(possible))).rowcount
@@ -175,7 +178,7 @@ class PostgresqlStore:
 
 
 async def require_answer(url: str) -> None:
-    """See `services.sink.stores.require_answer`."""
+    """Return when the server answers, and accepts the login. Raises StoreUnavailableError, StoreMismatchError."""
     _check_url(url)
     with _translated_errors():
         async with await AsyncConnection.connect(url, application_name="stateloop-sink") as connection:
@@ -195,8 +198,8 @@ class _NotMovedError(Exception):
 
 
 async def _exists(connection: AsyncConnection, table: str) -> bool:
-    found = await (await connection.execute(queries.TABLE_EXISTS, (table,))).fetchone()
-    return found == (True,)
+    exists = await (await connection.execute(queries.TABLE_EXISTS, (table,))).fetchone()
+    return exists == (True,)
 
 
 def _document(row: Row) -> dict[str, object]:

@@ -15,6 +15,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
+from typing_extensions import override
 
 from contracts.records.state_record import EPOCH
 from contracts.sinks import (
@@ -22,6 +23,7 @@ from contracts.sinks import (
     RefusedRow,
     Row,
     RowsRefusedError,
+    SinkStore,
     StoreMismatchError,
     StoreUnavailableError,
     Windows,
@@ -43,8 +45,8 @@ US_PER_MS = 1000
 WRONG_TYPE = "its key is in use, and is no hash"
 
 
-class RedisStore:
-    """See `contracts.sinks.SinkStore`."""
+class RedisStore(SinkStore):
+    """Hashes of Redis as the store of one target."""
 
     def __init__(self, url: str, target: Target) -> None:
         self._redis = _client(url)
@@ -54,19 +56,19 @@ class RedisStore:
         self._has_all_windows = target.windows is Windows.ALL
         self._positions_key = f"@positions:{target.name}"
 
+    @override
     async def open(self) -> None:
-        """See `SinkStore.open`."""
         await self._redis.connection_pool.disconnect()
         await _answered(self._redis.ping())
 
+    @override
     async def positions(self) -> Mapping[int, int]:
-        """See `SinkStore.positions`."""
-        found = await _answered(self._redis.hgetall(self._positions_key))
-        parts = ((*field.decode().rpartition("/"), int(position)) for field, position in found.items())
+        stored = await _answered(self._redis.hgetall(self._positions_key))
+        parts = ((*field.decode().rpartition("/"), int(position)) for field, position in stored.items())
         return {int(partition): position for topic, _, partition, position in parts if topic == self._topic}
 
+    @override
     async def write(self, batch: RowBatch) -> int:
-        """See `SinkStore.write`."""
         keys, arguments = [self._positions_key], [str(len(batch.moves)).encode()]
         for partition, move in batch.moves.items():
             arguments += [f"{self._topic}/{partition}".encode(), b"%d" % move.expected, b"%d" % move.position]
@@ -77,21 +79,22 @@ class RedisStore:
             for row in step.rows:
                 arguments += _row_arguments(row)
             changes += [*step.deletions, *step.rows]
-        keys += [self._key(one.key, one.window_start) for one in changes]
-        status, *found = await _answered(self._script(keys, arguments))
+        keys += [self._key(change.key, change.window_start) for change in changes]
+        status, *numbers = await _answered(self._script(keys, arguments))
         if status == b"conflict":
-            raise PositionConflictError(dict(zip(batch.moves, map(int, found), strict=True)))
+            raise PositionConflictError(dict(zip(batch.moves, map(int, numbers), strict=True)))
         if status == b"refused":
-            rows = [changes[index] for index in found]
+            rows = [changes[index] for index in numbers]
             raise RowsRefusedError([RefusedRow(row, WRONG_TYPE) for row in rows if isinstance(row, Row)])
-        return int(found[0])
+        return int(numbers[0])
 
-    async def remove_expired(self, now: int) -> int:  # noqa: ARG002
-        """See `SinkStore.remove_expired`. Redis removes them itself."""
+    @override
+    async def remove_expired(self, now: int) -> int:
+        """Return 0: Redis removes expired rows itself."""
         return 0
 
+    @override
     async def close(self) -> None:
-        """See `SinkStore.close`."""
         await self._redis.aclose()
 
     def _key(self, key: str, window_start: int | None) -> str:
@@ -102,7 +105,7 @@ class RedisStore:
 
 
 async def require_answer(url: str) -> None:
-    """See `services.sink.stores.require_answer`."""
+    """Return when the server answers, and accepts the login. Raises StoreUnavailableError, StoreMismatchError."""
     client = _client(url)
     try:
         await _answered(client.ping())
