@@ -1,10 +1,12 @@
-"""Readiness conditions: the next process starts when that of the one before is true."""
+"""Readiness conditions: the next process starts when the condition of the former one is true."""
 
 from __future__ import annotations
 
 import http.client
 from dataclasses import dataclass
 from typing import Protocol
+
+from typing_extensions import override
 
 from services.runtime.kafka.broker_check import answers
 
@@ -32,65 +34,65 @@ class Readiness(Protocol):
 
 
 @dataclass(frozen=True)
-class Runs:
+class Runs(Readiness):
     """Ready as soon as the process runs."""
 
+    @override
     def is_ready(self, started: Started) -> bool:
-        """See Readiness."""
         return started.exit_code() is None
 
 
 @dataclass(frozen=True)
-class Finished:
+class Finished(Readiness):
     """Ready when the process has exited with code 0."""
 
+    @override
     def is_ready(self, started: Started) -> bool:
-        """See Readiness."""
         return started.exit_code() == 0
 
 
 @dataclass(frozen=True)
-class OutputHas:
+class OutputHas(Readiness):
     """Ready when its output has this text."""
 
     text: str
 
+    @override
     def is_ready(self, started: Started) -> bool:
-        """See Readiness."""
         return self.text in started.output()
 
 
 @dataclass(frozen=True)
-class All:
+class All(Readiness):
     """Ready when all conditions are true; they are checked in order."""
 
     conditions: tuple[Readiness, ...]
 
+    @override
     def is_ready(self, started: Started) -> bool:
-        """See Readiness."""
         return all(condition.is_ready(started) for condition in self.conditions)
 
 
 @dataclass(frozen=True)
-class KafkaAnswers:
+class KafkaAnswers(Readiness):
     """Ready when a broker answers a request; an open port is not enough."""
 
     bootstrap: str
 
+    @override
     def is_ready(self, started: Started) -> bool:
-        """See Readiness."""
         return answers(self.bootstrap, "launcher") and started.exit_code() is None
 
 
 @dataclass(frozen=True)
-class HttpOk:
+class HttpOk(Readiness):
     """Ready when GET on this local port returns 200."""
 
     port: int
     path: str = "/healthz"
 
+    @override
     def is_ready(self, started: Started) -> bool:
-        """See Readiness."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_S)
         try:
             connection.request("GET", self.path)

@@ -49,7 +49,7 @@ def action_for(application: Application, found: StoredDeadLetter, now: datetime)
         return _action_for_delivery(application, dead_letter)
     if dead_letter.reason == Reason.PROCESSOR_FAILED and application.deduplicate:
         return RedriveAction.NOT_REDRIVABLE  # the job would drop it as a copy
-    topics, raw = application.topics, [one.topic for one in application.raw]
+    topics, raw = application.topics, [source.topic for source in application.raw]
     if dead_letter.topic in (topics.events, topics.feedback, *raw) and dead_letter.reason != Reason.EMPTY:
         return RedriveAction.SENT_AGAIN
     return RedriveAction.NOT_REDRIVABLE
@@ -85,9 +85,9 @@ def reopening(found: StoredDeadLetter, now: datetime) -> Feedback:
     )
 
 
-def _action_for_failure(application: Application, found: StoredDeadLetter, now: datetime) -> RedriveAction:
-    dead_letter = found.dead_letter
-    if dead_letter is None or not found.key or dead_letter.first_seen is None or not dead_letter.version:
+def _action_for_failure(application: Application, stored: StoredDeadLetter, now: datetime) -> RedriveAction:
+    dead_letter = stored.dead_letter
+    if dead_letter is None or not stored.key or dead_letter.first_seen is None or not dead_letter.version:
         return RedriveAction.NOT_REDRIVABLE
     if dead_letter.enrichment not in application.by_recorded_name:
         return RedriveAction.NOT_REDRIVABLE
@@ -97,6 +97,6 @@ def _action_for_failure(application: Application, found: StoredDeadLetter, now: 
 
 
 def _action_for_delivery(application: Application, dead_letter: DeadLetter) -> RedriveAction:
-    topics = {one.name: application.topics.derived(one.name) for one in application.alerts if one.webhook}
+    topics = {alerts.name: application.topics.derived(alerts.name) for alerts in application.alerts if alerts.webhook}
     is_known = dead_letter.enrichment in topics and dead_letter.topic == topics[dead_letter.enrichment]
     return RedriveAction.DELIVERED_AGAIN if is_known and dead_letter.idempotency_key else RedriveAction.NOT_REDRIVABLE

@@ -46,10 +46,10 @@ def print_counts(selection: Selection, name: str | None) -> None:
     settings = read(ApiSettings)
     applications = load_suite(settings.application).select(name)
     require_broker(settings)
-    for one in applications:
+    for application in applications:
         if len(applications) > 1:
-            print(one.name)
-        _list(filter(selection.matches, _dead_letters(settings, one)))
+            print(application.name)
+        _list(filter(selection.matches, _dead_letters(settings, application)))
 
 
 def send_back(selection: Selection, name: str | None, *, rate: float, dry_run: bool) -> None:
@@ -58,7 +58,7 @@ def send_back(selection: Selection, name: str | None, *, rate: float, dry_run: b
     applications = load_suite(settings.application).select(name)
     try:
         require_broker(settings)
-        if selection.has_records and not all(one.deduplicate for one in applications):
+        if selection.has_records and not all(application.deduplicate for application in applications):
             print(TWICE, file=sys.stderr)
         summary = asyncio.run(_redrive(settings, applications, selection, rate=rate, dry_run=dry_run))
     except KeyboardInterrupt as stopped:
@@ -76,17 +76,17 @@ def _list(chosen: Iterable[StoredDeadLetter]) -> None:
     groups: Counter[tuple[str, str, str]] = Counter()
     latest: dict[tuple[str, str, str], StoredDeadLetter] = {}
     origins: set[Hashable] = set()
-    for found in chosen:
-        one = found.dead_letter
-        group = ("unreadable", "", "") if one is None else (one.reason, one.enrichment or "", one.topic)
-        if found.origin is None or found.origin not in origins:
+    for stored in chosen:
+        letter = stored.dead_letter
+        group = ("unreadable", "", "") if letter is None else (letter.reason, letter.enrichment or "", letter.topic)
+        if stored.origin is None or stored.origin not in origins:
             groups[group] += 1
-            origins.add(found.origin)
-        latest[group] = max(found, latest.get(group, found), key=lambda each: each.written)
+            origins.add(stored.origin)
+        latest[group] = max(stored, latest.get(group, stored), key=lambda each: each.written)
     for group, count in groups.most_common():
-        found = latest[group]
-        detail = found.dead_letter.detail if found.dead_letter else None
-        print(f"{count:>9,}  {' '.join(filter(None, group))}  last {found.written:%Y-%m-%dT%H:%M:%SZ}  {detail or ''}")
+        stored = latest[group]
+        detail = stored.dead_letter.detail if stored.dead_letter else None
+        print(f"{count:>9,}  {' '.join(filter(None, group))}  last {stored.written:%Y-%m-%dT%H:%M:%SZ}  {detail or ''}")
     print(f"{groups.total():>9,}  in all")
 
 
@@ -102,8 +102,8 @@ async def _redrive(
         reader = KafkaTopicReader(BlockingKafkaReader(client, NAME))
         origins = KafkaTopicReader(BlockingKafkaReader(client, NAME, options=SHORT_FETCH))
         producer = KafkaProducer(client, NAME, options=LARGEST, log=None)
-        for one in (reader, origins, producer):
-            stack.push_async_callback(one.close)
+        for kafka_client in (reader, origins, producer):
+            stack.push_async_callback(kafka_client.close)
         redriven = RedriveRun(origins, producer, utc_now, limiter(rate).acquire, _report, is_dry_run=dry_run)
         for application in applications:
             handler = RedriveHandler(application, selection, redriven, Webhooks(settings, application, stack))

@@ -43,10 +43,10 @@ class StoredDeadLetter:
     @property
     def origin(self) -> Hashable | None:
         """What was refused, which a repeated dead letter has too; None where it does not name a record."""
-        one = self.dead_letter
-        if one is None or one.offset < 0:
+        letter = self.dead_letter
+        if letter is None or letter.offset < 0:
             return None
-        return one.reason, one.enrichment, one.topic, one.partition, one.offset, one.idempotency_key
+        return letter.reason, letter.enrichment, letter.topic, letter.partition, letter.offset, letter.idempotency_key
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Selection:
         return not self.enrichments and (not self.reasons or bool(self.reasons - CALLS))
 
     def matches(self, found: StoredDeadLetter) -> bool:
-        """Return whether it meets all conditions. Times are those of writing; `until` is exclusive."""
+        """Return whether it meets all conditions. Their time is the time of writing; `until` is exclusive."""
         if (self.since and found.written < self.since) or (self.until and found.written >= self.until):
             return False
         if found.dead_letter is None:

@@ -94,8 +94,8 @@ class RedriveHandler(Handler["AssignedPartition"]):
         Raises WriteError, and a WorkerError for unusable secrets.
         """
         async with self._turn, asyncio.TaskGroup() as writes:
-            for found in filter(self._selection.matches, map(StoredDeadLetter.of, records)):
-                action, output = await self._redriven(found)
+            for stored in filter(self._selection.matches, map(StoredDeadLetter.of, records)):
+                action, output = await self._redriven(stored)
                 if output is not None and not self._run.is_dry_run:
                     await self._run.wait()
                     writes.create_task(self._write(output))
@@ -112,14 +112,14 @@ class RedriveHandler(Handler["AssignedPartition"]):
 
     # One dead letter
 
-    async def _redriven(self, found: StoredDeadLetter) -> tuple[RedriveAction, Output | None]:
+    async def _redriven(self, stored: StoredDeadLetter) -> tuple[RedriveAction, Output | None]:
         """Take the action for a dead letter; return it, and the record to write."""
-        action, dead_letter = action_for(self._application, found, self._run.now()), found.dead_letter
+        action, dead_letter = action_for(self._application, stored, self._run.now()), stored.dead_letter
         if dead_letter is not None and action is RedriveAction.SENT_AGAIN:
             return await self._copied(dead_letter)
         if dead_letter is not None and action is RedriveAction.DELIVERED_AGAIN:
             return await self._delivered(dead_letter), None
-        return action, self._request(found) if action is RedriveAction.REQUESTED_AGAIN else None
+        return action, self._request(stored) if action is RedriveAction.REQUESTED_AGAIN else None
 
     async def _copied(self, dead_letter: DeadLetter) -> tuple[RedriveAction, Output | None]:
         """Return the copy of a refused record, once, however many dead letters it has."""
@@ -135,10 +135,10 @@ class RedriveHandler(Handler["AssignedPartition"]):
         copy = Output(record.topic, record.key, record.value, BY_KEY, record.timestamp_ms, tuple(headers.items()))
         return RedriveAction.SENT_AGAIN, copy
 
-    def _request(self, found: StoredDeadLetter) -> Output:
+    def _request(self, stored: StoredDeadLetter) -> Output:
         """Return what reopens the slot, at the time of the window's start, which is neither late nor ahead."""
-        feedback, topic = reopening(found, self._run.now()), self._application.topics.feedback
-        return Output(topic, found.key, feedback.encode(), BY_KEY, timestamp_ms(feedback.first_seen))
+        feedback, topic = reopening(stored, self._run.now()), self._application.topics.feedback
+        return Output(topic, stored.key, feedback.encode(), BY_KEY, timestamp_ms(feedback.first_seen))
 
     async def _delivered(self, dead_letter: DeadLetter) -> RedriveAction:
         """Deliver an event again, once, however many dead letters it has."""
@@ -164,10 +164,10 @@ class RedriveHandler(Handler["AssignedPartition"]):
         """The delivery that failed. The record at its place is another one if the topic was recreated."""
         record = await self._origin(dead_letter)
         try:
-            found = AlertRecord.model_validate_json((record and record.value) or b"")
+            alert = AlertRecord.model_validate_json((record and record.value) or b"")
         except ValidationError:
             return None
-        return delivery(alerts, found, dead_letter.idempotency_key)
+        return delivery(alerts, alert, dead_letter.idempotency_key)
 
     async def _origin(self, dead_letter: DeadLetter) -> Record | None:
         """Return the record that a dead letter names; None if its topic has deleted it. Raises TopicReadError."""

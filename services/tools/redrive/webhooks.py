@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 class Webhooks:
     """Delivers events of an application's alerts. The stack closes the connections.
 
-    The calls are those of a worker: by the policy of the webhook, with its secret headers and signature. There is no
+    It calls as a worker does: by the policy of the webhook, with its secret headers and signature. There is no
     breaker, which would wait for a receiver that is down: after all attempts the delivery has failed.
     """
 
     def __init__(self, settings: ApiSettings, application: Application, stack: AsyncExitStack) -> None:
         self._settings = settings
-        self._webhooks = {one.name: one.webhook for one in application.alerts if one.webhook}
+        self._webhooks = {alerts.name: alerts.webhook for alerts in application.alerts if alerts.webhook}
         self._stack = stack
         self._callers: dict[str, Enricher] = {}
 
