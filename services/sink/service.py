@@ -85,7 +85,7 @@ def worker_of(dependencies: SinkDependencies, settings: SinkSettings) -> Worker[
     backpressure = Backpressure(settings.unfinished, settings.unfinished_bytes)
     limits = WorkerLimits(
         batch=settings.sink_batch,
-        uncommitted=settings.unfinished,  # never reached: a batch is finished as a whole
+        uncommitted=settings.unfinished,
         commit_every=COMMIT_EVERY,
         drain=DRAIN,
         stop_within=settings.stop_within,
