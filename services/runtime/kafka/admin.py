@@ -57,11 +57,14 @@ GRACE_S = 5.0
 BEING_CHOSEN = {
     "LEADER_NOT_AVAILABLE",
     "NOT_LEADER_FOR_PARTITION",
+    "FENCED_LEADER_EPOCH",
+    "UNKNOWN_LEADER_EPOCH",
     "COORDINATOR_LOAD_IN_PROGRESS",
     "COORDINATOR_NOT_AVAILABLE",
     "NOT_COORDINATOR",
 }
-"""The answers while the leader of a partition, or the coordinator of a group, is being chosen."""
+"""The answers while the leader of a partition, or the coordinator of a group, is being chosen. A broker that does not
+know the newest leader, as of a topic that was created again just now, answers with its epoch."""
 PAUSE_S = 0.1
 NOT_A_MEMBER = {"UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION"}
 """The answers to a commit of a client that is no member of the group, while the group has members."""

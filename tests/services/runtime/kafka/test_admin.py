@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
+LEADERLESS = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+)
 GROUP_OF_A_TOPIC = {"auto.offset.reset": "earliest", "enable.auto.commit": False}
 
 
@@ -131,7 +136,7 @@ class Leaders:
     def list_offsets(self, partitions: dict[Any, Any], **_: float) -> dict[Any, Any]:
         result = self.results.pop(0)
         future: Future[Any] = Future()
-        if result < 0 or result == KafkaError.NOT_LEADER_FOR_PARTITION:
+        if result < 0 or result in LEADERLESS:
             future.set_exception(KafkaException(KafkaError(result)))
         else:
             future.set_result(SimpleNamespace(offset=result, timestamp=-1))
@@ -139,7 +144,7 @@ class Leaders:
 
 
 def test_offsets_of_a_partition_that_is_getting_its_leader_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = Leaders(KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.NOT_LEADER_FOR_PARTITION, 7)
+    client = Leaders(*LEADERLESS, KafkaError.NOT_LEADER_FOR_PARTITION, 7)
     monkeypatch.setattr(admins, "create_admin_client", lambda *_: client)
     place = Partition("events", 0)
     assert KafkaAdmin({}, "test").records({place: LATEST}) == {place: OffsetAt(7, -1)}
