@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,14 +10,13 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException, TopicPartition
 from typing_extensions import override
 
-from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka.errors import delivery_failed, requested
 from services.runtime.kafka.interfaces import BlockingProducer, TransactionalProducer
 from services.runtime.kafka.options import create_consumer, create_producer
 from services.runtime.kafka.producer import message_timeout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from confluent_kafka import KafkaError, Message, Producer
 
@@ -132,18 +130,6 @@ class TransactionalKafkaProducer(TransactionalProducer):
         with requested("abort a transaction"):
             self._producer.abort_transaction(ANSWER_S)
 
-    @override
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        self.begin()
-        try:
-            yield
-        except BaseException:
-            with suppress(KafkaRequestError):  # the next producer of this id aborts it too
-                self.abort()
-            raise
-        self.commit()
-
     def close(self) -> None:
         """Close the client of the group."""
         if self._group is not None:
@@ -151,7 +137,7 @@ class TransactionalKafkaProducer(TransactionalProducer):
 
 
 def call_back(producer: Producer, topic: str) -> None:
-    """Let the client report deliveries. Raises DeliveryFailedError after a fatal error, as that it is fenced."""
+    """Let the client report deliveries. Raises DeliveryFailedError after a fatal error, such as a fence."""
     try:
         producer.poll(0)
     except KafkaException as error:

@@ -6,13 +6,15 @@ loop; the methods of the others block their thread, and one thread at a time use
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from services.runtime.errors import KafkaRequestError
 
 if TYPE_CHECKING:
     import asyncio
     import logging
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
     from datetime import datetime, timedelta
 
     from contracts.records.record import Record
@@ -143,11 +145,20 @@ class TransactionalProducer(Protocol):
     def abort(self) -> None:
         """Abort the transaction. Raises KafkaRequestError."""
 
-    def transaction(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
         """Begin a transaction, and commit it at the end of the block, or abort it after an error.
 
         Raises KafkaRequestError.
         """
+        self.begin()
+        try:
+            yield
+        except BaseException:
+            with suppress(KafkaRequestError):  # the next producer of this id aborts it too
+                self.abort()
+            raise
+        self.commit()
 
 
 class Subscription(NamedTuple):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from services.runtime.errors import KafkaRequestError
+from services.runtime.kafka.interfaces import TransactionalProducer
 from tests.simulation.kafka.errors import RefusedError, delivery_failed, requested
 from tests.simulation.kafka.network import POLL_S
 from tests.simulation.kafka.placement import Placement
@@ -103,8 +103,8 @@ class _State(Enum):
     FENCED = auto()
 
 
-class ModelTransactionalProducer:
-    """Writes records at once; their transaction decides whether readers see them. Implements TransactionalProducer."""
+class ModelTransactionalProducer(TransactionalProducer):
+    """Writes records at once; their transaction decides whether readers see them."""
 
     def __init__(self, broker: Broker, network: Network, transactional_id: str, group: str | None = None) -> None:
         self._broker = broker
@@ -153,18 +153,6 @@ class ModelTransactionalProducer:
         """See `TransactionalProducer.abort`."""
         with self._requested("abort a transaction", _State.BEGUN, _State.FAILED):
             self._end(is_committed=False)
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """See `TransactionalProducer.transaction`."""
-        self.begin()
-        try:
-            yield
-        except BaseException:
-            with suppress(KafkaRequestError):
-                self.abort()
-            raise
-        self.commit()
 
     def close(self) -> None:
         """There is nothing to close."""
