@@ -80,6 +80,19 @@ class EmbeddedBroker:
         return self._process is None or self._process.poll() is not None
 
 
+def run_broker(**environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command of a broker that is expected to refuse to start."""
+    return subprocess.run(
+        [sys.executable, "-m", "services.tools.broker"],
+        cwd=CHECKOUT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
 def free_port_pair() -> int:
     """Reserve two free ports in a row; gives the first."""
     return free_ports(2)

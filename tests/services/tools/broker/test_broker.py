@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +7,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.tools.broker.readiness import wait_until
-from tests.services.tools.broker.embedded import CHECKOUT, EmbeddedBroker, free_port_pair
+from tests.services.tools.broker.embedded import EmbeddedBroker, free_port_pair, run_broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,18 +53,6 @@ def read(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
     return records
 
 
-def start_another(**environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "services.tools.broker"],
-        cwd=CHECKOUT,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 def test_a_start_writes_a_few_lines_with_both_ports(own: EmbeddedBroker) -> None:
     port = int(own.bootstrap.rpartition(":")[2])
     wait_until(lambda: "Kafka Server started" in own.log.read_text(encoding="utf-8"), "the line of a ready broker", 60)
@@ -78,16 +63,14 @@ def test_a_start_writes_a_few_lines_with_both_ports(own: EmbeddedBroker) -> None
 
 def test_a_second_broker_on_the_port_is_refused_in_one_line(own: EmbeddedBroker, tmp_path: Path) -> None:
     port = own.bootstrap.rpartition(":")[2]
-    done = start_another(STATELOOP_BROKER_DATA=str(tmp_path), STATELOOP_BROKER_PORT=port)
+    done = run_broker(STATELOOP_BROKER_DATA=str(tmp_path), STATELOOP_BROKER_PORT=port)
     assert done.returncode == 1
     assert done.stderr.startswith(f"stateloop broker: Port {port} is busy: ")
     assert done.stderr.count("\n") == 1
 
 
 def test_a_second_broker_on_the_data_is_refused_in_one_line(own: EmbeddedBroker) -> None:
-    done = start_another(
-        STATELOOP_BROKER_DATA=str(own.log.with_name("data")), STATELOOP_BROKER_PORT=str(free_port_pair())
-    )
+    done = run_broker(STATELOOP_BROKER_DATA=str(own.log.with_name("data")), STATELOOP_BROKER_PORT=str(free_port_pair()))
     assert done.returncode == 1
     assert "A broker already runs on the data" in done.stderr
     assert done.stderr.count("\n") == 1

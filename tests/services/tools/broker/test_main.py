@@ -1,25 +1,14 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from services.tools.broker.__main__ import jvm_command
 from services.tools.broker.settings import BrokerSettings
-from tests.services.tools.broker.embedded import CHECKOUT
+from tests.services.tools.broker.embedded import run_broker
 
-
-def run(**environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "services.tools.broker"],
-        cwd=CHECKOUT,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+if TYPE_CHECKING:
+    import subprocess
 
 
 def test_the_command_has_heap_and_properties() -> None:
@@ -41,12 +30,12 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_missing_jars_are_one_line(tmp_path: Path) -> None:
-    assert "run make jars" in one_line(run(STATELOOP_JARS=str(tmp_path), STATELOOP_BROKER_DATA=str(tmp_path)))
+    assert "run make jars" in one_line(run_broker(STATELOOP_JARS=str(tmp_path), STATELOOP_BROKER_DATA=str(tmp_path)))
 
 
 def test_a_missing_java_is_one_line(tmp_path: Path) -> None:
-    assert "Java is missing: install it with: " in one_line(run(JAVA_HOME=str(tmp_path)))
+    assert "Java is missing: install it with: " in one_line(run_broker(JAVA_HOME=str(tmp_path)))
 
 
 def test_a_wrong_port_is_one_line() -> None:
-    assert "STATELOOP_BROKER_PORT: " in one_line(run(STATELOOP_BROKER_PORT="kafka"))
+    assert "STATELOOP_BROKER_PORT: " in one_line(run_broker(STATELOOP_BROKER_PORT="kafka"))
