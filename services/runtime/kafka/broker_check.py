@@ -1,4 +1,4 @@
-"""Checks that a broker answers: before a command does what takes long or waits for Kafka without a word, or now."""
+"""Checks that a broker answers: now, or within a time, before a command begins long work or waits without a message."""
 
 from __future__ import annotations
 
