@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from contracts.settings import read_secret_file
 from services.client.errors import TokenFileError
 
 
@@ -27,7 +28,7 @@ class ClientSettings(BaseSettings):
         if path is None:
             return self.token.get_secret_value() if self.token else None
         try:
-            text = path.read_text(encoding="utf-8").strip()
+            text = read_secret_file(path)
         except (OSError, UnicodeError) as error:
             raise TokenFileError(
                 str(path), error.strerror or "" if isinstance(error, OSError) else "no UTF-8"

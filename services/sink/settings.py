@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import Field, SecretStr
 
 from contracts.records.named_states import named
-from contracts.settings import Duration, KafkaSettings
+from contracts.settings import FILE, Duration, KafkaSettings, read_secret
 from contracts.sinks import Target, Windows
 from services.sink.errors import UnknownStateError, UrlUnreadableError, WindowsError
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from contracts import Application, Suite
     from contracts.model.named_state import NamedState
 
-FILE = "file:"
 MEMBER = {"partition.assignment.strategy": "cooperative-sticky", "session.timeout.ms": "10000"}
 
 
@@ -68,13 +66,10 @@ class SinkSettings(KafkaSettings):
     def url(self) -> str:
         """Return the URL of the store, which may contain a password. Raises UrlUnreadableError."""
         url = self.sink_url.get_secret_value()
-        if not url.startswith(FILE):
-            return url
-        path = url.removeprefix(FILE)
         try:
-            return Path(path).read_text(encoding="utf-8").strip()
+            return read_secret(url)
         except (OSError, UnicodeDecodeError) as error:
-            raise UrlUnreadableError(path, type(error).__name__) from error
+            raise UrlUnreadableError(url.removeprefix(FILE), type(error).__name__) from error
 
     def states(self, suite: Suite) -> dict[str, tuple[Application, NamedState]]:
         """Return the states to write, with their applications. Raises UnknownStateError."""

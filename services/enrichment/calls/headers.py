@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
 
+from contracts.settings import FILE, read_secret
 from services.enrichment.errors import HeaderUnreadableError
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from pydantic import SecretStr
 
-FILE = "file:"
 NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 PLAIN = re.compile(r"accept(-.*)?|user-agent|cache-control", re.IGNORECASE)
 """The names of headers that may be set for an API and are no secret."""
@@ -41,13 +40,6 @@ def secrets(headers: Mapping[str, str]) -> list[bytes]:
     escaped = [orjson.dumps(one)[1:-1] for one in values]
     forms = [*(one.encode() for one in values), *escaped, *(one.replace(b"/", b"\\/") for one in escaped)]
     return list(dict.fromkeys(forms))
-
-
-def read_secret(configured: str) -> str:
-    """Return a configured secret, or the content of its file. Raises OSError, UnicodeDecodeError."""
-    if configured.startswith(FILE):
-        return Path(configured.removeprefix(FILE)).read_text(encoding="utf-8").strip()
-    return configured
 
 
 def _value(name: str, configured: str) -> str:

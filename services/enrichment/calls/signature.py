@@ -7,7 +7,7 @@ import binascii
 import hmac
 from typing import TYPE_CHECKING
 
-from services.enrichment.calls.headers import read_secret
+from contracts.settings import read_secret
 from services.enrichment.errors import WebhookSecretError
 
 if TYPE_CHECKING:
