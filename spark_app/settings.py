@@ -9,14 +9,12 @@ from pydantic import Field
 from contracts.model.application import Application
 from contracts.model.emit import Emit
 from contracts.model.suite import Suite
-from contracts.settings import Duration, KafkaSettings
+from contracts.settings import Duration, EndpointSettings
 
 
-class JobSettings(KafkaSettings):
+class JobSettings(EndpointSettings):
     """Read from the environment: STATELOOP_APPLICATION, STATELOOP_KAFKA, and so on."""
 
-    application: str
-    """The application to run, or the suite of applications, as package.module:name."""
     checkpoint: str = ".stateloop/checkpoint"
     """A folder of any file system that Spark writes to. It belongs to this job alone. Each application of a suite has
     a folder of its name in it; raw sources have theirs next to it, in `<checkpoint>-raw`."""
@@ -42,10 +40,6 @@ class JobSettings(KafkaSettings):
     log_level: str = "WARN"
     state_partitions: int | None = Field(default=None, ge=1)
     """The partitions of the state; by default as many as the topic of events. A checkpoint has a fixed number."""
-    http_host: str = "127.0.0.1"
-    """The address at which /healthz, /readyz and /metrics answer; in a container, 0.0.0.0."""
-    http_port: int | None = Field(default=None, ge=0, le=65535)
-    """The port of these endpoints; 0 selects a free one, which the first line reports. Unset, they are not served."""
 
     def by_application(self, suite: Suite) -> list[tuple[Application, Self]]:
         """Return the settings of each application: several of them have a folder each for the checkpoint."""

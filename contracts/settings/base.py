@@ -1,4 +1,4 @@
-"""The base of all settings: how they are read and refused, and the address of the brokers."""
+"""The base of all settings: how they are read and refused, and what several parts have."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pydantic import Field, SecretStr, ValidationError, ValidatorFunctionWrapHan
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from contracts.errors import InvalidSettingsError
-from contracts.settings.variables import unknown_variables
+from contracts.settings.variables import PREFIX, unknown_variables
 
 Model = TypeVar("Model", bound=BaseSettings)
 
@@ -35,10 +35,14 @@ Duration = Annotated[timedelta, WrapValidator(_duration), Field(ge=timedelta(0))
 """A number of seconds, or ISO 8601."""
 
 
-class KafkaSettings(BaseSettings):
-    """The address of the brokers, and the options of the clients, such as a login."""
+class EnvironmentSettings(BaseSettings):
+    """Settings from environment variables with the prefix STATELOOP_."""
 
-    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
+
+
+class KafkaSettings(EnvironmentSettings):
+    """The address of the brokers, and the options of the clients, such as a login."""
 
     kafka: str = "127.0.0.1:9092"
     """The brokers, as host:port, separated by commas."""
@@ -49,6 +53,22 @@ class KafkaSettings(BaseSettings):
         """Return the options of all Kafka clients. They contain secrets: do not print them."""
         options = {name: secret.get_secret_value() for name, secret in self.kafka_options.items()}
         return {"bootstrap.servers": self.kafka, **options}
+
+
+class ApplicationSettings(KafkaSettings):
+    """The application that a service or command works for."""
+
+    application: str
+    """The application, or the suite of applications, as package.module:name."""
+
+
+class EndpointSettings(ApplicationSettings):
+    """The endpoints of a process, for monitors."""
+
+    http_host: str = "127.0.0.1"
+    """The address of /healthz, /readyz and /metrics; in a container, 0.0.0.0."""
+    http_port: int | None = Field(default=None, ge=0, le=65535)
+    """Their port; 0 selects a free one, which the log shows. Unset, they are not served."""
 
 
 def read(model: type[Model]) -> Model:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from pydantic import SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from contracts.settings import read_secret_file
+from contracts.settings import EnvironmentSettings, read_secret_file
 from services.client.errors import TokenFileError
 
 
-class ClientSettings(BaseSettings):
+class ClientSettings(EnvironmentSettings):
     """The address of the query service, and the token."""
-
-    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
 
     url: str = "http://127.0.0.1:8090"
     """Any instance; several, separated by commas."""

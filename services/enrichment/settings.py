@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_validator
 from typing_extensions import override
 
-from contracts.settings import Duration, KafkaSettings
+from contracts.settings import ApplicationSettings, Duration, WorkerLimitSettings
 from services.enrichment.calls.suspension import FailureLimits
 from services.enrichment.errors import ApiUnknownError
 
@@ -47,11 +47,9 @@ class AlertDelivery(NamedTuple):
     webhook: Webhook
 
 
-class ApiSettings(KafkaSettings):
+class ApiSettings(ApplicationSettings):
     """The addresses of the APIs of an application, and how calls are authorized."""
 
-    application: str
-    """The application, or the suite of applications, as package.module:name."""
     apis: dict[str, BaseUrl] = Field(default_factory=dict, examples=[{"city": "https://city.example"}])
     """The base URL of each API that the application declares, webhooks included."""
     api_headers: dict[str, dict[str, SecretStr]] = Field(default_factory=dict)
@@ -62,20 +60,13 @@ class ApiSettings(KafkaSettings):
     """Networks whose addresses may be called although they are not public, as ["10.1.0.0/16"]."""
 
 
-class EnrichmentSettings(ApiSettings):
+class EnrichmentSettings(ApiSettings, WorkerLimitSettings):
     """One worker. Times are durations: a number of seconds, or ISO 8601."""
 
-    group: str | None = None
-    """The consumer group; `<application's name>-enrichment` unless set. Workers of one group share the load. With a
-    suite of several applications, the first part of their names: `<group>-<application>`."""
     group_protocol: GroupProtocol = "classic"
     """The rebalance protocol of the group: `consumer` is that of KIP-848, for brokers from version 4.0 on."""
     in_flight: int = Field(default=1000, ge=1)
     """The maximum number of running requests per API."""
-    unfinished: int = Field(default=20_000, ge=1)
-    """The number of unplanned snapshots and unanswered requests at which reading pauses; it resumes at half of it."""
-    unfinished_bytes: int = Field(default=64 * 1024 * 1024, ge=1)
-    """The same limit in bytes."""
     max_deferred: int = Field(default=1_000_000, ge=1)
     """The number of deferred requests at which reading pauses: only their offsets are kept until their API is back."""
     max_uncommitted: int = Field(default=1_000_000, ge=1)
@@ -89,27 +80,16 @@ class EnrichmentSettings(ApiSettings):
     """The number that is enough while none has succeeded since the start of the worker."""
     failure_trial_interval: Duration = timedelta(seconds=10)
     """The interval at which one request of a suspended API is tried."""
-    max_poll_records: int = Field(default=500, ge=1)
-    """The maximum number of snapshots per read from Kafka."""
     commit_every: Duration = timedelta(milliseconds=200)
     """The interval of commits: after a crash, requests finished since the last one are repeated."""
     drain: Duration = timedelta(seconds=2)
     """The time for which a revoked partition waits for its running requests."""
-    stop_within: Duration = timedelta(seconds=10)
-    """The time for which a worker that received SIGTERM waits for its running requests."""
     recent_entries: int = Field(default=100_000, ge=1)
     """The minimum number of windows, and of answers that the state does not show yet, remembered per partition."""
     stats_every: Duration = timedelta(seconds=5)
     """The interval of the log line with the metrics."""
-    http_host: str = "127.0.0.1"
-    """The address of /healthz, /readyz and /metrics; in a container, 0.0.0.0."""
-    http_port: int | None = Field(default=None, ge=0, le=65535)
-    """Their port; 0 selects a free one, which the log shows. Unset, they are not served."""
     tracing: bool = False
     """Whether to export traces; OpenTelemetry's variables, as OTEL_EXPORTER_OTLP_ENDPOINT, set the destination."""
-    stuck_after: Duration = timedelta(seconds=120)
-    """The time without progress after which /healthz returns 503, or twice the longest pause of an API if that is
-    longer."""
 
     @model_validator(mode="after")
     def _check_times(self) -> Self:

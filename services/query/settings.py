@@ -10,7 +10,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from contracts.settings import Duration, KafkaSettings
+from contracts.settings import ApplicationSettings, Duration
 from services.query.errors import ExposedError
 from services.query.limits import WatchLimits
 
@@ -33,11 +33,9 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-class QuerySettings(KafkaSettings):
+class QuerySettings(ApplicationSettings):
     """Settings of one instance. Durations are a number of seconds, or ISO 8601."""
 
-    application: str
-    """The application whose states are queried, or the suite of applications, as package.module:name."""
     query_data: Path = Path(".stateloop/query")
     """The folder of the embedded store. If it is lost, its content is read from the topics again."""
     http_host: str = "127.0.0.1"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field, SecretStr
 
 from contracts.records.named_states import named
-from contracts.settings import FILE, Duration, KafkaSettings, read_secret
+from contracts.settings import FILE, Duration, WorkerLimitSettings, read_secret
 from contracts.sinks import Target, Windows
 from services.sink.errors import UnknownStateError, UrlUnreadableError, WindowsError
 
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 MEMBER = {"partition.assignment.strategy": "cooperative-sticky", "session.timeout.ms": "10000"}
 
 
-class SinkSettings(KafkaSettings):
+class SinkSettings(WorkerLimitSettings):
     """Read from the environment: STATELOOP_APPLICATION, STATELOOP_SINK_URL, and so on."""
 
-    application: str
-    """The application, or the suite of applications, as package.module:name."""
     sink_url: SecretStr
     """The store: `redis://user:password@host:6379/0`, `rediss://` with TLS, or
     `postgresql://user:password@host:5432/database`, each with the options of its client. A value `file:/path` is read
@@ -45,23 +43,6 @@ class SinkSettings(KafkaSettings):
     """The maximum number of records per write."""
     sink_timeout: Duration = timedelta(seconds=30)
     """The timeout of a call of the store."""
-    group: str | None = None
-    """The first part of the consumer groups, `<group>-<state>`. Unset, `sink-<store>`, so that a sink of Redis and one
-    of PostgreSQL both read all records. Sinks of one group share the load."""
-    max_poll_records: int = Field(default=500, ge=1)
-    """The maximum number of records per read from Kafka."""
-    unfinished: int = Field(default=20_000, ge=1)
-    """The number of records that are not written yet at which reading pauses; it resumes at half of it."""
-    unfinished_bytes: int = Field(default=64 * 1024 * 1024, ge=1)
-    """The same limit in bytes."""
-    stop_within: Duration = timedelta(seconds=10)
-    """The time for which a sink that received SIGTERM waits for the current write."""
-    stuck_after: Duration = timedelta(seconds=120)
-    """The time without a poll of Kafka after which /healthz returns 503."""
-    http_host: str = "127.0.0.1"
-    """The address of /healthz, /readyz and /metrics; in a container, 0.0.0.0."""
-    http_port: int | None = Field(default=None, ge=0, le=65535)
-    """Their port; 0 selects a free one, which the log shows. Unset, they are not served."""
 
     def url(self) -> str:
         """Return the URL of the store, which may contain a password. Raises UrlUnreadableError."""

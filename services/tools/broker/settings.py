@@ -6,15 +6,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from contracts.settings import Duration
+from contracts.settings import Duration, EnvironmentSettings
 
 
-class JarsSettings(BaseSettings):
+class JarsSettings(EnvironmentSettings):
     """The folder of the jars, for all commands that start a JVM."""
-
-    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True)
 
     jars: Path = Path(".stateloop/jars")
     """The folder of the jars: `spark` and `broker` are in it."""

@@ -14,7 +14,7 @@ from pydantic import Field
 from contracts.errors import PermanentError, RetryableError
 from contracts.model.suite import load_suite
 from contracts.records.tables import TableRows, encode_row
-from contracts.settings import KafkaSettings, read
+from contracts.settings import ApplicationSettings, read
 from services.runtime.command_line import ExitCode, report
 from services.runtime.errors import TopicReadError
 from services.runtime.kafka.admin import KafkaAdmin
@@ -30,11 +30,9 @@ if TYPE_CHECKING:
     from contracts.records.tables import TableRow
 
 
-class TableSettings(KafkaSettings):
+class TableSettings(ApplicationSettings):
     """Read from the environment: STATELOOP_APPLICATION, STATELOOP_KAFKA, STATELOOP_AUTHOR."""
 
-    application: str
-    """The application, or the suite of applications, as package.module:name."""
     author: str = Field(default_factory=getpass.getuser)
     """The user who changes rows; by default the user of the operating system."""
 

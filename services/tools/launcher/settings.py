@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from contracts.settings import Duration
+from contracts.settings import Duration, EnvironmentSettings
 
 MOST_WORKERS = 64
 OTHERS = 3
@@ -18,10 +17,8 @@ OTHERS = 3
 MOST_PORTS = MOST_WORKERS + OTHERS - 1
 
 
-class LauncherSettings(BaseSettings):
+class LauncherSettings(EnvironmentSettings):
     """The settings of the loop on one machine: STATELOOP_DATA, STATELOOP_BROKER_PORT, and so on."""
-
-    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
 
     application: str = "examples.departures.application:suite"
     """The application, or the suite of applications, as package.module:name. The modules `reference`, `replay`

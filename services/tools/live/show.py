@@ -9,11 +9,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from pydantic import SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
 from rich.console import Console
 from rich.live import Live
 
-from contracts.settings import Duration
+from contracts.settings import Duration, EnvironmentSettings
 from services.tools.live.feed import Feed
 from services.tools.live.screen import line, screen
 from services.tools.live.view import LiveView
@@ -21,10 +20,8 @@ from services.tools.live.view import LiveView
 FRAME_S = 0.25
 
 
-class LiveSettings(BaseSettings):
+class LiveSettings(EnvironmentSettings):
     """The settings of the view: STATELOOP_URL, STATELOOP_TOKEN, and so on."""
-
-    model_config = SettingsConfigDict(env_prefix="STATELOOP_", frozen=True, extra="ignore")
 
     url: str = "http://127.0.0.1:8090"
     """An instance of the query service; several, separated by commas."""

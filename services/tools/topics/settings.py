@@ -5,14 +5,12 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from contracts.settings import Duration, KafkaSettings
+from contracts.settings import ApplicationSettings, Duration
 
 
-class TopicsSettings(KafkaSettings):
+class TopicsSettings(ApplicationSettings):
     """Read from the environment: STATELOOP_APPLICATION, STATELOOP_KAFKA, STATELOOP_PARTITIONS, and so on."""
 
-    application: str
-    """The application, or the suite of applications, as package.module:name."""
     partitions: int | None = Field(default=None, ge=1)
     """The number of partitions of each topic, in place of the application's. `stateloop rebuild` adds partitions."""
     replication: int = Field(default=1, ge=1)
