@@ -17,14 +17,12 @@ from services.derive.handler import FOLLOW_S, DeriveDependencies, DeriveHandler
 from services.derive.topics import names, partition_counts
 from services.runtime.call_thread import CallThread
 from services.runtime.job_progress import JobProgress
-from services.runtime.kafka.interfaces import Subscription
 from services.runtime.kafka.membership import FRESH_S
 from services.runtime.kafka.producer import ROOM_S
-from services.runtime.topic_check import TopicCheck
-from services.runtime.topic_owners import TopicOwners
 from services.runtime.worker.backpressure import Backpressure
 from services.runtime.worker.handler import WorkerLimits
 from services.runtime.worker.process import run_workers
+from services.runtime.worker.subscription import fenced_member_options, subscription
 from services.runtime.worker.worker import Worker
 
 if TYPE_CHECKING:
@@ -34,14 +32,12 @@ if TYPE_CHECKING:
     from services.derive.partition import DerivePartition
     from services.derive.settings import DeriveSettings
     from services.runtime.kafka.interfaces import Kafka
+    from services.runtime.topic_check import TopicCheck
 
 log = logging.getLogger(__name__)
 
 NAME = "derive"
 """The name of the Kafka clients."""
-SESSION_MS = 10_000
-"""The time after which the group takes the partitions of a dead worker, or a longer one of the user."""
-SESSION = "session.timeout.ms"
 DROP_AFTER = timedelta(seconds=5)
 """The time after which the client drops an unsent record: a process that was frozen must not send it late. A record is
 produced 4 s after a proof of membership at the latest, so it is sent before the session's timeout, or not at all."""
@@ -68,12 +64,21 @@ async def serve(settings: DeriveSettings, groups: Mapping[str, Application], kaf
         for group, one in groups.items():
             producer = kafka.producer(NAME, DROP_AFTER)
             stack.push_async_callback(producer.close)
-            tables, subscription = Tables(one), _subscription(settings, kafka, group, one)
+            tables = Tables(one)
+            subscribed = subscription(
+                settings,
+                kafka,
+                one,
+                group=group,
+                topics=(one.topics.snapshots, *names(one)),
+                drain=DRAIN,
+                options=fenced_member_options(settings.client()),
+            )
             dependencies = DeriveDependencies(
                 application=one,
-                consumer=kafka.consumer(NAME, subscription),
+                consumer=kafka.consumer(NAME, subscribed),
                 producer=producer,
-                layout=partial(_layout, kafka, subscription.check),
+                layout=partial(_layout, kafka, subscribed.check),
                 tables=tables,
                 alerts=_alerts(kafka, one, tables, stack) if one.reads_tables else None,
                 counts=counts,
@@ -101,25 +106,6 @@ def worker_of(
     )
     handler = DeriveHandler(dependencies, backpressure)
     return Worker(handler, dependencies.consumer, limits, backpressure, dependencies.counts, dependencies.clock)
-
-
-def member(client: Mapping[str, str]) -> dict[str, str]:
-    """Return the configuration of the consumer: the user's, with a session that is not shorter than the fence."""
-    given = client.get(SESSION, "")
-    session_ms = max(SESSION_MS, int(given) if given.isdecimal() else 0)
-    return {**client, "partition.assignment.strategy": "cooperative-sticky", SESSION: str(session_ms)}
-
-
-def _subscription(settings: DeriveSettings, kafka: Kafka, group: str, application: Application) -> Subscription:
-    topic, owners = application.topics.snapshots, TopicOwners(application, kafka.admin("topic-owners"), log.warning)
-    return Subscription(
-        group=group,
-        topic=topic,
-        batch=settings.max_poll_records,
-        drain=DRAIN,
-        check=TopicCheck((topic, *names(application)), settings.kafka, owners.check),
-        options=member(settings.client()),
-    )
 
 
 async def _layout(kafka: Kafka, check: TopicCheck) -> Mapping[str, int]:

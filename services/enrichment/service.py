@@ -20,16 +20,14 @@ from services.enrichment.rereader import NAME as REREADER
 from services.enrichment.rereader import SMALL_QUEUE, TopicRereader
 from services.enrichment.webhooks import DeliveryPlanner
 from services.runtime.adapters import utc_now
-from services.runtime.kafka.interfaces import Subscription
-from services.runtime.topic_check import TopicCheck
-from services.runtime.topic_owners import TopicOwners
 from services.runtime.worker.backpressure import Backpressure
 from services.runtime.worker.handler import WorkerLimits
 from services.runtime.worker.process import run_workers
+from services.runtime.worker.subscription import member_options, subscription
 from services.runtime.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from contracts import Application, Policy, Webhook
     from services.enrichment.calls.assembly import ApiCalls
@@ -156,11 +154,20 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
     stack.push_async_callback(producer.close)
     reader = kafka.reader(REREADER, group=group, options=SMALL_QUEUE, log=log)
     stack.push_async_callback(reader.close)
+    subscribed = subscription(
+        settings,
+        kafka,
+        application,
+        group=group,
+        topics=planner.topics,
+        drain=settings.drain,
+        options=member_options(settings.client(), settings.group_protocol),
+    )
     return Dependencies(
         application=application,
         planner=planner,
         settings=settings,
-        consumer=kafka.consumer(NAME, _subscription(settings, kafka, group, application, planner.topics)),
+        consumer=kafka.consumer(NAME, subscribed),
         rereader=TopicRereader(reader, planner.topic),
         caller=tracing.traced(calls.caller) if tracing else calls.caller,
         availability=calls.availability,
@@ -168,21 +175,6 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
         counts=counts,
         now=utc_now,
         clock=asyncio.get_running_loop().time,
-    )
-
-
-def _subscription(
-    settings: EnrichmentSettings, kafka: Kafka, group: str, application: Application, topics: Sequence[str]
-) -> Subscription:
-    """A subscription to the first of these topics. All of them must exist."""
-    owners = TopicOwners(application, kafka.admin("topic-owners"), log.warning)
-    return Subscription(
-        group=group,
-        topic=topics[0],
-        batch=settings.max_poll_records,
-        drain=settings.drain,
-        check=TopicCheck(topics, settings.kafka, owners.check),
-        options=settings.member(),
     )
 
 

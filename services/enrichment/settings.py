@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_validator
@@ -12,6 +12,7 @@ from typing_extensions import override
 from contracts.settings import ApplicationSettings, Duration, WorkerLimitSettings
 from services.enrichment.calls.suspension import FailureLimits
 from services.enrichment.errors import ApiUnknownError
+from services.runtime.worker.subscription import GroupProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,14 +28,6 @@ def _base_url(url: str) -> str:
 
 
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
-GroupProtocol = Literal["classic", "consumer"]
-GROUP: dict[GroupProtocol, dict[str, str]] = {
-    "classic": {
-        "partition.assignment.strategy": "cooperative-sticky",
-        "session.timeout.ms": "10000",  # how long a killed worker's devices wait for another; Kafka's default is 45 s
-    },
-    "consumer": {"group.protocol": "consumer"},
-}
 NOT_WITH_CONSUMER = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
 """The broker sets these, and not the client, under the protocol `consumer`."""
 
@@ -144,10 +137,6 @@ class EnrichmentSettings(ApiSettings, WorkerLimitSettings):
             for alerts in one.alerts
             if alerts.webhook is not None
         }
-
-    def member(self) -> dict[str, str]:
-        """Return the configuration of the consumer, a member of the group."""
-        return GROUP[self.group_protocol] | self.client()
 
     @override
     def client(self) -> dict[str, str]:

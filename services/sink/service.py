@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -11,12 +10,10 @@ from typing import TYPE_CHECKING
 from contracts.metrics.counts import Counts
 from contracts.metrics.sink import CATALOGUE
 from services.runtime.adapters import uniform, utc_now
-from services.runtime.kafka.interfaces import Subscription
-from services.runtime.topic_check import TopicCheck
-from services.runtime.topic_owners import TopicOwners
 from services.runtime.worker.backpressure import Backpressure
 from services.runtime.worker.handler import WorkerLimits
 from services.runtime.worker.process import run_workers
+from services.runtime.worker.subscription import member_options, subscription
 from services.runtime.worker.worker import Worker
 from services.sink.dead_letters import DeadLetters
 from services.sink.handler import SinkDependencies, SinkHandler
@@ -25,14 +22,11 @@ from services.sink.retried_store import RetriedStore
 from services.sink.stores import store_factory, store_name
 
 if TYPE_CHECKING:
-    from contracts import Application, Suite
-    from contracts.model.named_state import NamedState
+    from contracts import Suite
     from contracts.sinks import SinkStore
     from services.runtime.kafka.interfaces import Kafka
     from services.sink.partition import SinkPartition
     from services.sink.settings import SinkSettings
-
-log = logging.getLogger(__name__)
 
 NAME = "sink"
 """The name of the Kafka clients."""
@@ -64,11 +58,19 @@ async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
         stack.push_async_callback(producer.close)
         workers: dict[str, Worker[SinkPartition]] = {}
         for name, (application, state) in settings.states(suite).items():
-            subscription = _subscription(settings, kafka, f"{group}-{name}", application, state)
+            subscribed = subscription(
+                settings,
+                kafka,
+                application,
+                group=f"{group}-{name}",
+                topics=(state.topic, application.topics.dead_letters),
+                drain=DRAIN,
+                options=member_options(settings.client()),
+            )
             dependencies = SinkDependencies(
                 state=name,
                 batch=settings.sink_batch,
-                consumer=kafka.consumer(NAME, subscription),
+                consumer=kafka.consumer(NAME, subscribed),
                 store=RetriedStore(name, opened[name], settings.sink_timeout, counts, clock, uniform),
                 planner=Planner(state, settings.target(state).windows, settings.retention(state)),
                 dead_letters=DeadLetters(producer, application.topics.dead_letters),
@@ -94,17 +96,3 @@ def worker_of(dependencies: SinkDependencies, settings: SinkSettings) -> Worker[
     )
     handler = SinkHandler(dependencies, backpressure)
     return Worker(handler, dependencies.consumer, limits, backpressure, dependencies.counts, dependencies.clock)
-
-
-def _subscription(
-    settings: SinkSettings, kafka: Kafka, group: str, application: Application, state: NamedState
-) -> Subscription:
-    owners = TopicOwners(application, kafka.admin("topic-owners"), log.warning)
-    return Subscription(
-        group=group,
-        topic=state.topic,
-        batch=settings.max_poll_records,
-        drain=DRAIN,
-        check=TopicCheck((state.topic, application.topics.dead_letters), settings.kafka, owners.check),
-        options=settings.member(),
-    )

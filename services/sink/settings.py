@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from contracts import Application, Suite
     from contracts.model.named_state import NamedState
 
-MEMBER = {"partition.assignment.strategy": "cooperative-sticky", "session.timeout.ms": "10000"}
-
 
 class SinkSettings(WorkerLimitSettings):
     """Read from the environment: STATELOOP_APPLICATION, STATELOOP_SINK_URL, and so on."""
@@ -77,7 +75,3 @@ class SinkSettings(WorkerLimitSettings):
         if self.sink_retention is not None:
             return self.sink_retention
         return timedelta(0) if state.window is None else state.query.closed_windows
-
-    def member(self) -> dict[str, str]:
-        """Return the configuration of a consumer, a member of its group."""
-        return MEMBER | self.client()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.derive.service import SESSION_MS
+from services.runtime.worker.subscription import SESSION_MS
 from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 from tests.services.derive.working import Topics, flight

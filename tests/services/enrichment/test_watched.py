@@ -13,10 +13,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from contracts.records.record import Record
-from services.enrichment.settings import GROUP
 from services.runtime.kafka.group_consumer import KafkaGroupConsumer
 from services.runtime.kafka.interfaces import Subscription
 from services.runtime.topic_check import PATIENCE_S, TopicCheck
+from services.runtime.worker.subscription import member_options
 from services.tools.broker.readiness import wait_until
 from tests.clock import Clock
 from tests.deadline import DEADLINE_S
@@ -80,7 +80,8 @@ async def test_a_used_port_stops_the_worker_with_a_remedy(cluster: Cluster, regi
 
 async def test_a_worker_whose_topic_is_deleted_has_a_problem_and_reads_it_when_it_is_back(cluster: Cluster) -> None:
     clock, member, topic = Clock(), Member(), cluster.topics.snapshots
-    client = GROUP["classic"] | {"bootstrap.servers": cluster.bootstrap, "topic.metadata.refresh.interval.ms": "500"}
+    options = {"bootstrap.servers": cluster.bootstrap, "topic.metadata.refresh.interval.ms": "500"}
+    client = member_options(options)
     check = TopicCheck((topic,), cluster.bootstrap, lambda: None, clock)
     consumer = KafkaGroupConsumer(client, "test", Subscription("g", topic, 1, timedelta(0), check, {}))
     consumer.subscribe(member, asyncio.get_running_loop())
@@ -129,7 +130,7 @@ class Member:
 
 
 async def test_a_member_without_partitions_is_notified_of_its_membership(cluster: Cluster) -> None:
-    client = GROUP["classic"] | {"bootstrap.servers": cluster.bootstrap}
+    client = member_options({"bootstrap.servers": cluster.bootstrap})
     members = [Member() for _ in range(PARTITIONS + 1)]
 
     def settled() -> bool:
