@@ -62,12 +62,21 @@ def test_a_module_exports_all_of_the_internal_one(module: str, exported: str) ->
     assert set(importlib.import_module(module).__all__) == set(names)
 
 
-def test_the_import_of_the_declarations_and_the_test_kit_loads_no_client_and_no_spark() -> None:
-    code = "import stateloop.testing.stores, sys; print(*{name.partition('.')[0] for name in sys.modules})"
+def loaded_by(module: str) -> set[str]:
+    """Return the packages that an import of this module loads."""
+    code = f"import {module}, sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
+    return set(done.stdout.split())
+
+
+def test_the_import_of_the_declarations_and_the_test_kit_loads_no_client_and_no_spark() -> None:
+    loaded = loaded_by("stateloop.testing.stores")
     assert "stateloop" in loaded
     assert loaded & (HEAVY | {"services"}) == set()
+
+
+def test_the_import_of_the_client_loads_only_its_http_client() -> None:
+    assert loaded_by("stateloop.client") & HEAVY == {"aiohttp"}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from services.client.discovery import Discovery
     from services.client.high_water_marks import HighWaterMarks
     from services.client.request_sender import RequestSender
-    from services.client.retrier import Attempt, Retrier
+    from services.client.retrier import Retrier
 
 KEYS_PER_REQUEST = 100
 CONCURRENT_REQUESTS = 8
@@ -65,14 +65,14 @@ class MultiGet:
         """Return the results in the order of the keys. Raises as for one key, for the first that failed."""
         room = asyncio.Semaphore(CONCURRENT_REQUESTS)
 
-        async def once(attempt: Attempt) -> None:
+        async def once(left_s: float) -> None:
             requests = [
                 self._send_group(room, batch, url, some)
                 for url, keys in self._by_instance(batch).items()
                 for some in _pieces(keys)
             ]
             try:
-                async with asyncio.timeout(attempt.left_s):  # also of those that wait for room
+                async with asyncio.timeout(left_s):  # also of those that wait for room
                     failures = [each for each in await asyncio.gather(*requests, return_exceptions=True) if each]
             except TimeoutError:
                 raise AttemptFailedError(f"{len(batch.open)} keys were not answered in time") from None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from services.client.answers import T
     from services.client.discovery import Discovery
-    from services.client.retrier import Attempt, Retrier
+    from services.client.retrier import Retrier
     from services.client.transport import ClientTransport, InstanceResponse
 
 ATTEMPT_S = 2.0
@@ -44,10 +44,10 @@ class RequestSender:
         """Return `read(response)`; it may raise AttemptFailedError. Raises the errors of the client."""
         tried: Counter[str] = Counter()
 
-        async def once(attempt: Attempt) -> T:
+        async def once(left_s: float) -> T:
             url = min(self._discovery.candidates(request.place), key=tried.__getitem__)
             tried[url] += 1
-            return await self.send_to(url, request, min(attempt.left_s, ATTEMPT_S + request.wait_s), read)
+            return await self.send_to(url, request, min(left_s, ATTEMPT_S + request.wait_s), read)
 
         return await self._retrier.run(request.what, request.deadline_s, once)
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, NamedTuple
-
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
+from typing import TYPE_CHECKING
 
 from services.client.errors import NoAnswerError
+from services.runtime.retry import backoff, retried
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from services.client.answers import T
+    from services.runtime.retry import Draw
 
-FIRST_PAUSE_S = 0.02
-MAX_PAUSE_S = 1.0
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.04, 1.0
+"""The limits of the jitter: after the first failure, and after many."""
 MIN_ATTEMPT_S = 0.05
 """The least time left for which an attempt is made."""
 
@@ -30,63 +30,34 @@ class AttemptFailedError(Exception):
         self.kind = kind
 
 
-class Attempt(NamedTuple):
-    """One attempt: its number from 0, and the seconds left."""
-
-    number: int
-    left_s: float
-
-
 class Retrier:
     """Runs attempts. `clock` returns seconds, `sleep` waits for them, `draw` returns a random number between two."""
 
     def __init__(
-        self,
-        clock: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]],
-        draw: Callable[[float, float], float] = random.uniform,
+        self, clock: Callable[[], float], sleep: Callable[[float], Awaitable[None]], draw: Draw = random.uniform
     ) -> None:
         self._clock = clock
         self._sleep = sleep
         self._draw = draw
 
-    async def run(self, what: str, deadline_s: float, once: Callable[[Attempt], Awaitable[T]]) -> T:
-        """Return the result of `once`. Raises NoAnswerError, or a kind of it, and what else `once` raises.
+    async def run(self, what: str, deadline_s: float, once: Callable[[float], Awaitable[T]]) -> T:
+        """Return the result of `once`, which gets the seconds left.
 
-        Most calls succeed at once, and tenacity costs more than all the rest of a call: it comes in when one failed.
+        Raises NoAnswerError, or a kind of it, and what else `once` raises.
         """
-        end = self._clock() + deadline_s
-        try:
-            return await once(Attempt(0, deadline_s))
-        except AttemptFailedError as failure:
-            return await self._retried(what, deadline_s, end, once, failure)
-
-    async def _retried(
-        self,
-        what: str,
-        deadline_s: float,
-        end: float,
-        once: Callable[[Attempt], Awaitable[T]],
-        failure: AttemptFailedError,
-    ) -> T:
-        made = 0
+        end, made = self._clock() + deadline_s, 0
 
         async def attempt() -> T:
             nonlocal made
             made += 1
-            if made == 1:
-                raise failure
-            return await once(Attempt(made - 1, end - self._clock()))
+            return await once(end - self._clock())
 
-        retrying = AsyncRetrying(
-            stop=lambda state: self._clock() + state.upcoming_sleep + MIN_ATTEMPT_S > end,
-            wait=self._pause,
-            retry=retry_if_exception_type(AttemptFailedError),
-            sleep=self._sleep,
-            reraise=True,
-        )
+        def pause(failures: int, failure: AttemptFailedError) -> float | None:
+            pause_s = self._pause_s(failures, failure)
+            return None if self._clock() + pause_s + MIN_ATTEMPT_S > end else pause_s
+
         try:
-            return await retrying(attempt)
+            return await retried(attempt, AttemptFailedError, pause, self._sleep)
         except AttemptFailedError as last:
             raise last.kind(what, deadline_s, made, last.reason) from last
 
@@ -94,11 +65,6 @@ class Retrier:
         """Wait after this many failures, of which this is the last."""
         await self._sleep(self._pause_s(failures, failure))
 
-    def _pause(self, state: RetryCallState) -> float:
-        return self._pause_s(state.attempt_number, state.outcome.exception() if state.outcome else None)
-
-    def _pause_s(self, failures: int, failure: BaseException | None) -> float:
-        """Return Retry-After plus full jitter, so that clients do not return at once."""
-        most = min(FIRST_PAUSE_S * 2 ** min(failures, 10), MAX_PAUSE_S)
-        retry_after = failure.after_s if isinstance(failure, AttemptFailedError) else None
-        return (retry_after or 0.0) + self._draw(0.0, most)
+    def _pause_s(self, failures: int, failure: AttemptFailedError) -> float:
+        """Return Retry-After plus jitter, so that clients do not return at once."""
+        return (failure.after_s or 0.0) + backoff(failures, FIRST_PAUSE_S, MAX_PAUSE_S, self._draw)

@@ -1,4 +1,4 @@
-"""Repeats operations that fail for a while: the use of tenacity of all parts."""
+"""Repeats operations that fail for a while, with tenacity."""
 
 from __future__ import annotations
 
