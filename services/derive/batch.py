@@ -10,7 +10,7 @@ from contracts.errors import AUTHOR_ERRORS
 from contracts.metrics import derive as metrics
 from contracts.wire import decode_snapshot
 from services.derive.derive import derived, failed
-from services.derive.errors import EverythingFailsError
+from services.runtime.errors import EverythingFailsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -91,7 +91,11 @@ class DerivedBatch:
 
     def _failed(self, device_id: str, record: Record, error: BaseException) -> Output:
         if self.alarm.note(failed=True):
-            raise EverythingFailsError(self.alarm.failed, error) from error
+            raise EverythingFailsError(
+                f"nothing could be derived from {self.alarm.failed} snapshots in a row, the last time because of "
+                f"{type(error).__name__}: {error}",
+                "Fix the function of the derived state, then start the worker again: it goes on where it was",
+            ) from error
         self.counts[metrics.FAILED] += 1
         log.warning("nothing derived from offset %s of partition %s", record.offset, record.partition, exc_info=error)
         return failed(self._application, device_id, record, error)

@@ -45,16 +45,3 @@ class WebhookSecretError(WorkerError, PermanentError):
             '(printf "whsec_%s" "$(openssl rand -base64 32)" makes one)'
         )
         self.api = api
-
-
-class EverythingFailsError(WorkerError, PermanentError):
-    """No record of a topic can be decoded. More dead letters would not help."""
-
-    def __init__(self, topic: str, failed: int, of: int, last: str) -> None:
-        super().__init__(
-            f"{failed} of the last {of} records of {topic} could not be decoded, the last one with: {last}. The worker "
-            "stops, because every further record would become a dead letter. Check that Stateloop writes that topic, "
-            "in the same version as the worker, then start it again: it continues at its last commit",
-        )
-        self.failed = failed
-        self.of = of

@@ -14,8 +14,8 @@ from contracts.wire import DeadLetter
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.deferred_queue import DeferredQueue
 from services.enrichment.dispatcher import Dispatcher
-from services.enrichment.errors import EverythingFailsError
 from services.enrichment.partition_state import PartitionState
+from services.runtime.errors import EverythingFailsError
 from services.runtime.kafka.interfaces import Output
 from services.runtime.worker.alarm import Alarm
 from services.runtime.worker.handler import Handler, WorkerMetrics
@@ -37,6 +37,11 @@ log = logging.getLogger(__name__)
 
 PROGRESS = (metrics.SNAPSHOTS, metrics.CALLS, metrics.TRIALS, metrics.ANSWERS, metrics.DEAD_LETTERS, metrics.COMMITS)
 """The counters of progress. Failed calls count: while an API is down, probing it is the work."""
+UNDECODABLE = (
+    "The worker stops, because every further record would become a dead letter. Check that Stateloop writes that "
+    "topic, in the same version as the worker, then start it again: it continues at its last commit"
+)
+"""What to do when no record of a topic can be decoded."""
 
 
 class EnrichmentHandler(Handler[PartitionState]):
@@ -214,7 +219,11 @@ class EnrichmentHandler(Handler[PartitionState]):
 
     async def _reject(self, state: PartitionState, record: Record, detail: str) -> None:
         if self._alarm.note(failed=True):
-            raise EverythingFailsError(self._planner.topic, self._alarm.failed, self._alarm.seen, detail)
+            raise EverythingFailsError(
+                f"{self._alarm.failed} of the last {self._alarm.seen} records of {self._planner.topic} could not be "
+                f"decoded, the last one with: {detail}",
+                UNDECODABLE,
+            )
         await self._send_to_dead_letters(record.key, DeadLetter.of(record, Reason.UNDECODABLE_SNAPSHOT, detail))
         self._counts.add(metrics.REJECTED)
         state.partition.finish(record.offset)

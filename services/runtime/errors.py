@@ -8,6 +8,16 @@ DROPPED = {"_MSG_TIMED_OUT", "_TIMED_OUT", "_PURGE_QUEUE"}
 """The codes of a record that the client dropped."""
 
 
+class EverythingFailsError(PermanentError):
+    """(Nearly) everything fails, so the worker stops: more dead letters would not help.
+
+    `problem` has the number of failures, and the last one; `remedy` is what to do about them.
+    """
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}. {remedy}")
+
+
 class ForeignTopicsError(PermanentError):
     """Output topics of this application belong to another one. `owners` has each topic's application and role."""
 

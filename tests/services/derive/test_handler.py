@@ -21,11 +21,10 @@ from contracts.wire.window_key import derived_key
 from examples.scooters.application import Ping, Place, Scooter, place, rule
 from services.alerts.tables import Tables
 from services.derive.batch import MOST_FAILURES
-from services.derive.errors import EverythingFailsError
 from services.derive.handler import DeriveDependencies
 from services.derive.service import DRAIN, DROP_AFTER, STOP_WITHIN, worker_of
 from services.derive.topics import names
-from services.runtime.errors import DeliveryFailedError, leaves
+from services.runtime.errors import DeliveryFailedError, EverythingFailsError, leaves
 from services.runtime.kafka.interfaces import BY_KEY, Output
 from services.runtime.kafka.membership import FRESH_S, NEVER
 from services.runtime.kafka.producer import ROOM_S

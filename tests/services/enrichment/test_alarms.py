@@ -12,7 +12,7 @@ from contracts.metrics.counts import Counts
 from services.enrichment.calls.assembly import assemble
 from services.enrichment.calls.response import Response
 from services.enrichment.calls.suspension import FailureLimits
-from services.enrichment.errors import EverythingFailsError
+from services.runtime.errors import EverythingFailsError
 from tests.services.enrichment.calls.calling import transport
 from tests.services.enrichment.fleet import QUICK, application
 from tests.services.enrichment.in_memory import Gated, Log, cars, running, until
