@@ -14,17 +14,6 @@ class QueryServiceError(StateloopError):
     """The base. Nothing is lost: after a restart the service continues from its store."""
 
 
-class PortTakenError(QueryServiceError, PermanentError):
-    """The address cannot be bound."""
-
-    def __init__(self, host: str, port: int, detail: str) -> None:
-        super().__init__(
-            f"The service cannot listen at {host}:{port} ({detail}): "
-            "set STATELOOP_HTTP_PORT to a free port, or to 0 for any",
-        )
-        self.port = port
-
-
 class ExposedError(QueryServiceError, PermanentError):
     """Without tokens, every client that reaches this address could read all states."""
 

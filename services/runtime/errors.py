@@ -54,12 +54,11 @@ class NoBrokerError(RetryableError):
 
 
 class PortTakenError(PermanentError):
-    """The monitoring endpoints cannot be served at the address of the settings."""
+    """The address of the settings cannot be bound. `failure` is what the process cannot do there."""
 
-    def __init__(self, host: str, port: int, problem: str) -> None:
+    def __init__(self, failure: str, host: str, port: int, problem: str) -> None:
         super().__init__(
-            f"/healthz and /metrics cannot be served at {host}:{port} ({problem}): "
-            "set STATELOOP_HTTP_PORT to a free port, or to 0 for any"
+            f"{failure} at {host}:{port} ({problem}): set STATELOOP_HTTP_PORT to a free port, or to 0 for any"
         )
         self.port = port
 

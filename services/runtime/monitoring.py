@@ -46,7 +46,8 @@ def serving(process: Monitored, host: str, port: int | None) -> Iterator[int | N
     try:
         server = ThreadingHTTPServer((host, port), _handler(process))
     except OSError as error:
-        raise PortTakenError(host, port, error.strerror or str(error)) from error
+        failure, problem = "/healthz and /metrics cannot be served", error.strerror or str(error)
+        raise PortTakenError(failure, host, port, problem) from error
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, name="monitoring", daemon=True)
     thread.start()

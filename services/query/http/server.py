@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from aiohttp import web
 
 from contracts.metrics import query as metrics
-from services.query.errors import PortTakenError
 from services.query.http.connection import IDLE_S, AiohttpConnection, FastConnection, RequestPacer
 from services.query.http.peer_client import FORWARDED, PASSING_HEADER
 from services.query.http.request_context import METER, PRINCIPAL, credentials_of
 from services.query.http.responses import SECURITY, HttpResponse, problem_response
 from services.query.http.retry import RetryBudget, is_passing, with_retries
 from services.query.lookup.problems import Problem, ProblemError
+from services.runtime.errors import PortTakenError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -136,7 +136,7 @@ def bind(settings: QuerySettings) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise PortTakenError(host, port, error.strerror or str(error)) from error
+        raise PortTakenError("The service cannot listen", host, port, error.strerror or str(error)) from error
 
 
 def url_of(settings: QuerySettings, listening: socket.socket) -> str:

@@ -44,7 +44,9 @@ def test_a_taken_port_is_reported_and_no_port_takes_none() -> None:
     figures = JobMetrics()
     with (
         serving(figures, HOST, 0) as port,
-        pytest.raises(PortTakenError, match="STATELOOP_HTTP_PORT"),
+        pytest.raises(
+            PortTakenError, match=r"^/healthz and /metrics cannot be served at 127.*: set STATELOOP_HTTP_PORT"
+        ),
         serving(figures, HOST, port),
     ):
         pass

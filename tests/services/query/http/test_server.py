@@ -11,12 +11,12 @@ from aiohttp import ClientSession, web
 from prometheus_client.parser import text_string_to_metric_families
 
 from contracts.metrics import query as names
-from services.query.errors import PortTakenError
 from services.query.http.monitoring import MonitoringRoutes
 from services.query.http.request_context import principal
 from services.query.http.request_guard import RequestGuard
 from services.query.http.server import HttpServer
 from services.query.lookup.authentication import Authenticator
+from services.runtime.errors import PortTakenError
 from tests.services.query.http.instance import Watched
 from tests.services.query.in_memory import a_state, dependencies_of
 
@@ -145,7 +145,7 @@ async def test_requests_beyond_the_rate_get_retry_after(guarded: Served) -> None
 async def test_a_taken_port_is_reported(served: Served) -> None:
     taken = int(served.base.rpartition(":")[2])
     other = Served(dependencies_of(a_state(), http_port=taken))
-    with pytest.raises(PortTakenError, match="STATELOOP_HTTP_PORT"):
+    with pytest.raises(PortTakenError, match=r"^The service cannot listen at 127.*: set STATELOOP_HTTP_PORT"):
         async with other.server.serving():
             pass
 
