@@ -6,8 +6,12 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from prometheus_client import generate_latest
+from typing_extensions import override
+
 from contracts.metrics import query as metrics
 from services.query.cluster import Role
+from services.runtime.monitoring import MonitoredProcess, process_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,14 +22,15 @@ if TYPE_CHECKING:
 CHECK_INTERVAL_S = 1.0
 
 
-class Health:
-    """Implements Monitored. A broker that is down is no reason for a restart, which would make responses stop too."""
+class Health(MonitoredProcess):
+    """An instance behind its endpoints. A broker that is down is no reason for a restart: responses would stop too."""
 
     def __init__(self, dependencies: Dependencies, counts: IngestCounts, has_joined: Callable[[], bool]) -> None:
         self._dependencies = dependencies
         self._counts = counts
         self._has_joined = has_joined
         self._rounds, self._advanced_at = -1, dependencies.clock()
+        self._registry = process_registry(dependencies.counts)
         self.stopping = False
 
     async def run(self) -> None:
@@ -39,6 +44,7 @@ class Health:
         if self._counts.rounds != self._rounds:
             self._rounds, self._advanced_at = self._counts.rounds, self._dependencies.clock()
 
+    @override
     def unhealthy(self) -> str | None:
         """Return why a restart is needed; None while the ingest thread runs, with or without records to read."""
         stuck = self._dependencies.clock() - self._advanced_at
@@ -46,6 +52,7 @@ class Health:
             return f"the topics were not polled for {stuck:.0f} s"
         return None
 
+    @override
     def unready(self) -> str | None:
         """Return why the instance does not answer for all its partitions."""
         if self.stopping:
@@ -61,7 +68,12 @@ class Health:
         )
         return f"no known instance answers for {unserved} partitions" if unserved else None
 
-    def measure(self) -> None:
+    @override
+    def text(self) -> bytes:
+        self._measure()
+        return generate_latest(self._registry)
+
+    def _measure(self) -> None:
         """Update the gauges."""
         counts, routing = self._dependencies.counts, self._dependencies.routing
         for name, roles in self._roles().items():

@@ -157,7 +157,7 @@ async def _build_http(suite: Suite, core: Core, authenticator: Authenticator, st
     health = Health(dependencies, ingestion.counts, lambda: cluster.has_joined)
     tables = tables_of(suite)
     routes: list[Routes] = [
-        MonitoringRoutes(health, dependencies.counts),
+        MonitoringRoutes(health),
         OpenApiRoutes(document()),
         InstanceRoutes(cluster, states),
         watch,

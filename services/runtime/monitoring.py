@@ -1,4 +1,4 @@
-"""HTTP endpoints of a process, from a thread of its own: /healthz, /readyz and /metrics."""
+"""What /healthz, /readyz and /metrics answer, and these endpoints from a thread of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Protocol
 
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector
 from typing_extensions import override
 
 from services.runtime.errors import PortTakenError
@@ -17,28 +17,50 @@ from services.runtime.errors import PortTakenError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from prometheus_client.registry import Collector
+
 SILENT_S = 10
 """The time after which a silent connection is closed."""
 
 
 class Monitored(Protocol):
-    """The state of a process, read from the thread of the endpoints."""
+    """A process, or a part of one, whose health is monitored."""
 
     def unhealthy(self) -> str | None:
         """Return why the process must be restarted; None if it is healthy."""
         ...
 
     def unready(self) -> str | None:
-        """Return why the process does no work yet; None if it works."""
+        """Return why it does not work now; None if it does."""
         ...
+
+
+class MonitoredProcess(Monitored, Protocol):
+    """A process behind the three endpoints."""
 
     def text(self) -> bytes:
         """Return the metrics in the text format of Prometheus."""
         ...
 
 
+def health_answer(problem: str | None) -> tuple[HTTPStatus, bytes]:
+    """Return the status and the JSON of /healthz, or of /readyz: 503 with the problem if there is one."""
+    if problem is None:
+        return HTTPStatus.OK, b'{"ok": true}'
+    return HTTPStatus.SERVICE_UNAVAILABLE, json.dumps({"ok": False, "why": problem}).encode()
+
+
+def process_registry(*metrics: Collector) -> CollectorRegistry:
+    """Return a registry of these metrics, and of those of the process."""
+    registry = CollectorRegistry()
+    for collector in metrics:
+        registry.register(collector)
+    ProcessCollector(registry=registry)
+    return registry
+
+
 @contextmanager
-def serving(process: Monitored, host: str, port: int | None) -> Iterator[int | None]:
+def serving(process: MonitoredProcess, host: str, port: int | None) -> Iterator[int | None]:
     """Answer on this port, or on a free one for 0, and yield the port; None for None. Raises PortTakenError."""
     if port is None:
         yield None
@@ -59,7 +81,7 @@ def serving(process: Monitored, host: str, port: int | None) -> Iterator[int | N
         server.server_close()
 
 
-def _handler(process: Monitored) -> type[BaseHTTPRequestHandler]:
+def _handler(process: MonitoredProcess) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         """Three paths, and 404 for every other."""
 
@@ -73,9 +95,9 @@ def _handler(process: Monitored) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:  # the library's name
             if self.path == "/healthz":
-                self._report(process.unhealthy())
+                self._answer_health(process.unhealthy())
             elif self.path == "/readyz":
-                self._report(process.unready())
+                self._answer_health(process.unready())
             elif self.path == "/metrics":
                 self._answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, process.text())
             else:
@@ -85,10 +107,9 @@ def _handler(process: Monitored) -> type[BaseHTTPRequestHandler]:
         def log_message(self, format: str, *args: Any) -> None:
             """Log no line for each scrape."""
 
-        def _report(self, why: str | None) -> None:
-            status = HTTPStatus.OK if why is None else HTTPStatus.SERVICE_UNAVAILABLE
-            body = {"ok": True} if why is None else {"ok": False, "why": why}
-            self._answer(status, "application/json", json.dumps(body).encode())
+        def _answer_health(self, problem: str | None) -> None:
+            status, body = health_answer(problem)
+            self._answer(status, "application/json", body)
 
         def _answer(self, status: HTTPStatus, kind: str, body: bytes) -> None:
             self.send_response(status)

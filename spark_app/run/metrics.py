@@ -7,11 +7,12 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from pyspark.sql.streaming.listener import SourceProgress, StateOperatorProgress, StreamingQueryProgress
 
 from contracts.metrics import Metric
 from contracts.metrics import job as names
+from services.runtime.monitoring import process_registry
 from spark_app.query.observations import count_decoded, count_failures, count_filtered
 from spark_app.topics.offsets import Positions
 
@@ -32,13 +33,12 @@ class JobMetrics:
     """The metrics of the job, and its health: the health of the queries of its applications."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
+        self._registry = process_registry()
         self._families = Families(
             {metric: _counter(metric, self._registry) for metric in names.CATALOGUE if metric.kind == "counter"},
             {metric: _gauge(metric, self._registry) for metric in names.CATALOGUE if metric.kind == "gauge"},
         )
         self._queries: list[QueryMetrics] = []
-        ProcessCollector(registry=self._registry)
 
     def query(  # noqa: PLR0913  # two arguments are clocks
         self,

@@ -4,36 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client import generate_latest
 from typing_extensions import override
 
 from services.runtime.loop_calls import PATIENCE_S, LoopCalls
-from services.runtime.monitoring import Monitored
+from services.runtime.monitoring import Monitored, MonitoredProcess, process_registry
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from prometheus_client.registry import Collector
 
 
-class MonitoredWorker(Protocol):
+class MonitoredWorker(Monitored, Protocol):
     """A worker behind the endpoints. Its methods are called in the event loop."""
-
-    def unhealthy(self) -> str | None:
-        """Return why the process must be restarted; None if the worker is healthy."""
-        ...
-
-    def unready(self) -> str | None:
-        """Return why it does not work now; None if it does."""
-        ...
 
     def measure(self) -> None:
         """Update the gauges."""
         ...
 
 
-class Monitoring(Monitored):
+class Monitoring(MonitoredProcess):
     """The workers of a process by name, and their metrics. All are stuck when their event loop hangs.
 
     The thread of the endpoints calls it, and the event loop looks at the workers.
@@ -48,21 +40,15 @@ class Monitoring(Monitored):
     ) -> None:
         self._workers = workers
         self._calls = LoopCalls(loop, patience_s)
-        self._registry = CollectorRegistry()
-        self._registry.register(metrics)
-        ProcessCollector(registry=self._registry)
+        self._registry = process_registry(metrics)
 
     @override
     def unhealthy(self) -> str | None:
-        return self._calls.call(
-            lambda: _joined((name, worker.unhealthy()) for name, worker in self._workers.items()), self._calls.problem
-        )
+        return self._joined(lambda worker: worker.unhealthy())
 
     @override
     def unready(self) -> str | None:
-        return self._calls.call(
-            lambda: _joined((name, worker.unready()) for name, worker in self._workers.items()), self._calls.problem
-        )
+        return self._joined(lambda worker: worker.unready())
 
     @override
     def text(self) -> bytes:
@@ -75,6 +61,11 @@ class Monitoring(Monitored):
 
         return self._calls.call(measured, lambda: generate_latest(self._registry))
 
+    def _joined(self, problem: Callable[[MonitoredWorker], str | None]) -> str | None:
+        """Return the problems of all workers, or that of the event loop."""
 
-def _joined(reasons: Iterable[tuple[str, str | None]]) -> str | None:
-    return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason is not None) or None
+        def joined() -> str | None:
+            found = ((name, problem(worker)) for name, worker in self._workers.items())
+            return "; ".join(f"{name}: {why}" for name, why in found if why is not None) or None
+
+        return self._calls.call(joined, self._calls.problem)

@@ -65,8 +65,9 @@ def test_the_gauges_have_roles_lag_and_counts() -> None:
     scene = HealthScene()
     scene.routing.others[3] = PartitionStatus(Role.CATCHING_UP, 9)
     scene.counts.records["flights"], scene.counts.undecodable["flights"] = 7, 2
-    scene.health.measure()
+    text = scene.health.text().decode()
     counts = scene.dependencies.counts
     assert counts.get(metrics.PARTITIONS, "flights", "owner") == 3
     assert counts.get(metrics.PARTITIONS, "flights", "catching_up") == 1
     assert (counts.get(metrics.LAG), counts.get(metrics.RECORDS), counts.get(metrics.GARBAGE)) == (9, 7, 2)
+    assert 'stateloop_query_lag{state="flights"} 9.0' in text

@@ -9,6 +9,9 @@ from contextlib import asynccontextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from prometheus_client import generate_latest
+from typing_extensions import override
+
 from services.query.http.assembly import state_api
 from services.query.http.monitoring import MonitoringRoutes
 from services.query.http.openapi import OpenApiRoutes
@@ -17,10 +20,12 @@ from services.query.http.rule_test_routes import RuleTestRoutes
 from services.query.http.server import HttpServer
 from services.query.lookup.authentication import Authenticator
 from services.query.openapi import document
+from services.runtime.monitoring import MonitoredProcess, process_registry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
+    from contracts.metrics.counts import Counts
     from services.query.cluster import Member
     from services.query.dependencies import Dependencies
     from services.query.http.peer_client import ForwardedRequest, PeerClient
@@ -76,20 +81,24 @@ class Connection:
             return DATE.sub(b"\r\nDate: now\r\n", await self.reader.read())
 
 
-class Watched:
-    """A MonitoredInstance with a health that a test sets."""
+class Watched(MonitoredProcess):
+    """A process with a health that a test sets, and with these metrics."""
 
-    def __init__(self) -> None:
+    def __init__(self, counts: Counts) -> None:
         self.why: str | None = None
+        self._registry = process_registry(counts)
 
+    @override
     def unhealthy(self) -> str | None:
         return self.why
 
+    @override
     def unready(self) -> str | None:
         return self.why
 
-    def measure(self) -> None:
-        pass
+    @override
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
 
 
 @cache
@@ -117,7 +126,7 @@ class Instance:
         api = state_api(dependencies, self.access, peer_client)
         self.waits, self.hot = api.waiters, api.fast_path if hot else None
         pieces: list[Routes] = [
-            MonitoringRoutes(Watched(), dependencies.counts),
+            MonitoringRoutes(Watched(dependencies.counts)),
             openapi_routes(),
             *api.routes,
             RuleTestRoutes(dependencies, api.readers, api.pages, tables),

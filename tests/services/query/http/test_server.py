@@ -47,9 +47,9 @@ class Served:
 
     def __init__(self, dependencies: Dependencies, tokens: Path | None = None) -> None:
         self.dependencies = dependencies
-        self.watched = Watched()
+        self.watched = Watched(dependencies.counts)
         gate = RequestGuard(dependencies, Authenticator(tokens))
-        self.server = HttpServer(dependencies, gate, [MonitoringRoutes(self.watched, dependencies.counts), Piece()])
+        self.server = HttpServer(dependencies, gate, [MonitoringRoutes(self.watched), Piece()])
         self.base = ""
 
     async def ask(self, path: str, method: str = "GET", token: str = "") -> tuple[int, dict[str, str], bytes]:
@@ -80,10 +80,10 @@ async def guarded(tmp_path: Path) -> AsyncIterator[Served]:
 
 
 async def test_healthz_and_readyz_report_the_reason(served: Served) -> None:
-    assert (await served.ask("/healthz"))[::2] == (200, b'{"ok":true}')
+    assert (await served.ask("/healthz"))[::2] == (200, b'{"ok": true}')
     served.watched.why = "the consumer was not polled"
     for path in ("/healthz", "/readyz"):
-        assert (await served.ask(path))[::2] == (503, b'{"ok":false,"why":"the consumer was not polled"}')
+        assert (await served.ask(path))[::2] == (503, b'{"ok": false, "why": "the consumer was not polled"}')
 
 
 async def test_a_scrape_returns_all_metrics_of_the_catalogue(served: Served) -> None:
