@@ -62,9 +62,9 @@ class AlertEvaluator:
     """Evaluates snapshots, and rules that have changed. `accept` applies the changes when they are written.
 
     Pending alerts open, and windows expire, by the progress of the job. A replay has none: windows expire by the times
-    of the snapshots, and the next snapshot opens a pending alert. `layout` has the number of each topic's partitions.
-    It begins with all rules: some may have changed since the partition was evaluated. A window that has alerts expires
-    also if the broker has deleted its snapshot.
+    of the snapshots, and the next snapshot opens a pending alert. `partition_counts` has the number of each topic's
+    partitions. It begins with all rules: some may have changed since the partition was evaluated. A window that has
+    alerts expires also if the broker has deleted its snapshot.
     """
 
     def __init__(  # noqa: PLR0913  # the parts that it connects
@@ -72,7 +72,7 @@ class AlertEvaluator:
         application: Application,
         tables: Tables,
         partition: AlertPartition,
-        layout: Mapping[str, int],
+        partition_counts: Mapping[str, int],
         derive: DeriveStates,
         *,
         is_replay: bool,
@@ -80,7 +80,7 @@ class AlertEvaluator:
         self._application = application
         self._is_replay = is_replay
         self._tables = tables
-        self._layout = layout
+        self._partition_counts = partition_counts
         self._derive = derive
         self._declared: tuple[Alerts | Derived, ...] = (
             *application.alerts,
@@ -271,7 +271,7 @@ class AlertEvaluator:
 
     def _count(self, alerts: Alerts) -> int:
         """The number of partitions of the alerts."""
-        return self._layout[self._application.topics.derived(alerts.name)]
+        return self._partition_counts[self._application.topics.derived(alerts.name)]
 
     def _next(self, evaluation: Evaluation, found: Iterable[tuple[Position, Snapshot | None]]) -> Iterator[Output]:
         """Evaluate windows that are not expired, and were not evaluated up to a later offset before.

@@ -43,13 +43,13 @@ class DerivedBatch:
         application: Application,
         records: Sequence[Record],
         evaluator: AlertEvaluator | None,
-        partitions: Mapping[str, int],
+        partition_counts: Mapping[str, int],
         tables: Mapping[str, Mapping[str, BaseModel]],
         alarm: Alarm,
     ) -> None:
         self._application = application
         self._evaluator = evaluator
-        self._partitions = partitions
+        self._partition_counts = partition_counts
         self._tables = tables
         self._by_snapshot = tuple(one for one in application.derived if not one.tables)
         self._by_tables = tuple(one for one in application.derived if one.tables)
@@ -82,7 +82,7 @@ class DerivedBatch:
         if self._evaluator is not None and self._evaluator.is_present(record, snapshot):
             declared += self._by_tables
         try:
-            outputs = tuple(derived(self._application, declared, snapshot, self._partitions, self._tables))
+            outputs = tuple(derived(self._application, declared, snapshot, self._partition_counts, self._tables))
         except AUTHOR_ERRORS as error:
             return (self._failed(snapshot.device_id, record, error),)
         self.alarm.note(failed=False)

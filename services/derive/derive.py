@@ -31,24 +31,24 @@ def derived(
     application: Application,
     declared: Iterable[Derived],
     snapshot: Snapshot,
-    partitions: Mapping[str, int],
+    partition_counts: Mapping[str, int],
     tables: Mapping[str, Mapping[str, BaseModel]],
 ) -> Iterator[Output]:
     """Return the records that these declarations derive from a snapshot. Raises the errors of their functions.
 
-    `tables` has the values of the reference tables by name and key. `partitions` has the number of each topic's
-    partitions. Raises ValueError for a record that would be too large: the broker would refuse it each time.
+    `tables` has the values of the reference tables by name and key. `partition_counts` has the number of each
+    topic's partitions. Raises ValueError for a record that would be too large: the broker would refuse it each time.
     """
     for one in declared:
         topic = application.topics.derived(one.name)
-        for key, value in _values(one, snapshot, tables, partitions[topic] if one.tables else None):
+        for key, value in _values(one, snapshot, tables, partition_counts[topic] if one.tables else None):
             if len(value) > application.largest_record:
                 most = application.largest_record
                 raise ValueError(f"{one.name} of {key[:100]!r} has {len(value)} bytes, and {most} are allowed")
             if not 0 < (size := len(key.encode())) <= LARGEST_KEY:
                 raise ValueError(f"{one.name} has a key of {size} bytes, and 1 to {LARGEST_KEY} are allowed")
             whole = derived_key(key, snapshot.device_id, snapshot.first_seen)
-            yield Output(topic, whole, value, partition(key.encode(), partitions[topic]))
+            yield Output(topic, whole, value, partition(key.encode(), partition_counts[topic]))
 
 
 def failed(application: Application, device_id: str, record: Record, error: BaseException) -> Output:
@@ -61,14 +61,14 @@ def derived_of_present(
     application: Application,
     declared: Derived,
     snapshots: Iterable[Snapshot],
-    partitions: Mapping[str, int],
+    partition_counts: Mapping[str, int],
     tables: Mapping[str, Mapping[str, BaseModel]],
 ) -> Iterator[Output]:
     """Yield what is derived from present states. The first for which the function raises is a dead letter."""
     is_reported = False
     for snapshot in snapshots:
         try:
-            found = tuple(derived(application, (declared,), snapshot, partitions, tables))
+            found = tuple(derived(application, (declared,), snapshot, partition_counts, tables))
         except AUTHOR_ERRORS as error:
             log.exception("nothing derived from a present state")
             if not is_reported:

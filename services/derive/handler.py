@@ -53,7 +53,7 @@ class DeriveDependencies(NamedTuple):
     application: Application
     consumer: FencedGroupConsumer
     producer: Producer
-    layout: Callable[[], Awaitable[Mapping[str, int]]]
+    partition_counts: Callable[[], Awaitable[Mapping[str, int]]]
     """Waits for the topics, and returns the number of partitions of each."""
     tables: Tables
     alerts: AlertReader | None
@@ -75,7 +75,7 @@ class DeriveHandler(Handler[DerivePartition]):
         self._application = dependencies.application
         self._consumer = dependencies.consumer
         self._producer = dependencies.producer
-        self._layout_of_topics = dependencies.layout
+        self._read_partition_counts = dependencies.partition_counts
         self._tables = dependencies.tables
         self._alerts = dependencies.alerts
         self._counts = dependencies.counts
@@ -83,7 +83,7 @@ class DeriveHandler(Handler[DerivePartition]):
         self._clock = dependencies.clock
         self._is_replay = dependencies.is_replay
         self._name = dependencies.application.name
-        self._layout: Mapping[str, int] = {}
+        self._partition_counts: Mapping[str, int] = {}
         self._states: list[DerivePartition] = []
         self._alarm = Alarm.in_a_row(MOST_FAILURES)
         self._attempts = 0
@@ -97,8 +97,8 @@ class DeriveHandler(Handler[DerivePartition]):
     @override
     async def start(self) -> None:
         """Wait for the topics, and read the tables to their end."""
-        self._layout = await self._layout_of_topics()
-        check_partitions(self._application, self._layout)
+        self._partition_counts = await self._read_partition_counts()
+        check_partitions(self._application, self._partition_counts)
         if self._alerts is not None:
             await self._alerts.start()
 
@@ -123,7 +123,7 @@ class DeriveHandler(Handler[DerivePartition]):
                 found.states.close()
                 return state
             state.evaluator = AlertEvaluator(
-                self._application, self._tables, found, self._layout, self._derive, is_replay=self._is_replay
+                self._application, self._tables, found, self._partition_counts, self._derive, is_replay=self._is_replay
             )
         self._states.append(state)
         return state
@@ -202,7 +202,7 @@ class DeriveHandler(Handler[DerivePartition]):
         """Write what follows from snapshots, if need be several times. If the partition closes, that may be undone."""
         while await self._is_restored(state):
             alarm, values = deepcopy(self._alarm), self._tables.values
-            batch = DerivedBatch(self._application, records, state.evaluator, self._layout, values, alarm)
+            batch = DerivedBatch(self._application, records, state.evaluator, self._partition_counts, values, alarm)
             if await self._send(state, await self._unreported(state, batch.outputs)):
                 state.accept(records[-1].offset)
                 self._alarm = alarm
@@ -270,7 +270,7 @@ class DeriveHandler(Handler[DerivePartition]):
         return True
 
     def _derive(self, declared: Derived, snapshots: Iterable[Snapshot]) -> Iterator[Output]:
-        return derived_of_present(self._application, declared, snapshots, self._layout, self._tables.values)
+        return derived_of_present(self._application, declared, snapshots, self._partition_counts, self._tables.values)
 
     def _counted(self, outputs: Iterable[Output]) -> dict[Metric, int]:
         """The numbers of alerts and of derived records."""

@@ -78,7 +78,7 @@ async def serve(settings: DeriveSettings, groups: Mapping[str, Application], kaf
                 application=one,
                 consumer=kafka.consumer(NAME, subscribed),
                 producer=producer,
-                layout=partial(_layout, kafka, subscribed.check),
+                partition_counts=partial(_partition_counts, kafka, subscribed.check),
                 tables=tables,
                 alerts=_alerts(kafka, one, tables, stack) if one.reads_tables else None,
                 counts=counts,
@@ -108,7 +108,7 @@ def worker_of(
     return Worker(handler, dependencies.consumer, limits, backpressure, dependencies.counts, dependencies.clock)
 
 
-async def _layout(kafka: Kafka, check: TopicCheck) -> Mapping[str, int]:
+async def _partition_counts(kafka: Kafka, check: TopicCheck) -> Mapping[str, int]:
     """Wait for the topics, and return the number of partitions of each."""
     thread = CallThread("topics")
     try:

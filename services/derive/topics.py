@@ -26,11 +26,11 @@ def names(application: Application) -> Iterator[str]:
     yield from (topics.table(one) for one in application.tables if application.reads_tables)
 
 
-def check_partitions(application: Application, partitions: Mapping[str, int]) -> None:
+def check_partitions(application: Application, partition_counts: Mapping[str, int]) -> None:
     """Require that alerts are in the partitions of their snapshots. Raises UnequalPartitionsError."""
-    wanted = partitions[application.topics.snapshots]
+    wanted = partition_counts[application.topics.snapshots]
     for one in application.alerts:
-        if (found := partitions[topic := application.topics.derived(one.name)]) != wanted:
+        if (found := partition_counts[topic := application.topics.derived(one.name)]) != wanted:
             raise UnequalPartitionsError(topic, found, wanted)
 
 

@@ -129,7 +129,7 @@ class Member:
             application=application,
             consumer=Source(broker, self.loop),
             producer=Producer(broker),
-            layout=self._layout,
+            partition_counts=self._partition_counts,
             tables=tables,
             alerts=AlertReader(application, tables, sources),
             counts=Counts(CATALOGUE),
@@ -166,7 +166,7 @@ class Member:
         if (error := self._task.exception()) is not None:
             raise next((one for one in leaves(error) if isinstance(one, KilledError)), error)
 
-    async def _layout(self) -> dict[str, int]:
+    async def _partition_counts(self) -> dict[str, int]:
         application = self.broker.application
         return dict.fromkeys([application.topics.snapshots, *names(application)], 1)
 

@@ -161,12 +161,12 @@ class InMemory:
     def work(self, application: Application = APP) -> None:
         """Run a worker until it has committed all."""
 
-        async def layout() -> dict[str, int]:
+        async def partition_counts() -> dict[str, int]:
             return {application.topics.snapshots: 1} | dict.fromkeys(names(application), 4)
 
         tables, clock = Tables(application), self.loop.time
         dependencies = DeriveDependencies(
-            application, self, self, layout, tables, None, self.counted, clock, is_replay=False
+            application, self, self, partition_counts, tables, None, self.counted, clock, is_replay=False
         )
         self.worker = worker_of(dependencies, 1000)
         try:
