@@ -15,8 +15,8 @@ class DeliveryRequest(Request):
 
     @property
     @override
-    def slot(self) -> tuple[str, datetime, str]:
-        """The identity alone, so no later delivery replaces it."""
+    def coalescing_key(self) -> tuple[str, datetime, str]:
+        """The window and the idempotency key, so no later delivery replaces it."""
         return self.device_id, self.first_seen, self.fingerprint
 
 

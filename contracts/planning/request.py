@@ -48,11 +48,11 @@ class Request:
         return self.epoch, self.version
 
     @property
-    def slot(self) -> tuple[str, datetime, str]:
-        """The key, window and enrichment. Of the requests of one slot only the latest is necessary."""
+    def coalescing_key(self) -> tuple[str, datetime, str]:
+        """The window and the enrichment. Of the requests with one coalescing key only the latest is necessary."""
         return self.device_id, self.first_seen, self.enrichment
 
     @property
     def identity(self) -> tuple[str, datetime, str, str]:
-        """The slot and the fingerprint. One of several requests with the same identity is enough."""
+        """The coalescing key and the fingerprint. One of several requests with the same identity is enough."""
         return self.device_id, self.first_seen, self.enrichment, self.fingerprint

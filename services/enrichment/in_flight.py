@@ -55,7 +55,7 @@ class PendingRequest:
 
 
 class InFlight:
-    """The unanswered requests of one partition: per slot, in the order of their versions."""
+    """The unanswered requests of one partition: by coalescing key, in the order of their versions."""
 
     def __init__(self) -> None:
         self._pending: dict[tuple[str, datetime, str], list[PendingRequest]] = {}
@@ -70,8 +70,8 @@ class InFlight:
         return self.contains(request) and self.queued(request) is None
 
     def queued(self, request: Request) -> PendingRequest | None:
-        """Return the last pending request of the same slot, if it has not started."""
-        pending = self._pending.get(request.slot)
+        """Return the last pending request with the same coalescing key, if it has not started."""
+        pending = self._pending.get(request.coalescing_key)
         return pending[-1] if pending and pending[-1].task is None else None
 
     def coalesce(self, pending: PendingRequest, record: Record, request: Request) -> None:
@@ -84,13 +84,13 @@ class InFlight:
         """Add a request."""
         self._identities.add(request.identity)
         pending = PendingRequest(record, request)
-        self._pending.setdefault(request.slot, []).append(pending)
+        self._pending.setdefault(request.coalescing_key, []).append(pending)
         return pending
 
     def supersede_earlier(self, pending: PendingRequest) -> list[PendingRequest]:
         """Remove the earlier requests that are not written yet, and move their offsets to this one."""
-        same_slot = self._pending[pending.request.slot]
-        earlier = [one for one in same_slot[: same_slot.index(pending)] if not one.is_written]
+        same_key = self._pending[pending.request.coalescing_key]
+        earlier = [one for one in same_key[: same_key.index(pending)] if not one.is_written]
         for one in earlier:
             self.replace(one, pending)
         return earlier
@@ -103,11 +103,11 @@ class InFlight:
     def remove(self, pending: PendingRequest) -> None:
         """Remove a request: it was answered, superseded, deferred or abandoned."""
         pending.is_done = True
-        same_slot = self._pending[pending.request.slot]
-        same_slot.remove(pending)
-        if not same_slot:
-            del self._pending[pending.request.slot]
+        same_key = self._pending[pending.request.coalescing_key]
+        same_key.remove(pending)
+        if not same_key:
+            del self._pending[pending.request.coalescing_key]
         self._identities.discard(pending.request.identity)
 
     def __iter__(self) -> Iterator[PendingRequest]:
-        return (pending for same_slot in self._pending.values() for pending in same_slot)
+        return (pending for same_key in self._pending.values() for pending in same_key)

@@ -34,4 +34,4 @@ def test_the_identity_is_that_of_alert_and_event_and_stays_over_releases() -> No
     keys = [request.fingerprint for request in (first, closed, *others)]
     assert len(set(keys)) == len(keys) == 6
     assert all(key.isascii() and key.isprintable() for key in keys)
-    assert len({request.slot for request in (first, closed)}) == 2
+    assert len({request.coalescing_key for request in (first, closed)}) == 2
