@@ -98,7 +98,11 @@ class SinkStore(Protocol):
         ...
 
     async def positions(self) -> Mapping[int, int]:
-        """Return the position of each partition that has one."""
+        """Return the position of each partition that has one.
+
+        It belongs to the present rows: when all rows are removed at once, as with a dropped table, the positions are
+        gone too. The sink then writes the records again.
+        """
         ...
 
     async def write(self, batch: RowBatch) -> int:

@@ -10,7 +10,7 @@ import json
 import time
 import uuid
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 from contracts.records.state_record import SOURCE_BYTES
 from contracts.sinks import (
@@ -21,15 +21,18 @@ from contracts.sinks import (
     RowBatch,
     RowsRefusedError,
     Step,
+    StoreUnavailableError,
     Target,
     Windows,
 )
 from contracts.testing.memory_store import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
     from contracts.sinks import SinkStore
+
+T = TypeVar("T")
 
 START = 1_767_225_600_000_001
 """The start of a window, in microseconds since 1970."""
@@ -64,6 +67,10 @@ class StoreHarness(Protocol):
         """Return all rows of the target."""
         ...
 
+    async def empty(self, target: Target) -> None:
+        """Remove all rows of the target at once, as an operator does: drop its table, flush its database."""
+        ...
+
 
 async def check_store(harness: StoreHarness, *, refused: bytes | None = None, seed: int = 0) -> None:
     """Check a store. Raises AssertionError. `refused` is JSON that the store can never write, if there is any."""
@@ -72,6 +79,7 @@ async def check_store(harness: StoreHarness, *, refused: bytes | None = None, se
         await check_steps(harness, windows, seed)
         await check_conflict(harness, windows)
         await check_reopening(harness, windows)
+        await check_emptying(harness, windows)
         await check_expiry(harness, windows)
         if refused is not None:
             await check_refusal(harness, windows, refused)
@@ -148,6 +156,24 @@ async def check_reopening(harness: StoreHarness, windows: Windows) -> None:
         await _expect_positions(writer.store, {})
 
 
+async def check_emptying(harness: StoreHarness, windows: Windows) -> None:
+    """An emptied target has no positions, for clients that are open too, and takes the records again."""
+    target, row = _target(windows), _row(Random(0))  # noqa: S311
+    async with _Writer(harness, target) as writer, _Writer(harness, target) as reader:
+        await writer.write([row])
+        await harness.empty(target)
+        _require_equal("positions, emptied", await _answered(reader.store, reader.store.positions), {})
+        try:
+            await _answered(writer.store, lambda: writer.write([row]))
+        except PositionConflictError as error:
+            _require_equal("positions of the error, emptied", dict(error.positions), {0: 0})
+        else:
+            raise AssertionError("an emptied target was moved from its former position")
+        writer.position = 0
+        await writer.write([row])
+        await _expect(harness, target, [row], "filled again")
+
+
 async def check_expiry(harness: StoreHarness, windows: Windows) -> None:
     """Rows go when they expire; a newer row of the key has its own expiry."""
     target, random, now = _target(windows), Random(0), time.time_ns() // 1000  # noqa: S311
@@ -210,11 +236,11 @@ class _Writer:
         return {self._partition: Move(self.position - 1, self.position)}
 
     async def write(self, rows: Sequence[Row]) -> None:
-        """Write rows in steps of one row, in this order. The position stays where a refusal leaves it."""
+        """Write rows in steps of one row, in this order. The position stays where an error leaves it."""
         moves = self.move()
         try:
             await self.store.write(RowBatch(tuple(Step((), (row,)) for row in rows), moves))
-        except RowsRefusedError:
+        except (PositionConflictError, RowsRefusedError, StoreUnavailableError):
             self.position -= 1
             raise
 
@@ -239,6 +265,15 @@ def _step(random: Random, windows: Windows) -> Step:
         deletions = [Deletion(key, None) for key in keys]
     rows = {row.row_key(windows): row for row in (_row(random) for _ in range(random.randint(0, 4)))}
     return Step(tuple(deletions), tuple(rows.values()))
+
+
+async def _answered(store: SinkStore, operation: Callable[[], Awaitable[T]]) -> T:
+    """Return the answer of the store, which may have to be opened again, as a sink does."""
+    try:
+        return await operation()
+    except StoreUnavailableError:
+        await store.open()
+        return await operation()
 
 
 async def _expect(harness: StoreHarness, target: Target, rows: Iterable[Row], when: str) -> None:

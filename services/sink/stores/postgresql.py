@@ -76,6 +76,8 @@ class PostgresqlStore(SinkStore):
     @override
     async def positions(self) -> Mapping[int, int]:
         with _translated_errors():
+            if not await _exists(self._connection, self._queries.name):
+                raise StoreUnavailableError("its table was dropped")  # `open` creates it, without positions
             stored = await self._connection.execute(queries.POSITIONS, (self._target, self._topic))
             return {int(partition): int(position) for partition, position in await stored.fetchall()}
 

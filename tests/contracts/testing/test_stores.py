@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 from typing_extensions import override
@@ -13,6 +13,7 @@ from contracts.testing.memory_store import MemoryStore, StoredState
 from contracts.testing.stores import (
     StoredRow,
     check_conflict,
+    check_emptying,
     check_expiry,
     check_newest_row,
     check_reopening,
@@ -21,7 +22,7 @@ from contracts.testing.stores import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from contracts.sinks import Row, Target
     from contracts.testing.stores import StoreHarness
@@ -44,6 +45,10 @@ class InMemory:
 
     async def rows(self, target: Target) -> list[StoredRow]:
         return [StoredRow(row.key, *row.order, json.loads(row.value)) for row in self._states[target].rows.values()]
+
+    async def empty(self, target: Target) -> None:
+        self._states[target].rows.clear()
+        self._states[target].positions.clear()
 
 
 async def test_the_reference_passes() -> None:
@@ -79,6 +84,23 @@ class Forgetful(MemoryStore):
         self.state.positions.clear()
 
 
+class PositionsApart(MemoryStore):
+    """Keeps its positions where its rows are not: what removes the rows does not remove them."""
+
+    kept: ClassVar[dict[int, int]]
+
+    @override
+    async def positions(self) -> Mapping[int, int]:
+        return dict(self.kept)
+
+    @override
+    async def write(self, batch: RowBatch) -> int:
+        self.state.positions.update(self.kept)
+        changed = await super().write(batch)
+        self.kept.update(self.state.positions)
+        return changed
+
+
 class RemovesFirst(MemoryStore):
     """Applies the deletions of all steps before all rows."""
 
@@ -105,6 +127,7 @@ class Everlasting(MemoryStore):
         (LastWins, check_newest_row),
         (Unfenced, check_conflict),
         (Forgetful, check_reopening),
+        (PositionsApart, check_emptying),
         (RemovesFirst, check_steps),
         (Everlasting, check_expiry),
     ],
@@ -113,5 +136,6 @@ async def test_a_store_that_breaks_a_promise_is_found(
     kind: type[MemoryStore], check: Check, windows: Windows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("contracts.testing.stores.EXPIRY_S", 0.2)
+    monkeypatch.setattr(PositionsApart, "kept", {}, raising=False)
     with pytest.raises(AssertionError):
         await check(InMemory(kind), windows)

@@ -105,6 +105,10 @@ class RedisServer(Server):
     async def rows(self, target: Target) -> list[StoredRow]:
         return self.found(target)
 
+    async def empty(self, target: Target) -> None:  # noqa: ARG002
+        with self.client() as client:
+            client.flushdb()
+
     def found(self, target: Target) -> list[StoredRow]:
         with self.client() as client:
             keys: list[str] = list(client.scan_iter(f"{target.name}:*", count=10_000))
@@ -180,6 +184,10 @@ class PostgresqlServer(Server):
 
     async def rows(self, target: Target) -> list[StoredRow]:
         return self.found(target)
+
+    async def empty(self, target: Target) -> None:
+        with psycopg.connect(self.url) as connection:
+            connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(target.name)))
 
     def found(self, target: Target) -> list[StoredRow]:
         query = sql.SQL("SELECT key, window_start, epoch, version, source, value FROM {}").format(

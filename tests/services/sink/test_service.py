@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -11,11 +12,9 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from psycopg import sql
 
 from contracts.sinks import Target, Windows
 from contracts.testing.stores import StoredRow
@@ -146,13 +145,6 @@ def flights(seed: int, count: int) -> list[Snapshot]:
     ]
 
 
-def empty(redis_server: RedisServer, postgresql_server: PostgresqlServer, target: Target) -> None:
-    with redis_server.client() as client:
-        client.flushall()
-    with psycopg.connect(postgresql_server.url) as connection:
-        connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(target.name)))
-
-
 def complete_rows(server: RedisServer | PostgresqlServer, target: Target, expected: list[StoredRow]) -> None:
     """Wait until a store has these rows, and no others: its partitions are written independently of each other."""
     wait_until(lambda: sorted(server.found(target)) == sorted(expected), f"all rows in {server}", DEADLINE_S)
@@ -214,7 +206,8 @@ def test_killed_sinks_and_stores_have_the_rows_of_the_fold(
         written(4)
         complete_rows(postgresql_server, target, loop.expected())
         complete_rows(redis_server, target, sorted([*loop.expected(), _row(refused)]))
-        empty(redis_server, postgresql_server, target)
+        for server in (redis_server, postgresql_server):
+            asyncio.run(server.empty(target))
         loop.publish([last.model_copy(update={"version": 5})])
         loop.flush()
         for server in (redis_server, postgresql_server):
