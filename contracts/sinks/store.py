@@ -24,11 +24,14 @@ class Windows(StrEnum):
 
 @dataclass(frozen=True)
 class Target:
-    """The destination of a state in a store: `name` is a table or a prefix of keys. Positions are in `topic`."""
+    """The destination of the records of one state in a store."""
 
     name: str
+    """The name of the table, or the prefix of the keys: STATELOOP_SINK_PREFIX and the name of the state."""
     topic: str
+    """The topic of the records. Positions are positions in this topic: each topic of a name has its own."""
     windows: Windows
+    """The windows that have a row. They determine the identity of a row, `Row.row_key`."""
 
 
 class Row(NamedTuple):

@@ -43,7 +43,10 @@ class UrlUnreadableError(SinkError, PermanentError):
     """The file with the URL of the store cannot be read."""
 
     def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"STATELOOP_SINK_URL names the file {path}, which cannot be read ({problem}): mount it")
+        super().__init__(
+            f"STATELOOP_SINK_URL names the file {path}, which cannot be read ({problem}): mount it; "
+            "the URL of a store of your own begins with something else than file:"
+        )
         self.path = path
 
 

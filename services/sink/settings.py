@@ -23,7 +23,7 @@ class SinkSettings(WorkerLimitSettings):
     sink_url: SecretStr
     """The store: `redis://user:password@host:6379/0`, `rediss://` with TLS, or
     `postgresql://user:password@host:5432/database`, each with the options of its client. A value `file:/path` is read
-    from that file."""
+    from that file, so the URL of a store of your own needs another beginning."""
     sink_store: str | None = None
     """A store of your own, as package.module:name: a `stateloop.sinks.StoreFactory`, which gets the URL."""
     sink_states: tuple[str, ...] = Field(default=(), examples=[["flights", "aircraft"]])
