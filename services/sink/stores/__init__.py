@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class KnownStore(NamedTuple):
-    """A store: the name of its module, its class, its client, and the extra of the package that has the client."""
+    """A store: the name of its module, its class, and its client library with the extra that installs it, if any."""
 
     name: str
     class_name: str
-    client: str
-    extra: str
+    client: str | None = None
+    extra: str = ""
 
 
 REDIS = KnownStore("redis", "RedisStore", "redis", "redis")
@@ -56,9 +56,10 @@ def store_factory(url: str, own: str | None) -> StoreFactory:
     known = STORES.get(scheme(url))
     if known is None:
         raise UnknownStoreError(scheme(url), tuple(f"{known_scheme}://" for known_scheme in STORES))
-    try:
-        import_module(known.client)
-    except ImportError as error:
-        raise ClientMissingError(known.client, known.extra) from error
+    if known.client is not None:
+        try:
+            import_module(known.client)
+        except ImportError as error:
+            raise ClientMissingError(known.client, known.extra) from error
     factory: StoreFactory = getattr(import_module(f"services.sink.stores.{known.name}"), known.class_name)
     return factory

@@ -25,6 +25,8 @@ from contracts.sinks import (
     Windows,
 )
 from contracts.testing.stores import check_store
+from services.sink import stores
+from services.sink.errors import ClientMissingError
 from services.sink.stores.postgresql import PostgresqlStore
 from services.sink.stores.redis import RedisStore
 from tests.services.sink.records import NOW_US
@@ -39,6 +41,14 @@ async def test_redis_keeps_every_promise(redis_server: RedisServer) -> None:
 
 async def test_postgresql_keeps_every_promise(postgresql_server: PostgresqlServer) -> None:
     await check_store(postgresql_server, refused=b'{"text": "\\u0000"}')
+
+
+def test_only_a_store_with_a_client_library_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    without, missing = stores.REDIS._replace(client=None), stores.REDIS._replace(client="no_such_client")
+    monkeypatch.setattr(stores, "STORES", {"without": without, "missing": missing})
+    assert stores.store_factory("without://host", None) is RedisStore
+    with pytest.raises(ClientMissingError, match=r"needs the package no_such_client: pip install 'stateloop\[redis\]'"):
+        stores.store_factory("missing://host", None)
 
 
 def target(windows: Windows = Windows.NEWEST) -> Target:
