@@ -45,14 +45,20 @@ def stores(settings: SinkSettings, suite: Suite) -> dict[str, SinkStore]:
     return {name: factory(url, settings.target(state)) for name, (_, state) in settings.states(suite).items()}
 
 
+def groups(settings: SinkSettings, suite: Suite) -> dict[str, str]:
+    """Return the consumer group of each state."""
+    first = settings.group or f"sink-{store_name(settings.url(), settings.sink_store)}"
+    return {name: f"{first}-{name}" for name in settings.states(suite)}
+
+
 async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
     """Run a sink for each state until SIGTERM or SIGINT.
 
     Raises a StateloopError, or a group of them, if one of them cannot work.
     """
     counts = Counts(CATALOGUE)
-    group = settings.group or f"sink-{store_name(settings.url(), settings.sink_store)}"
     opened, clock = stores(settings, suite), asyncio.get_running_loop().time
+    group_of = groups(settings, suite)
     async with AsyncExitStack() as stack:
         producer = kafka.producer(NAME)
         stack.push_async_callback(producer.close)
@@ -62,7 +68,7 @@ async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
                 settings,
                 kafka,
                 application,
-                group=f"{group}-{name}",
+                group=group_of[name],
                 topics=(state.topic, application.topics.dead_letters),
                 drain=DRAIN,
                 options=member_options(settings.client()),

@@ -22,6 +22,11 @@ SILENCE_PER_LEASE = 1.25
 ANNOUNCEMENTS_PER_LEASE = 4
 
 
+def group_name(settings: QuerySettings, suite: Suite) -> str:
+    """Return the consumer group of the instances."""
+    return settings.group or f"{'-'.join(one.name for one in suite.applications)}-query"
+
+
 def build_cluster(
     settings: QuerySettings, suite: Suite, me: InstanceIdentity, dependencies: InstanceDependencies
 ) -> Cluster:
@@ -29,8 +34,7 @@ def build_cluster(
 
     The instances of a suite announce themselves in the topic of its first application.
     """
-    names = "-".join(one.name for one in suite.applications)
-    lease, group = settings.lease.total_seconds(), settings.group or f"{names}-query"
+    lease, group = settings.lease.total_seconds(), group_name(settings, suite)
     member = KafkaGroupMember(
         settings.client(),
         group=group,
