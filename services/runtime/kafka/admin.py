@@ -121,9 +121,8 @@ class KafkaAdmin(Admin):
     @override
     def delete_records(self, ends: Mapping[Partition, int]) -> None:
         before = [TopicPartition(*partition, end) for partition, end in ends.items()]
-        futures = self._admin.delete_records(before, request_timeout=CHANGE_S) if before else {}
-        for partition, future in futures.items():
-            _result(future, "delete records of the topic", partition.topic)
+        if before:
+            _repeated(lambda: self._delete_records(before), CHANGE_S)
 
     @override
     def offsets(self, at: Mapping[Partition, int], within_s: float = ANSWER_S) -> Mapping[Partition, int]:
@@ -180,6 +179,11 @@ class KafkaAdmin(Admin):
         return {
             partition: _result(future, "look up offsets of", partition.topic) for partition, future in futures.items()
         }
+
+    def _delete_records(self, before: list[TopicPartition]) -> None:
+        futures = self._admin.delete_records(before, request_timeout=CHANGE_S)
+        for partition, future in futures.items():
+            _result(future, "delete records of the topic", partition.topic)
 
     def _committed(self, group: str, places: list[TopicPartition], within_s: float) -> list[TopicPartition]:
         with requested(f"return the offsets of the group {group}"):

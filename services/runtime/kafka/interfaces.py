@@ -283,9 +283,9 @@ class BlockingTopicReader(Protocol):
         """Yield the records of these ranges, in order within a partition, until all ends are reached or it stops.
 
         It yields an empty sequence when no record comes for a moment. The end is reached although its last record was
-        compacted away, or is the marker of a transaction. The first offset that the partition has replaces an earlier
-        start. While the broker is away it waits. Raises TopicReadError, also if a partition stays shorter than its
-        range, as after a recreation of its topic.
+        compacted away, or is the marker of a transaction. The first offset that the partition has replaces a start
+        that it does not have, also one behind its end. While the broker is away it waits. Raises TopicReadError, also
+        if a partition stays shorter than its range, as after a recreation of its topic.
         """
 
     def poll(self, within_s: float = 0.0) -> Sequence[Record]:

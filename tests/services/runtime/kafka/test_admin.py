@@ -19,7 +19,7 @@ from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tests.services.tools.broker.embedded import EmbeddedBroker
 
@@ -30,6 +30,7 @@ LEADERLESS = (
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
 )
+ERRORS = (*LEADERLESS, KafkaError.TOPIC_AUTHORIZATION_FAILED)
 GROUP_OF_A_TOPIC = {"auto.offset.reset": "earliest", "enable.auto.commit": False}
 
 
@@ -128,15 +129,21 @@ def test_records_are_looked_up_with_their_times(broker: EmbeddedBroker, admin: K
 
 
 class Leaders:
-    """An admin client that responds with these results: an offset, or the code of an error."""
+    """An admin client that responds with these results, for each partition: an offset, or the code of an error."""
 
     def __init__(self, *results: int) -> None:
         self.results = list(results)
 
     def list_offsets(self, partitions: dict[Any, Any], **_: float) -> dict[Any, Any]:
+        return self._answers(partitions)
+
+    def delete_records(self, partitions: list[TopicPartition], **_: float) -> dict[Any, Any]:
+        return self._answers(partitions)
+
+    def _answers(self, partitions: Iterable[Any]) -> dict[Any, Any]:
         result = self.results.pop(0)
         future: Future[Any] = Future()
-        if result < 0 or result in LEADERLESS:
+        if result < 0 or result in ERRORS:
             future.set_exception(KafkaException(KafkaError(result)))
         else:
             future.set_result(SimpleNamespace(offset=result, timestamp=-1))
@@ -151,6 +158,14 @@ def test_offsets_of_a_partition_that_is_getting_its_leader_are_looked_up_again(m
     client.results += [KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._TRANSPORT]  # noqa: SLF001
     with pytest.raises(KafkaRequestError, match="look up offsets of events"):
         KafkaAdmin({}, "test").records({place: LATEST})
+
+
+def test_records_of_a_partition_that_is_getting_its_leader_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Leaders(*LEADERLESS, 7, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    monkeypatch.setattr(admins, "create_admin_client", lambda *_: client)
+    KafkaAdmin({}, "test").delete_records({Partition("events", 0): 7})
+    with pytest.raises(KafkaRequestError, match="delete records of the topic events"):
+        KafkaAdmin({}, "test").delete_records({Partition("events", 0): 7})
 
 
 def test_offsets_of_a_group_that_is_getting_its_coordinator_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
