@@ -73,7 +73,7 @@ from contracts import (
 )
 from contracts.errors import PermanentError, RetryableError
 from contracts.wire import Snapshot
-from contracts.wire.alerts import AlertEvent
+from contracts.wire.alert_record import AlertEvent
 
 __all__ = [
     "AbsentError",

@@ -12,7 +12,7 @@ from contracts.model.policy import Policy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from contracts.wire.alerts import AlertEvent
+    from contracts.wire.alert_record import AlertEvent
 
     Body = Callable[[AlertEvent], Any]
 

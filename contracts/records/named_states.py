@@ -13,7 +13,7 @@ from contracts.records.schema import schemas
 from contracts.records.tables import table_shape
 from contracts.reducers import Coverage
 from contracts.wire import DerivedRecord
-from contracts.wire.alerts import AlertRecord
+from contracts.wire.alert_record import AlertRecord
 
 if TYPE_CHECKING:
     from contracts.model.alerts import Alerts

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
+from contracts.alerts.evaluation import Evaluation, expired, rule_of
 from contracts.model.emit import Emit
 from contracts.model.named_state import Derived
-from contracts.records.alerts import Evaluation, expired, rule_of
 from contracts.records.record import Reason, Record, timestamp_ms
 from contracts.types.key import shortened
 from contracts.wire import DeadLetter
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from contracts import Alerts, Application
     from contracts.records.tables import TableRow
     from contracts.wire import Order, Snapshot
-    from contracts.wire.alerts import AlertRecord
+    from contracts.wire.alert_record import AlertRecord
     from services.alerts.partition import AlertPartition
     from services.alerts.present_states import Position
     from services.alerts.tables import RowChange, Tables

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from contracts.records.record import Record
     from contracts.wire import Order, Snapshot
-    from contracts.wire.alerts import AlertRecord
+    from contracts.wire.alert_record import AlertRecord
     from services.alerts.present_states import Position
     from services.runtime.job_progress import Published
 

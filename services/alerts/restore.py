@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from contracts.wire import decode_snapshot
-from contracts.wire.alerts import AlertRecord
+from contracts.wire.alert_record import AlertRecord
 from services.alerts.partition import AlertPartition
 from services.runtime.errors import TopicReadError
 from services.runtime.kafka.interfaces import BoundedRange, Partition

@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from contracts.records.alerts import rule_of
+from contracts.alerts.evaluation import rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
+    from contracts.alerts.evaluation import Rules
     from contracts.model.alerts import AlertRule
-    from contracts.records.alerts import Rules
     from services.alerts.present_states import Position, PresentStates
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.records.alerts import Rules
+from contracts.alerts.evaluation import Rules
 from contracts.records.record import Reason
 from contracts.records.tables import TableRows
 from contracts.types.key import shortened

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import orjson
 from typing_extensions import override
 
+from contracts.alerts.deliveries import deliveries
 from contracts.metrics import worker as metrics
-from contracts.planning.deliveries import deliveries
-from contracts.wire.alerts import AlertRecord
+from contracts.wire.alert_record import AlertRecord
 from services.enrichment.feedback import failed_delivery
 from services.enrichment.planner import RequestPlanner
 

@@ -10,7 +10,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from contracts.records.tables import encode_row
 from contracts.wire import decode_snapshot
-from contracts.wire.alerts import AlertRecord
+from contracts.wire.alert_record import AlertRecord
 from contracts.wire.partition import partition
 from examples.weather.application import app
 from examples.weather.readings import Reading

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from contracts.planning.deliveries import events
+from contracts.alerts.deliveries import events
 from contracts.records.tables import encode_row
-from contracts.wire.alerts import AlertRecord
+from contracts.wire.alert_record import AlertRecord
 from services.runtime.kafka.options import record_of
 from services.runtime.table_writer import TableWriter
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from contracts import Table
-    from contracts.wire.alerts import Alert
+    from contracts.wire.alert_record import Alert
     from tests.e2e.loop import Loop
 
 ALERTS = "too_high"

@@ -12,7 +12,7 @@ import orjson
 
 from contracts import PermanentCallError, RetryableCallError
 from contracts.errors import AUTHOR_ERRORS
-from contracts.wire.alerts import AlertEvent
+from contracts.wire.alert_record import AlertEvent
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.calls.transport import Post
 

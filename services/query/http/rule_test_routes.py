@@ -11,11 +11,11 @@ import orjson
 from aiohttp import web
 from pydantic import Field, TypeAdapter
 
+from contracts.alerts.rule_test import RuleTest
 from contracts.model.alerts import AlertRule
-from contracts.records.rule_test import RuleTest
 from contracts.records.tables import parse_row
 from contracts.wire import Snapshot
-from contracts.wire.alerts import AlertRecord
+from contracts.wire.alert_record import AlertRecord
 from services.query.http.cursor import decode_cursor, encode_cursor
 from services.query.http.parameters import PageParameters, RuleTestParameters, key_of_request, parse_query
 from services.query.http.request_context import charge, principal

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 from typing_extensions import override
 
+from contracts.alerts.deliveries import delivery
 from contracts.metrics import worker as metrics
-from contracts.planning.deliveries import delivery
 from contracts.records.record import timestamp_ms
 from contracts.types.origin import Origin
-from contracts.wire.alerts import AlertRecord
+from contracts.wire.alert_record import AlertRecord
 from services.runtime.errors import DeliveryFailedError
 from services.runtime.kafka.interfaces import BY_KEY, Output, Partition
 from services.runtime.worker.handler import Handler, WorkerMetrics
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts import Application
-    from contracts.planning.deliveries import DeliveryRequest
+    from contracts.alerts.deliveries import DeliveryRequest
     from contracts.records.record import Record
     from contracts.wire import DeadLetter
     from services.runtime.kafka.interfaces import Producer, TopicReader

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from contracts import Application
-    from contracts.planning.deliveries import DeliveryRequest
+    from contracts.alerts.deliveries import DeliveryRequest
     from services.enrichment.calls.caller import Enricher, Outcome
     from services.enrichment.settings import ApiSettings
 

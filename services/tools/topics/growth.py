@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from contracts.records.named_states import named
 from contracts.wire import DerivedRecord
-from contracts.wire.alerts import AlertRecord
+from contracts.wire.alert_record import AlertRecord
 from services.runtime.errors import KafkaRequestError, NoBrokerError
 from services.tools.topics.errors import FewerPartitionsError, WebhooksError, refused
 from services.tools.topics.followers import await_end, move_to_end

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from contracts.wire.alerts import AlertRecord
+    from contracts.wire.alert_record import AlertRecord
 
 Crossing = tuple[str, str, int, int]
 """Airport, rule, number of the rule's change, and number of the reading of the airport."""

@@ -11,7 +11,7 @@ import pytest
 
 from contracts.records.tables import encode_row
 from contracts.testing import Loop
-from contracts.wire.alerts import AlertRecord
+from contracts.wire.alert_record import AlertRecord
 from contracts.wire.window_key import window_key
 from examples.weather.application import app
 from examples.weather.readings import readings

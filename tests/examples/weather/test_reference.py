@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp.test_utils import TestClient, TestServer
 
-from contracts.planning.deliveries import deliveries
+from contracts.alerts.deliveries import deliveries
 from examples.serving import ServerSettings
 from examples.weather.reference.__main__ import application
 from tests.services.enrichment.alerted import crossing

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts import AlertRule
-from contracts.records.alerts import Rules
+from contracts.alerts.evaluation import Rules
 from contracts.records.tables import TableRow
 from contracts.wire import Snapshot
 from services.alerts import sweep

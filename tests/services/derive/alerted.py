@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import orjson
 
 from contracts import AlertRule, Alerts, Application, BaseEvent, Latest, State, Table, Topics
-from contracts.wire.alerts import AlertRecord
+from contracts.wire.alert_record import AlertRecord
 from contracts.wire.window_key import window_key
 
 if TYPE_CHECKING:

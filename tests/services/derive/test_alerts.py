@@ -17,7 +17,7 @@ from typing_extensions import override
 from contracts import Alerts, Application, DeclarationError, Table
 from contracts.records.tables import encode_row
 from contracts.wire import DeadLetter, Snapshot
-from contracts.wire.alerts import AlertRecord
+from contracts.wire.alert_record import AlertRecord
 from contracts.wire.window_key import window_key
 from services.alerts.evaluator import AlertEvaluator
 from services.alerts.partition import AlertPartition

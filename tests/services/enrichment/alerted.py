@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from contracts import AlertRule, Alerts, Application, Breaker, Policy, Table, Topics, Webhook
-from contracts.wire.alerts import Alert, AlertRecord
+from contracts.wire.alert_record import Alert, AlertRecord
 from tests.services.derive.alerted import Reading, Sensor
 
 if TYPE_CHECKING:

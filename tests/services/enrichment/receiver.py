@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiohttp import web
 
-from contracts.wire.alerts import AlertEvent
+from contracts.wire.alert_record import AlertEvent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping

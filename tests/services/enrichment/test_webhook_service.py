@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from contracts.planning.deliveries import events
+from contracts.alerts.deliveries import events
 from contracts.records.tables import encode_row
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from contracts.wire.alerts import AlertRecord
+    from contracts.wire.alert_record import AlertRecord
     from tests.services.tools.broker.embedded import EmbeddedBroker
 
 PARTITIONS = 4

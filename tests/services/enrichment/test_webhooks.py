@@ -12,11 +12,11 @@ import pytest
 from typing_extensions import override
 
 from contracts import Breaker
+from contracts.alerts.deliveries import events
 from contracts.metrics import worker as metrics
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
-from contracts.planning.deliveries import events
-from contracts.wire.alerts import AlertEvent
+from contracts.wire.alert_record import AlertEvent
 from services.enrichment.calls.assembly import assemble_webhook
 from services.enrichment.calls.response import Response
 from services.enrichment.calls.suspension import FailureLimits
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from contracts import Policy
     from contracts.wire import DeadLetter
-    from contracts.wire.alerts import AlertRecord
+    from contracts.wire.alert_record import AlertRecord
     from services.enrichment.calls.transport import Post
 
 DEVICES = 20

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from contracts import Suite
-from contracts.records.alerts import Evaluation, Rules
+from contracts.alerts.evaluation import Evaluation, Rules
 from contracts.records.named_states import named
 from contracts.records.record import Record, timestamp_ms
 from contracts.records.tables import decode_row, encode_row
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contracts.records.tables import TableRow
-    from contracts.wire.alerts import AlertRecord
+    from contracts.wire.alert_record import AlertRecord
     from services.query.dependencies import Dependencies
     from services.query.store import Change
     from tests.services.derive.alerted import Limit

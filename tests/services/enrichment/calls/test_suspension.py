@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from contracts.alerts.deliveries import deliveries
 from contracts.metrics import worker as metrics
 from contracts.metrics.counts import Counts
-from contracts.planning.deliveries import deliveries
 from services.enrichment.calls.breaker_report import BreakerReport
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.calls.suspension import FailureLimits, Suspension

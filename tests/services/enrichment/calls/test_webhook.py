@@ -13,9 +13,9 @@ import pytest
 from pydantic import SecretStr
 
 from contracts import DeclarationError, Policy, Webhook
+from contracts.alerts.deliveries import deliveries
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
-from contracts.planning.deliveries import deliveries
 from services.enrichment.calls.assembly import Runtime, assemble_webhook
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.calls.signature import Signer

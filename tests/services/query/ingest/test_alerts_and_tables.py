@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from contracts.records.alerts import Evaluation, Rules
+from contracts.alerts.evaluation import Evaluation, Rules
 from contracts.records.named_states import named
 from contracts.records.record import Record
 from contracts.records.tables import TableRow, encode_row

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contracts.planning.deliveries import events
+from contracts.alerts.deliveries import events
 from services.runtime.command_line import ExitCode
 from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.alerts.deliveries import events
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
-from contracts.planning.deliveries import events
 from contracts.records.record import Reason, Record, timestamp_ms
 from contracts.types.origin import PLACE, TIME
 from services.enrichment.calls.caller import Outcome
@@ -32,8 +32,8 @@ from tests.virtual_time import VirtualTimeLoop
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from contracts.planning.deliveries import DeliveryRequest
-    from contracts.wire.alerts import AlertRecord
+    from contracts.alerts.deliveries import DeliveryRequest
+    from contracts.wire.alert_record import AlertRecord
     from services.tools.redrive.dead_letters import StoredDeadLetter
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from contracts import Breaker, Policy, Webhook
-from contracts.planning.deliveries import deliveries
+from contracts.alerts.deliveries import deliveries
 from services.enrichment.settings import ApiSettings
 from services.tools.redrive.webhooks import Webhooks
 from tests.services.enrichment.alerted import MOMENT, application, crossing

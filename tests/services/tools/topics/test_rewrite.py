@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contracts.records.named_states import named
 from contracts.records.record import Record, timestamp_ms
-from contracts.wire.alerts import AlertRecord
+from contracts.wire.alert_record import AlertRecord
 from contracts.wire.partition import partition
 from contracts.wire.window_key import parse_window_key, window_key
 from services.tools.topics.rewrite import RecordMover

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.errors import AUTHOR_ERRORS
 from contracts.model.alerts import AlertRule
-from contracts.wire.alerts import Alert, AlertRecord
+from contracts.wire.alert_record import Alert, AlertRecord
 from contracts.wire.window_key import window_key
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contracts.model.alerts import Alerts
     from contracts.records.tables import TableRow
     from contracts.wire import Snapshot
-    from contracts.wire.alerts import AlertStatus, ClosedBy
+    from contracts.wire.alert_record import AlertStatus, ClosedBy
 
     Failed = Callable[[str, TableRow, BaseException], None]
 

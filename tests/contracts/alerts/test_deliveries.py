@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contracts.planning.deliveries import deliveries, events
-from contracts.wire.alerts import AlertRecord
+from contracts.alerts.deliveries import deliveries, events
+from contracts.wire.alert_record import AlertRecord
 from tests.services.enrichment.alerted import crossing
 
 OPENED, CLOSED = crossing("sensor-1", 1)

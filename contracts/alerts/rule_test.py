@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from contracts.records.alerts import Evaluation, Rules
+from contracts.alerts.evaluation import Evaluation, Rules
 from contracts.records.tables import TableRow
 from contracts.wire import Snapshot
 from contracts.wire.messages import LARGEST_COUNT
 
 if TYPE_CHECKING:
     from contracts.model.alerts import AlertRule, Alerts
-    from contracts.wire.alerts import AlertRecord
+    from contracts.wire.alert_record import AlertRecord
 
 LISTED = 20
 """The number of keys of each kind that are listed; the others are counted."""

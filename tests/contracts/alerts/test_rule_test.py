@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts import Alerts
-from contracts.records.alerts import Evaluation, Rules
-from contracts.records.rule_test import LISTED, RuleTest
+from contracts.alerts.evaluation import Evaluation, Rules
+from contracts.alerts.rule_test import LISTED, RuleTest
 from contracts.records.tables import TableRow
 from contracts.wire import Snapshot
 from tests.services.derive.alerted import LIMITS, Limit, above, below
 
 if TYPE_CHECKING:
-    from contracts.wire.alerts import AlertRecord
+    from contracts.wire.alert_record import AlertRecord
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KEYS = ("a-1", "a-2", "b-1", "b-2")

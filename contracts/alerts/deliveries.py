@@ -6,7 +6,7 @@ from datetime import datetime
 from typing_extensions import override
 
 from contracts.planning.request import Request
-from contracts.wire.alerts import AlertEvent, AlertRecord
+from contracts.wire.alert_record import AlertEvent, AlertRecord
 
 
 @dataclass(frozen=True)
