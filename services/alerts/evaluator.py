@@ -84,10 +84,10 @@ class AlertEvaluator:
         self._derive = derive
         self._declared: tuple[Alerts | Derived, ...] = (
             *application.alerts,
-            *(one for one in application.derived if one.tables),
+            *(derived for derived in application.derived if derived.tables),
         )
         self._kept_for = application.kept_for + application.skew
-        self._changed: dict[str, set[str]] = {one.name: set() for one in self._declared}
+        self._changed: dict[str, set[str]] = {declared.name: set() for declared in self._declared}
         self._slice: list[Position] | None = None
         self._is_swept = False
         self._changes = Changes(partition)
@@ -97,7 +97,7 @@ class AlertEvaluator:
         self.partition = partition
         for records in partition.records.values():
             partition.states.expect(position for position, record in records.items() if record.active)
-        self._sweeps = deque(self._sweep(one, None) for one in self._declared)
+        self._sweeps = deque(self._sweep(declared, None) for declared in self._declared)
 
     @property
     def is_busy(self) -> bool:
@@ -106,10 +106,10 @@ class AlertEvaluator:
 
     def change_row(self, change: RowChange) -> None:
         """Note that a row of the tables has changed. `work` evaluates the affected windows."""
-        for one in self._declared:
-            tables = one.tables if isinstance(one, Derived) else (one.rules,)
+        for declared in self._declared:
+            tables = declared.tables if isinstance(declared, Derived) else (declared.rules,)
             if any(used.name == change.table for used in tables):
-                self._changed[one.name].add(change.key)
+                self._changed[declared.name].add(change.key)
 
     def evaluate(self, record: Record, snapshot: Snapshot | None) -> Iterator[Output]:
         """Yield the alert records of the next record of snapshots. It has no snapshot if it removes a window."""
@@ -191,11 +191,11 @@ class AlertEvaluator:
             self._sweeps.popleft()
             return
         self._is_swept = True
-        found = self.partition.states.get(self._slice)
+        states = self.partition.states.get(self._slice)
         if isinstance(sweep.declared, Derived):
-            yield from self._derive(sweep.declared, (one for _, one in found if one is not None))
+            yield from self._derive(sweep.declared, (snapshot for _, snapshot in states if snapshot is not None))
             return
-        yield from self._next(self._evaluation(sweep.declared, self.partition.offset - 1, sweep.names), found)
+        yield from self._next(self._evaluation(sweep.declared, self.partition.offset - 1, sweep.names), states)
 
     def _sweeps_of_changes(self) -> Iterator[Sweep]:
         for declared in self._declared:
@@ -211,7 +211,7 @@ class AlertEvaluator:
         active = [
             position
             for position, record in self.partition.records[alerts.name].items()
-            if names is None or any(one.rule in names for one in record.active)
+            if names is None or any(alert.rule in names for alert in record.active)
         ]
         return Sweep(alerts, names, concerned(states, active, self._tables.rules[alerts.name], names))
 
@@ -225,7 +225,9 @@ class AlertEvaluator:
             return
         for alerts in self._application.alerts:
             records, rules = partition.records[alerts.name], self._tables.rules[alerts.name]
-            due = [(one, rules.due(records[one], partition.until)) for one in partition.pending[alerts.name]]
+            due = [
+                (position, rules.due(records[position], partition.until)) for position in partition.pending[alerts.name]
+            ]
             for position, names in due:
                 if names:
                     evaluation = self._evaluation(alerts, partition.offset - 1, names, partition.until)
@@ -273,14 +275,14 @@ class AlertEvaluator:
         """The number of partitions of the alerts."""
         return self._partition_counts[self._application.topics.derived(alerts.name)]
 
-    def _next(self, evaluation: Evaluation, found: Iterable[tuple[Position, Snapshot | None]]) -> Iterator[Output]:
+    def _next(self, evaluation: Evaluation, states: Iterable[tuple[Position, Snapshot | None]]) -> Iterator[Output]:
         """Evaluate windows that are not expired, and were not evaluated up to a later offset before.
 
         A pending alert that is due opens also if its window is expired since. The broker has deleted those that have no
         snapshot: they are expired, or have a newer one that is not read yet.
         """
         alerts, time = evaluation.alerts, self._time()
-        for position, snapshot in found:
+        for position, snapshot in states:
             is_expired = self._is_expired(position, time)
             if snapshot is None or (is_expired and evaluation.until is None):
                 if snapshot is None and is_expired:
@@ -294,8 +296,8 @@ class AlertEvaluator:
 
     def _dead_letters(self) -> list[Output]:
         """Return those of rules that raised, once."""
-        found, self._dead_letters_of_rules = self._dead_letters_of_rules, []
-        return found
+        dead_letters, self._dead_letters_of_rules = self._dead_letters_of_rules, []
+        return dead_letters
 
     def _output(self, alerts: Alerts, position: Position, record: AlertRecord) -> Output:
         self._changes.records[alerts.name, position] = record

@@ -40,9 +40,9 @@ class AlertPartition:
 
     def fill(self, snapshots: Iterable[tuple[Record, Snapshot]]) -> None:
         """Store snapshots that were evaluated before."""
-        found = list(snapshots)
-        self.states.change((position_of(one.window), one.order, record.value) for record, one in found)
-        times = [one.as_of for _, one in found]
+        read = list(snapshots)
+        self.states.change((position_of(snapshot.window), snapshot.order, record.value) for record, snapshot in read)
+        times = [snapshot.as_of for _, snapshot in read]
         self.newest = max([self.newest, *times] if self.newest else times, default=None)
 
     def reach(self, published: Published) -> None:
@@ -69,7 +69,7 @@ class AlertPartition:
             self.records[name][position] = record
         else:
             self.records[name].pop(position, None)
-        if any(one.status == "pending" for one in record.alerts):
+        if any(alert.status == "pending" for alert in record.alerts):
             self.pending[name].add(position)
         else:
             self.pending[name].discard(position)

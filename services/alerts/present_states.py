@@ -64,10 +64,10 @@ class PresentStates:
     def order(self, position: Position) -> Order | None:
         """The epoch and version of the snapshot at a position."""
         with self._env.begin(self._snapshots) as txn:
-            found = txn.get(position)
-        if found is None:
+            value = txn.get(position)
+        if value is None:
             return None
-        epoch, version = ORDER.unpack_from(found)
+        epoch, version = ORDER.unpack_from(value)
         return epoch, version
 
     def get(self, positions: Collection[Position]) -> Iterator[tuple[Position, Snapshot | None]]:
@@ -76,10 +76,10 @@ class PresentStates:
         Each is decoded when it is needed: a list of decoded ones takes twice as long.
         """
         with self._env.begin(self._snapshots) as txn:
-            found = dict(txn.cursor().getmulti(positions))
-        for one in positions:
-            value = found.get(one)
-            yield one, None if value is None else decode_snapshot(value[ORDER.size :])
+            values = dict(txn.cursor().getmulti(positions))
+        for position in positions:
+            value = values.get(position)
+            yield position, None if value is None else decode_snapshot(value[ORDER.size :])
 
     def change(self, changes: Iterable[tuple[Position, Order, bytes | None]]) -> None:
         """Store snapshots in place of older ones; one without bytes is removed."""
@@ -104,15 +104,15 @@ class PresentStates:
 
     def of_key(self, key: str) -> list[Position]:
         """The positions of all windows of a key."""
-        prefix, found = key.encode(), []
+        prefix, positions = key.encode(), []
         with self._env.begin(self._snapshots) as txn:
             cursor = txn.cursor()
             is_there = cursor.set_range(prefix + START.pack(0))
             while is_there and (at := cursor.key()).startswith(prefix) and at <= prefix + b"\xff" * START.size:
                 if len(at) == len(prefix) + START.size:
-                    found.append(at)
+                    positions.append(at)
                 is_there = cursor.next()
-        return found
+        return positions
 
     def page(self, prefix: str, matches: Callable[[str], object], after: Position | None, limit: int) -> PositionPage:
         """The next windows whose keys match, of at most `limit` windows after a position.
@@ -124,9 +124,11 @@ class PresentStates:
             cursor = txn.cursor()
             is_there = cursor.set_range(start if after is None else after + b"\0")
             visited = [*islice(cursor.iternext(values=False), limit)] if is_there else []
-        found = [one for one in visited if one.startswith(start) and matches(one[: -START.size].decode())]
+        matching = [
+            position for position in visited if position.startswith(start) and matches(position[: -START.size].decode())
+        ]
         is_last = len(visited) < limit or not visited[-1].startswith(start)
-        return PositionPage(found, None if is_last else visited[-1])
+        return PositionPage(matching, None if is_last else visited[-1])
 
     def started_before(self, time: datetime, limit: int) -> list[Position]:
         """The positions of the earliest windows, if they start before a time."""

@@ -76,7 +76,7 @@ class AlertReader:
 
     async def unreported(self, partition: AssignedPartition, outputs: list[Output]) -> list[Output]:
         """Return these records without the dead letters of rows that the topic has."""
-        if not any(self._reported.is_about_row(one) for one in outputs):
+        if not any(self._reported.is_about_row(output) for output in outputs):
             return outputs
         is_ended = self._ends_with(partition)
         return await self._sources.restoring.call(lambda: list(self._reported.unreported(outputs, is_ended)))

@@ -22,35 +22,44 @@ class ReportedRows:
         self._topic = topic
         self._reader = reader
 
-    def is_about_row(self, one: Output) -> bool:
+    def is_about_row(self, output: Output) -> bool:
         """Return whether a record is the dead letter of a row."""
         return (
-            one.topic == self._topic and DeadLetter.model_validate_json(one.value or b"").reason == Reason.INVALID_ROW
+            output.topic == self._topic
+            and DeadLetter.model_validate_json(output.value or b"").reason == Reason.INVALID_ROW
         )
 
     def unreported(self, outputs: Iterable[Output], is_stopping: Callable[[], bool]) -> Iterator[Output]:
         """Yield these records without the dead letters of rows that the topic has. Raises TopicReadError."""
-        return (one for one in outputs if not self.is_about_row(one) or not self._is_reported(one, is_stopping))
+        return (
+            output for output in outputs if not self.is_about_row(output) or not self._is_reported(output, is_stopping)
+        )
 
-    def _is_reported(self, one: Output, is_stopping: Callable[[], bool]) -> bool:
-        dead_letter = DeadLetter.model_validate_json(one.value or b"")
+    def _is_reported(self, output: Output, is_stopping: Callable[[], bool]) -> bool:
+        dead_letter = DeadLetter.model_validate_json(output.value or b"")
         homes = self._reader.partitions([self._topic])
-        home = Partition(self._topic, partition(one.key or b"", max(len(homes), 1)))
-        found = False
+        home = Partition(self._topic, partition(output.key or b"", max(len(homes), 1)))
+        is_reported = False
         for records in self._reader.read(self._reader.bounds_since([home], dead_letter.timestamp), is_stopping):
-            same_key = (record.value for record in records if record.key == one.key and record.value is not None)
-            found = found or any(_is_same(dead_letter, value) for value in same_key)
+            same_key = (record.value for record in records if record.key == output.key and record.value is not None)
+            is_reported = is_reported or any(_is_same(dead_letter, value) for value in same_key)
         self._reader.stop()
-        return found or is_stopping()
+        return is_reported or is_stopping()
 
 
-def _is_same(one: DeadLetter, value: bytes) -> bool:
+def _is_same(dead_letter: DeadLetter, value: bytes) -> bool:
     try:
-        return _identity(DeadLetter.model_validate_json(value)) == _identity(one)
+        return _identity(DeadLetter.model_validate_json(value)) == _identity(dead_letter)
     except ValueError:
         return False
 
 
-def _identity(one: DeadLetter) -> tuple[object, ...]:
+def _identity(dead_letter: DeadLetter) -> tuple[object, ...]:
     """The version of the row, and the condition that raised, without its error, which depends on the snapshot."""
-    return one.reason, one.topic, one.partition, one.offset, (one.detail or "").partition(" raised ")[0]
+    return (
+        dead_letter.reason,
+        dead_letter.topic,
+        dead_letter.partition,
+        dead_letter.offset,
+        (dead_letter.detail or "").partition(" raised ")[0],
+    )

@@ -45,7 +45,7 @@ def stored(
             if "AUTHORIZATION" in error.code:
                 raise
         else:
-            ranges = {one: BoundedRange(start, min(end, before)) for one, (start, end) in bounds.items()}
+            ranges = {partition: BoundedRange(start, min(end, before)) for partition, (start, end) in bounds.items()}
             yield from reader.read(ranges, is_stopping)
             return
 
@@ -54,7 +54,7 @@ def restored(
     application: Application, reader: BlockingTopicReader, number: int, offset: int, is_stopping: Callable[[], bool]
 ) -> AlertPartition:
     """Return a partition whose snapshots continue at an offset. Raises TopicReadError."""
-    found = AlertPartition(number, offset, [one.name for one in application.alerts])
+    found = AlertPartition(number, offset, [alerts.name for alerts in application.alerts])
     for records in stored(reader, [Partition(application.topics.snapshots, number)], is_stopping, offset):
         found.fill(_snapshots(records))
     restore_alerts(application, reader, found, is_stopping)

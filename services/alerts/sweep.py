@@ -30,10 +30,10 @@ def concerned(
     """
     yield from _slices(active)
     rows = [rules.get(name) for name in (rules.names() if names is None else names)]
-    found = [rule_of(row) for row in rows if row is not None]
-    for keys in _slices(sorted({one.keys for one in found if not one.is_pattern})):
+    selected = [rule_of(row) for row in rows if row is not None]
+    for keys in _slices(sorted({rule.keys for rule in selected if not rule.is_pattern})):
         yield [position for key in keys for position in states.of_key(key)]
-    for prefix, patterns in _by_prefix(one for one in found if one.is_pattern):
+    for prefix, patterns in _by_prefix(rule for rule in selected if rule.is_pattern):
         yield from _with_prefix(states, prefix, _matcher(patterns))
 
 
@@ -55,18 +55,18 @@ def _by_prefix(patterns: Iterable[AlertRule]) -> Iterator[tuple[str, list[AlertR
     ordered = sorted(patterns, key=lambda one: one.prefix)
     while ordered:
         prefix = ordered[0].prefix
-        count = sum(one.prefix.startswith(prefix) for one in ordered)
+        count = sum(rule.prefix.startswith(prefix) for rule in ordered)
         yield prefix, ordered[:count]
         del ordered[:count]
 
 
 def _matcher(patterns: Collection[AlertRule]) -> Callable[[str], object]:
     """Return a function that returns whether one of these patterns matches a key."""
-    matches, *others = (one.applies_to for one in patterns)
-    return (lambda key: any(one.applies_to(key) for one in patterns)) if others else matches
+    matches, *others = (rule.applies_to for rule in patterns)
+    return (lambda key: any(rule.applies_to(key) for rule in patterns)) if others else matches
 
 
-def _slices(found: Iterable[T]) -> Iterator[list[T]]:
-    rest = iter(found)
-    while some := list(islice(rest, SLICE)):
+def _slices(items: Iterable[T]) -> Iterator[list[T]]:
+    remaining = iter(items)
+    while some := list(islice(remaining, SLICE)):
         yield some

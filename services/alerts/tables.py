@@ -38,12 +38,12 @@ class Tables:
 
     def __init__(self, application: Application) -> None:
         self._dead_letters = application.topics.dead_letters
-        self._rows = {application.topics.table(one): TableRows(one) for one in application.tables}
-        self._rules_of: dict[str, list[Rules]] = {one.name: [] for one in application.tables}
+        self._rows = {application.topics.table(table): TableRows(table) for table in application.tables}
+        self._rules_of: dict[str, list[Rules]] = {table.name: [] for table in application.tables}
         self._bad: list[tuple[Record, str]] = []
-        self.values: dict[str, dict[str, BaseModel]] = {one.name: {} for one in application.tables}
+        self.values: dict[str, dict[str, BaseModel]] = {table.name: {} for table in application.tables}
         """The values of the tables, by name and key."""
-        self.rules = {one.name: Rules() for one in application.alerts}
+        self.rules = {alerts.name: Rules() for alerts in application.alerts}
         """The rules, by the name of their alerts."""
         self.failed_rules: set[tuple[str, str, int]] = set()
         """The versions of rules that raised, by the name of their alerts: their dead letters are on the way."""

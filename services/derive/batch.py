@@ -51,9 +51,9 @@ class DerivedBatch:
         self._evaluator = evaluator
         self._partition_counts = partition_counts
         self._tables = tables
-        self._by_snapshot = tuple(one for one in application.derived if not one.tables)
-        self._by_tables = tuple(one for one in application.derived if one.tables)
-        self._alerts = {application.topics.derived(one.name) for one in application.alerts}
+        self._by_snapshot = tuple(derived for derived in application.derived if not derived.tables)
+        self._by_tables = tuple(derived for derived in application.derived if derived.tables)
+        self._alerts = {application.topics.derived(alerts.name) for alerts in application.alerts}
         self.alarm = alarm
         self.counts: Counter[Metric] = Counter({metrics.SNAPSHOTS: len(records)})
         self.outputs = [output for record in records for output in self._outputs(record)]

@@ -88,9 +88,9 @@ class DeriveHandler(Handler[DerivePartition]):
         self._alarm = Alarm.in_a_row(MOST_FAILURES)
         self._attempts = 0
         self.loop_metrics = WorkerMetrics(metrics.COMMITS, metrics.KAFKA_ERRORS, metrics.LAG, (self._name,))
-        for one in metrics.CATALOGUE:
-            if one.kind == "counter":  # each is there from the beginning
-                self._counts.add(one, self._name, by=0)
+        for metric in metrics.CATALOGUE:
+            if metric.kind == "counter":  # each is there from the beginning
+                self._counts.add(metric, self._name, by=0)
 
     # Handler
 
@@ -155,7 +155,7 @@ class DeriveHandler(Handler[DerivePartition]):
     @override
     def progress(self) -> float:
         read = 0 if self._alerts is None else self._alerts.attempts
-        return self._attempts + read + sum(self._counts.get(one, self._name) for one in COUNTERS)
+        return self._attempts + read + sum(self._counts.get(metric, self._name) for metric in COUNTERS)
 
     @override
     async def close(self) -> None:
@@ -165,7 +165,7 @@ class DeriveHandler(Handler[DerivePartition]):
     @property
     def is_busy(self) -> bool:
         """Whether changed rules are being evaluated."""
-        return any(one.evaluator is not None and one.evaluator.is_busy for one in self._states)
+        return any(state.evaluator is not None and state.evaluator.is_busy for state in self._states)
 
     # Beside the partitions
 
@@ -274,10 +274,10 @@ class DeriveHandler(Handler[DerivePartition]):
 
     def _counted(self, outputs: Iterable[Output]) -> dict[Metric, int]:
         """The numbers of alerts and of derived records."""
-        of_topic, topics = Counter(one.topic for one in outputs), self._application.topics
+        of_topic, topics = Counter(output.topic for output in outputs), self._application.topics
         return {
-            metrics.ALERTS: sum(of_topic[topics.derived(one.name)] for one in self._application.alerts),
-            metrics.WRITTEN: sum(of_topic[topics.derived(one.name)] for one in self._application.derived),
+            metrics.ALERTS: sum(of_topic[topics.derived(alerts.name)] for alerts in self._application.alerts),
+            metrics.WRITTEN: sum(of_topic[topics.derived(derived.name)] for derived in self._application.derived),
         }
 
     def _count(self, counts: Mapping[Metric, int]) -> None:

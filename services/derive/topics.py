@@ -22,8 +22,8 @@ PAUSE_S = 0.1
 def names(application: Application) -> Iterator[str]:
     """The topics of the derived states, of the alerts, and of the tables of their rules."""
     topics = application.topics
-    yield from (topics.derived(one) for one in application.derived_names)
-    yield from (topics.table(one) for one in application.tables if application.reads_tables)
+    yield from (topics.derived(name) for name in application.derived_names)
+    yield from (topics.table(table) for table in application.tables if application.reads_tables)
 
 
 def check_partitions(application: Application, partition_counts: Mapping[str, int]) -> None:

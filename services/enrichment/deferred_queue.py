@@ -86,7 +86,9 @@ class DeferredQueue:
 
     async def _resume(self) -> None:
         while states := [
-            one for one in self._states if one.has_deferred(self._dispatcher.api) and not one.partition.is_closing
+            state
+            for state in self._states
+            if state.has_deferred(self._dispatcher.api) and not state.partition.is_closing
         ]:
             for state in states:
                 for _ in range(BATCHES_PER_PARTITION):

@@ -124,7 +124,7 @@ class EnrichmentHandler(Handler[PartitionState]):
 
     @override
     def progress(self) -> float:
-        return sum(self._counts.get(one) for one in PROGRESS)
+        return sum(self._counts.get(metric) for metric in PROGRESS)
 
     @override
     def measure(self, figures: AssignmentFigures) -> None:

@@ -66,7 +66,7 @@ class EnrichmentPlanner(RequestPlanner):
         super().__init__(
             (topics.snapshots, topics.feedback, topics.dead_letters),
             application.apis,
-            {name: one.api for name, one in application.by_name.items()},
+            {name: enrichment.api for name, enrichment in application.by_name.items()},
         )
         self._application = application
         self._counts = counts
@@ -98,7 +98,7 @@ class EnrichmentPlanner(RequestPlanner):
         snapshot = decode_snapshot(record.value or b"")
         is_superseded = state.is_superseded(snapshot)
         planned = Planned([], 0, []) if is_superseded else state.plan(self._application, snapshot, now)
-        self._count_over_budget([one for one in planned.over_budget if self.api_of[one.enrichment] == api])
+        self._count_over_budget([request for request in planned.over_budget if self.api_of[request.enrichment] == api])
         return [request for request in planned.requests if self.api_of[request.enrichment] == api]
 
     @override

@@ -120,7 +120,7 @@ class EnrichmentSettings(ApiSettings, WorkerLimitSettings):
 
     def groups(self, suite: Suite) -> dict[str, Application]:
         """Return the applications with enrichments, or all if nothing is called, by the group of their workers."""
-        is_idle = not any(one.called_apis for one in suite.applications)
+        is_idle = not any(application.called_apis for application in suite.applications)
         return {
             suite.group(one, self.group) if self.group else one.enrichment_group: one
             for one in suite.applications

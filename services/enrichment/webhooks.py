@@ -41,11 +41,11 @@ class DeliveryPlanner(RequestPlanner):
     @override
     def plan(self, state: PartitionState, record: Record, now: datetime) -> list[Request]:
         """See `RequestPlanner.plan`. An event that two records have is delivered once."""
-        found: list[Request] = [
+        planned: list[Request] = [
             *deliveries(self._alerts, AlertRecord.model_validate(orjson.loads(record.value or b"")))
         ]
-        necessary = [one for one in found if not state.has_started(one)]
-        self._counts.add(metrics.SUPPRESSED, by=len(found) - len(necessary))
+        necessary = [request for request in planned if not state.has_started(request)]
+        self._counts.add(metrics.SUPPRESSED, by=len(planned) - len(necessary))
         return necessary
 
     @override

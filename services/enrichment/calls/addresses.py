@@ -37,9 +37,9 @@ def parsed(address: str) -> IPv4Address | IPv6Address:
 
 def check(address: str, allowed: Collection[Network]) -> None:
     """Raise AddressRefusedError for an address that is neither public nor in a network that is allowed."""
-    found = parsed(address)
-    if not may_be_called(found, allowed):
-        raise AddressRefusedError(str(found))
+    ip_address = parsed(address)
+    if not may_be_called(ip_address, allowed):
+        raise AddressRefusedError(str(ip_address))
 
 
 def may_be_called(address: IPv4Address | IPv6Address, allowed: Collection[Network]) -> bool:

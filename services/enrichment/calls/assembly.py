@@ -66,8 +66,8 @@ class ApiCalls:
 
     def close(self) -> None:
         """Cancel the batched calls in flight."""
-        for one in self.batches:
-            one.close()
+        for batched_calls in self.batches:
+            batched_calls.close()
 
 
 def assemble(
@@ -85,14 +85,16 @@ def assemble(
         api: _ApiParts(api, policy, transports[api], permits[api], counts=counts, runtime=runtime)
         for api, policy in application.apis.items()
     }
-    apis = {one.name: parts[one.api].api(one) for one in application.enrichments}
-    retriers = {one.name: parts[one.api].retrier(one) for one in application.enrichments}
+    apis = {enrichment.name: parts[enrichment.api].api(enrichment) for enrichment in application.enrichments}
+    retriers = {enrichment.name: parts[enrichment.api].retrier(enrichment) for enrichment in application.enrichments}
     caller = Caller(application, apis, retriers)
     batches = tuple(part.batches for part in parts.values())
     if limits is None:
         return ApiCalls(caller, ApiAvailability(permits, {}), batches)
     suspensions = {api: _suspension(api, policy, limits, counts, runtime) for api, policy in application.apis.items()}
-    suspendable = SuspendableCaller(caller, {one.name: suspensions[one.api] for one in application.enrichments})
+    suspendable = SuspendableCaller(
+        caller, {enrichment.name: suspensions[enrichment.api] for enrichment in application.enrichments}
+    )
     return ApiCalls(suspendable, ApiAvailability(permits, suspensions), batches)
 
 
@@ -171,8 +173,8 @@ class _ApiParts:
         self._cache = ResponseCache(name, policy.cache, runtime.clock, counts)
         self.batches = BatchedCalls(self._client, policy, runtime.later)
 
-    def api(self, one: Enrichment) -> EnrichmentApi:
-        return EnrichmentApi(one, self._client, self._cache, self.batches, self.retrier(one))
+    def api(self, enrichment: Enrichment) -> EnrichmentApi:
+        return EnrichmentApi(enrichment, self._client, self._cache, self.batches, self.retrier(enrichment))
 
-    def retrier(self, one: Enrichment) -> Retrier:
-        return _retrier(self._name, one.name, self._policy, self._counts, self._runtime)
+    def retrier(self, enrichment: Enrichment) -> Retrier:
+        return _retrier(self._name, enrichment.name, self._policy, self._counts, self._runtime)

@@ -58,7 +58,8 @@ class Caller:
 
     def __init__(self, application: Application, apis: Mapping[str, Api], retriers: Mapping[str, Retrier]) -> None:
         self._prepared = {
-            one.name: _Prepared(application, one, apis[one.name], retriers[one.name]) for one in application.enrichments
+            enrichment.name: _Prepared(application, enrichment, apis[enrichment.name], retriers[enrichment.name])
+            for enrichment in application.enrichments
         }
 
     async def answer(self, request: Request) -> Outcome:

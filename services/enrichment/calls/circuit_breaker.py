@@ -179,8 +179,8 @@ class CircuitBreaker:
 
     def _half_open(self) -> None:
         """Let probes pass; wait on if the API has requested a longer pause meanwhile."""
-        if (rest := self._open_until - self._clock()) > MOMENT_S:
-            self._later(rest, self._half_open)
+        if (open_for := self._open_until - self._clock()) > MOMENT_S:
+            self._later(open_for, self._half_open)
         else:
             self._change(BreakerState.HALF_OPEN)
 

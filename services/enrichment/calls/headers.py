@@ -36,9 +36,9 @@ def secrets(headers: Mapping[str, str]) -> list[bytes]:
     Headers that every client sends are no secret. Values below 6 characters would match by chance.
     """
     whole = [value for name, value in headers.items() if not PLAIN.fullmatch(name)]
-    values = [one for value in whole for one in (value, value.partition(" ")[2]) if len(one) >= SHORTEST]
-    escaped = [orjson.dumps(one)[1:-1] for one in values]
-    forms = [*(one.encode() for one in values), *escaped, *(one.replace(b"/", b"\\/") for one in escaped)]
+    values = [text for value in whole for text in (value, value.partition(" ")[2]) if len(text) >= SHORTEST]
+    escaped = [orjson.dumps(text)[1:-1] for text in values]
+    forms = [*(text.encode() for text in values), *escaped, *(text.replace(b"/", b"\\/") for text in escaped)]
     return list(dict.fromkeys(forms))
 
 

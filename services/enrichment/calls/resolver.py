@@ -26,12 +26,12 @@ class CheckedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """Return the allowed addresses of a host. Raises AddressRefusedError, or OSError if it has no address."""
-        found = await self._resolver.resolve(host, port, family)
-        if not found:
+        resolved = await self._resolver.resolve(host, port, family)
+        if not resolved:
             raise OSError(f"{host} has no address")
-        passed = [one for one in found if may_be_called(parsed(one["host"]), self._allowed)]
+        passed = [result for result in resolved if may_be_called(parsed(result["host"]), self._allowed)]
         if not passed:
-            raise AddressRefusedError(found[0]["host"], host)
+            raise AddressRefusedError(resolved[0]["host"], host)
         return passed
 
     async def close(self) -> None:

@@ -30,7 +30,7 @@ def target(template: str, values: dict[str, str | float]) -> str:
     if missing := [name for name in names if name not in values]:
         raise ValueError(f"the path {template!r} needs a value for {missing[0]!r}")
     encoded = {name: _encoded(name, value, within=name in names) for name, value in values.items()}
-    path = "/".join([_filled(one, encoded) if one.names else one.text for one in segments])
+    path = "/".join([_filled(segment, encoded) if segment.names else segment.text for segment in segments])
     if len(values) == len(names):
         return path
     query = "&".join(f"{quote(name, safe='')}={encoded[name]}" for name in values if name not in names)
@@ -52,7 +52,7 @@ def _declared(template: str) -> tuple[tuple[_Segment, ...], tuple[str, ...]]:
         raise ValueError(f"the path {template!r} must begin with / and hold no ? and #: give further values by name")
     split = [(text, PLACE.split(text)) for text in template.split("/")]
     segments = tuple(_Segment(text, tuple(parts[::2]), tuple(parts[1::2])) for text, parts in split)
-    return segments, tuple(dict.fromkeys(name for one in segments for name in one.names))
+    return segments, tuple(dict.fromkeys(name for segment in segments for name in segment.names))
 
 
 def batch_target(batch: Batch[Any], keys: list[str]) -> str:
