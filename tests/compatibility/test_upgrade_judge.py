@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.compatibility.upgrade_apis import Apis, Call
+from tests.compatibility.upgrade_commits import TOPICS, Commits
 from tests.compatibility.upgrade_judge import Published, judge
-from tests.compatibility.upgraded import HIGH, LOW, Load, Session, Window
+from tests.compatibility.upgraded import HIGH, LOW, PARTITIONS, Load, Session, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,6 +114,10 @@ def deliver_again(loop: Loop) -> None:  # noqa: ARG001
     Apis.deliveries.append(replace(Apis.deliveries[0]))
 
 
+def answer_again(loop: Loop) -> None:
+    loop.records.append(next(one for one in loop.records if one[0] == "feedback"))
+
+
 def lose_call(loop: Loop) -> None:  # noqa: ARG001
     Apis.calls.pop()
 
@@ -142,6 +147,7 @@ def reject_event(loop: Loop) -> None:
         (open_alert_twice, "further alerts"),
         (call_again, "calls of the registry again, at most"),
         (deliver_again, "alerts delivered again, at most"),
+        (answer_again, "answers again, at most"),
         (lose_call, "calls of the registry"),
         (lose_delivery, "alerts delivered"),
         (lose_row, "all rows"),
@@ -155,7 +161,29 @@ def test_each_fault_is_found(loop: Loop, fault: Callable[[Loop], None], found: s
 
 
 def test_a_call_in_flight_at_a_kill_may_be_repeated(loop: Loop) -> None:
-    loop.records.append(("feedback", {}))
+    answer_again(loop)
     Apis.calls.append(replace(Apis.calls[0]))
     assert loop.broken(0.5) == {"merged records"}, "a second answer is merged too"
     assert "calls of the registry again, at most" in loop.broken(9.0), "the kill was later"
+
+
+@pytest.mark.parametrize("fault", [call_again, deliver_again, answer_again])
+def test_a_call_that_ended_before_the_last_commit_is_not_repeated(loop: Loop, fault: Callable[[Loop], None]) -> None:
+    fault(loop)
+    assert loop.broken(1.01) - {"merged records"}, "the call ended at 1.0"
+    assert not loop.broken(1.0) - {"merged records"}
+
+
+def test_an_outage_ends_when_all_partitions_are_committed_again() -> None:
+    now = 1.0
+    commits = Commits(lambda: now)
+    places = [(group, number) for group in TOPICS for number in range(PARTITIONS)]
+    assert commits.oldest() == 0.0
+    commits.record(dict.fromkeys(places, 5))
+    now = 2.0
+    commits.record(dict.fromkeys(places, 5))
+    assert commits.oldest() == 1.0, "nothing was committed meanwhile"
+    commits.record(dict.fromkeys(places[1:], 6))
+    assert not commits.have_all_changed(1.5)
+    commits.record({places[0]: 6})
+    assert commits.have_all_changed(1.5)

@@ -20,6 +20,7 @@ from pathlib import Path
 import redis
 
 from tests.compatibility.upgrade_apis import Apis, are_uncommitted, repeated
+from tests.compatibility.upgrade_commits import watch
 from tests.compatibility.upgrade_judge import Reader, Row, judge
 from tests.compatibility.upgrade_loop import (
     BETWEEN_S,
@@ -51,8 +52,10 @@ def upgrade(before: Path, folder: Path, seed: int) -> list[Row]:
         loop.await_broker()
         loop.run("services.tools.topics", before)
         sender = threading.Thread(target=loop.send, args=(is_over,))
+        watcher = threading.Thread(target=watch, args=(loop.kafka, loop.commits, is_over))
         running.callback(is_over.set)
         sender.start()
+        watcher.start()
         for part in PARTS:
             loop.start(part, before)
         until(
@@ -63,6 +66,7 @@ def upgrade(before: Path, folder: Path, seed: int) -> list[Row]:
         replace_all(loop, random.Random(seed))
         is_over.set()
         sender.join(PATIENCE_S)
+        watcher.join(PATIENCE_S)
         return settle(loop, store)
 
 

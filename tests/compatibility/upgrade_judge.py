@@ -32,6 +32,8 @@ class Published:
         """How many times an alert of a session has opened, or closed."""
         self.counts: Counter[str] = Counter()
         """The number of records by topic."""
+        self.answers: Counter[Window] = Counter()
+        """The number of answers of each session."""
         self.again = 0
         """How many snapshots have a version that was published before."""
         self._status: dict[str, str] = {}
@@ -49,6 +51,8 @@ class Published:
                 self.again += 1
             else:
                 self.newest[window] = record
+        elif topic == "feedback":
+            self.answers[window] += 1
         elif topic == "speeding":
             self.alerts[window] = record
             for one in record["alerts"]:
@@ -93,12 +97,13 @@ def judge(load: Load, published: Published, store: redis.Redis, outages: list[Ou
     expected = Counter({(at, "open"): one.opened for at, one in sessions.items() if one.opened})
     expected.update({(at, "closed"): one.closed for at, one in sessions.items() if one.closed})
     alerts = sum(expected.values())
-    newest, feedback, again = published.newest, published.counts["feedback"], len(repeated(Apis.calls))
+    newest, feedback = published.newest, published.counts["feedback"]
     plates = {one.plate for one in sessions.values()}
     return [
         _row("final states", len(sessions), sum(_state(newest, at) == one.state() for at, one in sessions.items())),
         _row("merged records", load.sent + feedback, sum(one["version"] for one in newest.values())),
-        ("feedback records, at least", len(sessions), feedback, 0 <= feedback - len(sessions) <= again),
+        _row("answers", len(sessions), len(published.answers.keys() & sessions.keys())),
+        _answered_again(load, published, outages),
         _row("alerts opened or closed", alerts, sum((published.changes & expected).values())),
         _row("further alerts", 0, sum((published.changes - expected).values())),
         _row("calls of the registry", len(plates), len({one.name for one in Apis.calls} & plates)),
@@ -112,6 +117,14 @@ def judge(load: Load, published: Published, store: redis.Redis, outages: list[Ou
 
 def _row(name: str, expected: int, found: int) -> Row:
     return name, expected, found, expected == found
+
+
+def _answered_again(load: Load, published: Published, outages: list[Outage]) -> Row:
+    """At most those of calls that were not yet committed in an outage: they come again from the cache, or by a call."""
+    uncommitted = {one.name for one in Apis.calls if are_uncommitted([one], outages)}
+    again = {at: number - 1 for at, number in published.answers.items() if number > 1}
+    is_right = all(at in load.sessions and load.sessions[at].plate in uncommitted for at in again)
+    return "answers again, at most", len(uncommitted), sum(again.values()), is_right
 
 
 def _repeated(name: str, calls: list[Call], outages: list[Outage]) -> Row:

@@ -17,6 +17,7 @@ import redis
 from confluent_kafka import KafkaException, Producer
 
 from tests.compatibility.upgrade_apis import Outage, serve
+from tests.compatibility.upgrade_commits import Commits
 from tests.compatibility.upgraded import HIGH, LOW, PREFIX, Load
 from tests.services.sink.servers import free_port
 from tests.services.tools.broker.embedded import free_port_pair
@@ -40,7 +41,8 @@ class Upgrade:
         self.before, self.folder, self.running = before, folder, running
         self.load = Load(seed)
         self.outages: list[Outage] = []
-        """The kill of an enrichment worker, and the time without a broker, in which workers cannot commit."""
+        """From the workers' last commits to a kill, or to their next commits after the broker's outage."""
+        self.commits = Commits()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.ports: dict[str, int] = {}
         port, self.redis_port, url = free_port_pair(), free_port(), serve()
@@ -78,17 +80,18 @@ class Upgrade:
 
     def replace(self, part: str, way: str) -> None:
         """Replace a part with the present one, and wait until that is ready."""
-        old = self.processes[part]
+        old, committed = self.processes[part], self.commits.oldest()
         if way == IS_KILLED:
             os.killpg(old.pid, signal.SIGKILL)  # with its JVM
-            if part == "services.enrichment":
-                self.outages.append((time.time(), time.time()))
+            killed = time.time()
         elif way == STOPS:
             old.send_signal(signal.SIGTERM)
         if way != RUNS_BESIDE:
             old.wait(PATIENCE_S)
         self.start(part, ROOT)
         until(lambda: self.is_ready(part), f"{part} is ready")
+        if way == IS_KILLED and part == "services.enrichment":
+            self.outages.append((committed, killed))
         if way == RUNS_BESIDE:
             time.sleep(BETWEEN_S)
             old.send_signal(signal.SIGTERM)
@@ -96,14 +99,20 @@ class Upgrade:
         report(f"{part}: the old one {way} (exit code {old.returncode}); {self.load.sent} events are sent")
 
     def replace_broker(self) -> None:
-        """Replace the broker; the loop waits meanwhile."""
-        old, start = self.processes["services.tools.broker"], time.time()
+        """Replace the broker; the loop waits meanwhile. The outage ends when all partitions are committed again.
+
+        A member of a group that is 10 s without its coordinator leaves the group, even after the broker is back: its
+        calls are given up, and what it has not committed is read again.
+        """
+        old, committed = self.processes["services.tools.broker"], self.commits.oldest()
         old.send_signal(signal.SIGTERM)
         old.wait(PATIENCE_S)
         self.start("services.tools.broker", ROOT)
         self.await_broker()
-        self.outages.append((start, time.time()))
+        back = time.time()
         self.run("services.tools.topics", ROOT)
+        until(lambda: self.are_running() and self.commits.have_all_changed(back), "commits after the outage")
+        self.outages.append((committed, time.time()))
         report(f"the broker: the old one stops; {self.load.sent} events are sent")
 
     def await_broker(self) -> None:

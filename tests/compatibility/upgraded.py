@@ -41,8 +41,10 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
 
 PREFIX = "upgraded."
-PARTITIONS, COURIERS, EVENTS = 4, 24, 12
-"""Of each topic, of the load, and of a session."""
+PARTITIONS, COURIERS = 4, 24
+"""Of each topic, and of the load."""
+EVENTS = range(6, 18)
+"""Of a session: different numbers spread the calls over the time."""
 HIGH, LOW = 60, 40
 PATIENT = Policy(timeout=timedelta(seconds=60))
 """A busy machine is no reason to call again."""
@@ -129,6 +131,8 @@ class Session:
     """The fold of the pings of a session."""
 
     plate: str
+    left: int
+    """The number of pings that are not sent yet."""
     pings: int = 0
     distance: int = 0
     speed: int = 0
@@ -167,15 +171,15 @@ class Load:
         """Return key and value of the next event, of the couriers in turn."""
         courier = f"courier-{self.sent % COURIERS}"
         now = datetime.now(UTC).isoformat(timespec="microseconds")
-        if courier not in self.newest or self.sessions[self.newest[courier]].pings == EVENTS:
+        if courier not in self.newest or self.sessions[self.newest[courier]].left == 0:
             self.newest[courier] = courier, now
-            self.sessions[courier, now] = Session(f"{courier}-{self.sent}")
+            self.sessions[courier, now] = Session(f"{courier}-{self.sent}", self._random.choice(EVENTS))
         window = self.newest[courier]
         session = self.sessions[window]
         is_high = session.speed > HIGH
         if not session.turn:
             is_high, session.turn = not is_high, self._random.randint(2, 4)
-        session.turn -= 1
+        session.turn, session.left = session.turn - 1, session.left - 1
         speed = self._random.randint(HIGH + 1, 99) if is_high else self._random.randint(1, LOW - 1)
         session.next(speed)
         own = {"device_id": courier, "first_seen": window[1], "event_id": str(self.sent), "ts": now}
