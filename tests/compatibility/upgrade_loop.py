@@ -83,15 +83,14 @@ class Upgrade:
         old, committed = self.processes[part], self.commits.oldest()
         if way == IS_KILLED:
             os.killpg(old.pid, signal.SIGKILL)  # with its JVM
-            killed = time.time()
+            if part == "services.enrichment":
+                self.outages.append((committed, time.time()))
         elif way == STOPS:
             old.send_signal(signal.SIGTERM)
         if way != RUNS_BESIDE:
             old.wait(PATIENCE_S)
         self.start(part, ROOT)
         until(lambda: self.is_ready(part), f"{part} is ready")
-        if way == IS_KILLED and part == "services.enrichment":
-            self.outages.append((committed, killed))
         if way == RUNS_BESIDE:
             time.sleep(BETWEEN_S)
             old.send_signal(signal.SIGTERM)
