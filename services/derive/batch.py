@@ -51,8 +51,8 @@ class DerivedBatch:
         self._evaluator = evaluator
         self._partition_counts = partition_counts
         self._tables = tables
-        self._by_snapshot = tuple(derived for derived in application.derived if not derived.tables)
-        self._by_tables = tuple(derived for derived in application.derived if derived.tables)
+        self._by_snapshot = tuple(declared for declared in application.derived if not declared.tables)
+        self._by_tables = tuple(declared for declared in application.derived if declared.tables)
         self._alerts = {application.topics.derived(alerts.name) for alerts in application.alerts}
         self.alarm = alarm
         self.counts: Counter[Metric] = Counter({metrics.SNAPSHOTS: len(records)})

@@ -90,9 +90,9 @@ class InFlight:
     def supersede_earlier(self, pending: PendingRequest) -> list[PendingRequest]:
         """Remove the earlier requests that are not written yet, and move their offsets to this one."""
         same_key = self._pending[pending.request.coalescing_key]
-        earlier = [request for request in same_key[: same_key.index(pending)] if not request.is_written]
-        for request in earlier:
-            self.replace(request, pending)
+        earlier = [former for former in same_key[: same_key.index(pending)] if not former.is_written]
+        for former in earlier:
+            self.replace(former, pending)
         return earlier
 
     def replace(self, earlier: PendingRequest, later: PendingRequest) -> None:
