@@ -18,6 +18,11 @@ def all_files(section: str) -> list[str]:
     return _listed(section, r"\d*")
 
 
+def occasional_files(section: str) -> list[str]:
+    """Return the files that run from time to time beside those of a section."""
+    return _listed(section, "at times")
+
+
 def _listed(section: str, step: str) -> list[str]:
     (text,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
     return re.findall(rf"^\| ?{step} \| `([^`]+)`", text, re.MULTILINE)
@@ -26,7 +31,7 @@ def _listed(section: str, step: str) -> list[str]:
 def test_the_listed_files_exist() -> None:
     assert [
         path
-        for path in all_files("One event") + all_files("One alert") + files("One GET")
+        for path in all_files("One event") + all_files("One alert") + occasional_files("One alert") + files("One GET")
         if not (ROOT / path).is_file()
     ] == []
 
