@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.compatibility.upgrade_apis import Apis, Call
+from tests.compatibility.upgrade_apis import Apis, Call, Outage
 from tests.compatibility.upgrade_commits import TOPICS, Commits
 from tests.compatibility.upgrade_judge import Published, judge
 from tests.compatibility.upgraded import HIGH, LOW, PARTITIONS, Load, Session, Window
@@ -68,10 +68,20 @@ class Loop:
 
     def broken(self, *kills: float) -> set[str]:
         """Return the promises that the judge calls broken."""
+        return self.broken_after([(kill, kill) for kill in kills], [])
+
+    def broken_after(
+        self, outages: list[Outage], handovers: list[Outage], unanswered_at: float | None = None
+    ) -> set[str]:
+        """Return the promises that the judge calls broken. At that time a snapshot of the first call has no answer."""
         published = Published()
         for topic, record in self.records:
-            published.take(topic, json.dumps(record).encode())
-        rows = judge(self.load, published, self.store, [(kill, kill) for kill in kills])  # type: ignore[arg-type]
+            published.take(topic, json.dumps(record).encode(), 2.0)
+        if unanswered_at is not None:
+            window = next(iter(self.load.sessions))
+            snapshot = {"device_id": window[0], "first_seen": window[1], "version": 1, "enrichments": {}}
+            published.take("snapshots", json.dumps(snapshot).encode(), unanswered_at)
+        rows = judge(self.load, published, self.store, outages, handovers)  # type: ignore[arg-type]
         return {name for name, *_, is_right in rows if not is_right}
 
 
@@ -172,6 +182,20 @@ def test_a_call_that_ended_before_the_last_commit_is_not_repeated(loop: Loop, fa
     fault(loop)
     assert loop.broken(1.01) - {"merged records"}, "the call ended at 1.0"
     assert not loop.broken(1.0) - {"merged records"}
+
+
+@pytest.mark.parametrize("fault", [call_again, answer_again])
+def test_a_new_owner_may_repeat_the_call_of_a_snapshot_that_lacks_the_answer(
+    loop: Loop, fault: Callable[[Loop], None]
+) -> None:
+    fault(loop)
+    handover = 3.0, 5.0
+    assert loop.broken_after([], [handover], 4.0) <= {"merged records"}
+    assert loop.broken_after([], [handover], 6.0) <= {"merged records"}, "the job may be late"
+    assert loop.broken_after([], [handover], 2.9) - {"merged records"}, "that snapshot was committed"
+    assert loop.broken_after([], [handover]) - {"merged records"}, "all snapshots had the answer"
+    assert loop.broken_after([], [], 4.0) - {"merged records"}, "the owner did not change"
+    assert loop.broken_after([], [(-3.0, -1.0)], 4.0) - {"merged records"}, "the call began later"
 
 
 def test_an_outage_ends_when_all_partitions_are_committed_again() -> None:

@@ -42,6 +42,8 @@ class Upgrade:
         self.load = Load(seed)
         self.outages: list[Outage] = []
         """From the workers' last commits to a kill, or to their next commits after the broker's outage."""
+        self.handovers: list[Outage] = []
+        """From the workers' last commits to the first moment at which no former owner of a partition is left."""
         self.commits = Commits()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.ports: dict[str, int] = {}
@@ -95,6 +97,8 @@ class Upgrade:
             time.sleep(BETWEEN_S)
             old.send_signal(signal.SIGTERM)
             old.wait(PATIENCE_S)
+        if part == "services.enrichment":
+            self.handovers.append((committed, time.time()))
         report(f"{part}: the old one {way} (exit code {old.returncode}); {self.load.sent} events are sent")
 
     def replace_broker(self) -> None:
@@ -112,6 +116,7 @@ class Upgrade:
         self.run("services.tools.topics", ROOT)
         until(lambda: self.are_running() and self.commits.have_all_changed(back), "commits after the outage")
         self.outages.append((committed, time.time()))
+        self.handovers.append(self.outages[-1])
         report(f"the broker: the old one stops; {self.load.sent} events are sent")
 
     def await_broker(self) -> None:
