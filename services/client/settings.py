@@ -19,7 +19,7 @@ class ClientSettings(EnvironmentSettings):
     """The token, or STATELOOP_TOKEN_FILE. An argument would be seen by everybody on the machine."""
     token_file: Path | None = None
 
-    def secret(self, file: Path | None) -> str | None:
+    def secret(self, file: Path | None = None) -> str | None:
         """Return the token of this file, of the settings' file, or of the environment. Raises TokenFileError."""
         path = file or self.token_file
         if path is None:

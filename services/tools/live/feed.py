@@ -30,7 +30,12 @@ class Feed:
     """
 
     def __init__(
-        self, view: LiveView, urls: Sequence[str], token: str, status: Path | None, application: str | None = None
+        self,
+        view: LiveView,
+        urls: Sequence[str],
+        token: str | None,
+        status: Path | None,
+        application: str | None = None,
     ) -> None:
         self._view = view
         self._urls = [url.strip().rstrip("/") for url in urls]

@@ -8,7 +8,6 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
-from pydantic import SecretStr
 from rich.console import Console
 from rich.live import Live
 
@@ -21,25 +20,23 @@ FRAME_S = 0.25
 
 
 class LiveSettings(EnvironmentSettings):
-    """The settings of the view: STATELOOP_URL, STATELOOP_TOKEN, and so on."""
+    """The settings of the view alone: STATELOOP_STATUS and STATELOOP_LINE_EVERY."""
 
-    url: str = "http://127.0.0.1:8090"
-    """An instance of the query service; several, separated by commas."""
-    token: SecretStr = SecretStr("")
-    """A token that may read all keys, where the query service requires one."""
     status: Path | None = None
     """The launcher's file with the state of each process."""
     line_every: Duration = timedelta(seconds=5)
     """The interval between two lines when the output is not a terminal."""
 
 
-async def show(settings: LiveSettings, application: str | None) -> None:
-    """Draw the screen on a terminal; otherwise print a line at each interval."""
+async def show(settings: LiveSettings, urls: list[str], token: str | None, application: str | None) -> None:
+    """Draw the screen on a terminal; otherwise print a line at each interval.
+
+    `urls`: of instances of the query service. `token`: may read all keys, where the service requires one.
+    """
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     console, view = Console(highlight=False), LiveView()
-    urls, token = settings.url.split(","), settings.token.get_secret_value()
     async with Feed(view, urls, token, settings.status, application):
         if not console.is_terminal:
             while not await _wait(stopping, settings.line_every.total_seconds()):

@@ -15,6 +15,8 @@ def live(
     import asyncio
 
     from contracts.settings import read
+    from services.client.settings import ClientSettings
     from services.tools.live.show import LiveSettings, show
 
-    asyncio.run(show(read(LiveSettings), application))
+    client = read(ClientSettings)
+    asyncio.run(show(read(LiveSettings), client.url.split(","), client.secret(), application))
