@@ -80,8 +80,8 @@ graph: $(INSTALLED) ## Print the graph of an application's enrichments (APPLICAT
 
 .PHONY: lint
 lint: install ## Check style, imports and types
-	@$(BIN)/ruff check $(PACKAGES)
-	@$(BIN)/ruff format --check $(PACKAGES)
+	@$(BIN)/ruff check $(PACKAGES) docs
+	@$(BIN)/ruff format --check $(PACKAGES) docs
 	@$(BIN)/lint-imports
 	@$(BIN)/mypy $(PACKAGES)
 
@@ -91,8 +91,8 @@ docs: install ## Build the documentation into artifacts/site; a broken link or a
 
 .PHONY: format
 format: install ## Format the code, and fix what can be fixed
-	@$(BIN)/ruff format $(PACKAGES)
-	@$(BIN)/ruff check --fix $(PACKAGES)
+	@$(BIN)/ruff format $(PACKAGES) docs
+	@$(BIN)/ruff check --fix $(PACKAGES) docs
 
 # tests/conftest.py decides how many run at once; ARGS=-n0 runs them one after the other, for a debugger. A worker that
 # ends before its tests do, as faulthandler_timeout makes it, ends the run. Compiled modules are kept even where the

@@ -6,8 +6,10 @@ from pathlib import Path
 WIDTH, HEIGHT = 1040, 500
 STYLE = """
 svg { font: 13px system-ui, sans-serif; color-scheme: light dark }
-rect, path { stroke: #4b5563; stroke-width: 1.4; fill: #fff } path { fill: none; marker-end: url(#tip) } text { fill: #111827 }
-.topic { fill: #e0e7ff; rx: 14 } .outside { stroke-dasharray: 4 3 } .title { font-weight: 600 } .small { font-size: 11px; fill: #4b5563 }
+rect, path { stroke: #4b5563; stroke-width: 1.4; fill: #fff } path { fill: none; marker-end: url(#tip) }
+text { fill: #111827 }
+.topic { fill: #e0e7ff; rx: 14 } .outside { stroke-dasharray: 4 3 } .title { font-weight: 600 }
+.small { font-size: 11px; fill: #4b5563 }
 @media (prefers-color-scheme: dark) {
   rect { fill: #1f2937; stroke: #9ca3af } path { stroke: #9ca3af } text { fill: #f3f4f6 } .topic { fill: #3730a3 }
   .small { fill: #d1d5db } #tip path { fill: #9ca3af }
@@ -99,7 +101,8 @@ def picture() -> str:
     ]
     parts.append("<title>An event from the topic to the API and back</title>")
     parts.append(
-        '<defs><marker id="tip" markerWidth="9" markerHeight="9" refX="8" refY="4" orient="auto"><path d="M0 0 L8 4 L0 8 z" style="fill:#4b5563;stroke:none;marker-end:none"/></marker></defs>'
+        '<defs><marker id="tip" markerWidth="9" markerHeight="9" refX="8" refY="4" orient="auto">'
+        '<path d="M0 0 L8 4 L0 8 z" style="fill:#4b5563;stroke:none;marker-end:none"/></marker></defs>'
     )
     for path, label, x, y in ARROWS:
         parts.append(f'<path d="{path}"/>')
