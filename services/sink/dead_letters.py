@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from contracts.records.record import Reason
 from contracts.types.key import shortened
 from contracts.wire import DeadLetter
+from services.runtime.errors import EverythingFailsError
 from services.runtime.kafka.interfaces import Output
 from services.runtime.worker.alarm import Alarm
-from services.sink.errors import EverythingRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_KEYS = 100
 """The number of keys that are refused in a row, without a record that is written, at which the sink stops."""
+REMEDY = "Check STATELOOP_APPLICATION and the store, then start the sink again: it continues where it was"
+"""What to do when no record can be written."""
 
 
 class DeadLetters:
@@ -32,7 +34,7 @@ class DeadLetters:
     def check(self, refused: Sequence[RefusedRecord], others: int) -> None:
         """Note records that are refused, and the number of others of their batch that are not.
 
-        Raises EverythingRefusedError if only records of too many keys have been refused since the last success. One key
+        Raises EverythingFailsError if only records of too many keys have been refused since the last success. One key
         alone stops nothing.
         """
         if others:
@@ -40,7 +42,10 @@ class DeadLetters:
             return
         for record in refused:
             if self._alarm.note(failed=True, subject=_key(record) or b""):
-                raise EverythingRefusedError(self._alarm.failed, record.reason)
+                keys = f"the records of {self._alarm.failed} keys in a row"
+                raise EverythingFailsError(
+                    f"{keys} could not be written, the last one because: {record.reason}", REMEDY
+                )
 
     async def send(self, refused: RefusedRecord) -> None:
         """Write a dead letter, and wait until all in-sync replicas have it."""

@@ -56,14 +56,3 @@ class ClientMissingError(SinkError, PermanentError):
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"the sink needs the package {package}: pip install 'stateloop[{extra}]'")
         self.package = package
-
-
-class EverythingRefusedError(SinkError, PermanentError):
-    """No record can be written. More dead letters would not help."""
-
-    def __init__(self, keys: int, last: str) -> None:
-        super().__init__(
-            f"the records of {keys} keys in a row could not be written, the last one because: {last}. Check "
-            "STATELOOP_APPLICATION and the store, then start the sink again: it continues where it was"
-        )
-        self.keys = keys

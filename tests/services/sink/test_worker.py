@@ -11,8 +11,8 @@ import pytest
 from contracts.metrics import sink as metrics
 from contracts.sinks import Windows
 from contracts.testing.stores import StoredRow
+from services.runtime.errors import EverythingFailsError
 from services.sink.dead_letters import MAX_KEYS
-from services.sink.errors import EverythingRefusedError
 from tests.services.sink.in_memory import ControlledStore, Published, RunningSink, Topic, running, until
 from tests.services.sink.records import STATE, Change, folded, record
 
@@ -145,7 +145,7 @@ async def test_a_sink_stops_when_every_record_is_refused() -> None:
     with pytest.raises(ExceptionGroup) as error:
         async with running(source, published=published) as sink:
             await until(lambda: sink.topic.closed)
-    assert error.group_contains(EverythingRefusedError)
+    assert error.group_contains(EverythingFailsError, match="^the records of 100 keys .* Check STATELOOP_APPL")
     assert 0 < len(published.dead_letters) <= MAX_KEYS
 
 
