@@ -21,7 +21,7 @@ from bench.harness.machine import wake_up_us
 from bench.harness.measure import Plan
 from bench.harness.progress import Display
 from bench.harness.results import RunResult, Session, kept
-from bench.harness.rounds import Rounds, Selection
+from bench.harness.rounds import Rounds, RoundSelection
 
 FOLDER = CHECKOUT / ".stateloop" / "bench"
 RESULTS = FOLDER / "results.jsonl"
@@ -61,12 +61,12 @@ def plan(arguments: argparse.Namespace) -> Plan:
     return replace(sizes, runs=arguments.runs or sizes.runs)
 
 
-def selection(arguments: argparse.Namespace) -> Selection:
+def selection(arguments: argparse.Namespace) -> RoundSelection:
     """The jobs that the command line selects."""
-    return Selection(frozenset(arguments.jobs or ()), arguments.against)
+    return RoundSelection(frozenset(arguments.jobs or ()), arguments.against)
 
 
-def measure(sizes: Plan, selected: Selection, console: Console) -> list[RunResult]:
+def measure(sizes: Plan, selected: RoundSelection, console: Console) -> list[RunResult]:
     """Measure everything, and keep it. Raises BenchError."""
     against = str(selected.against) if selected.against else None
     session = Session(datetime.now(UTC).isoformat(timespec="seconds"), wake_up_us(), against=against)

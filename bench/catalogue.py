@@ -7,14 +7,14 @@ from bench.enrichment.drain import Calls
 from bench.harness.measure import Plan
 from bench.query.service import Keys
 from bench.windows.drain import WindowCounts
-from bench.yardstick.drain import Backlog
+from bench.yardstick.drain import DrainMeasure
 from bench.yardstick.latency import Stream
 
 SLOW = Behaviour(slow_one_in=100)
 FULL = Plan(
     (
-        Backlog("drain-100k", events=3_000_000, devices=100_000),
-        Backlog("drain-2m", events=3_000_000, devices=2_000_000),
+        DrainMeasure("drain-100k", events=3_000_000, devices=100_000),
+        DrainMeasure("drain-2m", events=3_000_000, devices=2_000_000),
         Stream("latency-1k", rate=1_000, seconds=600, warm_s=60),
         Stream("latency-10k", rate=10_000, seconds=300, warm_s=30),
         WindowCounts("windows", events=3_000_000, devices=10_000),
@@ -28,8 +28,8 @@ FULL = Plan(
 )
 QUICK = Plan(
     (
-        Backlog("drain-100k", events=200_000, devices=7_000),
-        Backlog("drain-2m", events=200_000, devices=140_000),
+        DrainMeasure("drain-100k", events=200_000, devices=7_000),
+        DrainMeasure("drain-2m", events=200_000, devices=140_000),
         Stream("latency-1k", rate=1_000, seconds=10, warm_s=5),
         Stream("latency-10k", rate=10_000, seconds=10, warm_s=10),
         WindowCounts("windows", events=300_000, devices=1_000),

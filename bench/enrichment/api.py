@@ -46,7 +46,7 @@ class Behaviour:
         return self.slow_s if self.slow_one_in and number % self.slow_one_in == 0 else self.latency_s
 
 
-class Ledger(NamedTuple):
+class CallCounts(NamedTuple):
     """The calls that the API counted, and how many of them asked for a place that was requested before."""
 
     calls: int
@@ -68,12 +68,12 @@ def serve(port: int, behaviour: Behaviour, stop: Flag) -> None:
     uvloop.run(BenchmarkApi(behaviour).run(port, stop))
 
 
-def fetch_ledger(port: int) -> Ledger:
+def fetch_ledger(port: int) -> CallCounts:
     """Return the ledger of the API at this port. Raises OSError while it does not answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READY_S)
     try:
         connection.request("GET", LEDGER)
-        return Ledger(*orjson.loads(connection.getresponse().read()))
+        return CallCounts(*orjson.loads(connection.getresponse().read()))
     finally:
         connection.close()
 

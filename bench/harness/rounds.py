@@ -17,7 +17,7 @@ from bench.peers.build import build
 
 
 @dataclass(frozen=True)
-class Selection:
+class RoundSelection:
     """The jobs that are measured."""
 
     names: frozenset[str] = frozenset()
@@ -53,7 +53,7 @@ def turns(measure: Measure[Any], jobs: list[Job], runs: int) -> list[Run]:
 class Rounds:
     """Measures everything; results are written to the file as they come."""
 
-    def __init__(self, plan: Plan, selection: Selection, file: Path, session: Session) -> None:
+    def __init__(self, plan: Plan, selection: RoundSelection, file: Path, session: Session) -> None:
         self._plan, self._file, self._session = plan, file, session
         self._runs = [turns(measure, selection.of(measure), plan.runs) for measure in plan.measures]
 

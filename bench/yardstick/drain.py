@@ -24,7 +24,7 @@ FRESH_S = 40 * 60.0
 
 
 @dataclass(frozen=True)
-class Backlog(Measure[StateJob]):
+class DrainMeasure(Measure[StateJob]):
     """Events that are all there before a job starts: measured is how fast it drains them."""
 
     events: int
@@ -47,7 +47,7 @@ class Backlog(Measure[StateJob]):
 class Drain(Meter[StateJob]):
     """Fills the topic; every job then reads the same records."""
 
-    def __init__(self, backlog: Backlog, site: Site) -> None:
+    def __init__(self, backlog: DrainMeasure, site: Site) -> None:
         self._backlog, self._site = backlog, site
         self._filled_at = 0.0
         self._oracle: Oracle | None = None

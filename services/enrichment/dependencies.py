@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Dependencies:
+class WorkerDependencies:
     """The application, planner and settings of a worker, its connections to Kafka and to the APIs, and its clocks."""
 
     application: Application

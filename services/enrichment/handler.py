@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from contracts.planning.request import Request
     from contracts.records.record import Record
-    from services.enrichment.dependencies import Dependencies
+    from services.enrichment.dependencies import WorkerDependencies
     from services.enrichment.in_flight import PendingRequest
     from services.runtime.worker.assignment import AssignmentFigures
     from services.runtime.worker.backpressure import Backpressure
@@ -49,7 +49,7 @@ class EnrichmentHandler(Handler[PartitionState]):
 
     loop_metrics = WorkerMetrics(metrics.COMMITS, metrics.KAFKA_ERRORS, metrics.LAG)
 
-    def __init__(self, dependencies: Dependencies, backpressure: Backpressure) -> None:
+    def __init__(self, dependencies: WorkerDependencies, backpressure: Backpressure) -> None:
         settings, application = dependencies.settings, dependencies.application
         self._planner = dependencies.planner
         self._dead_letters = application.topics.dead_letters

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from contracts.metrics.counts import Counts, LabelledCounts
 from contracts.metrics.worker import CATALOGUE
 from services.enrichment.calls.assembly import assemble, assemble_webhook, http_transport
-from services.enrichment.dependencies import Dependencies
+from services.enrichment.dependencies import WorkerDependencies
 from services.enrichment.errors import TracingMissingError
 from services.enrichment.handler import EnrichmentHandler
 from services.enrichment.planner import EnrichmentPlanner
@@ -70,7 +70,7 @@ async def serve(
         workers: dict[str, Worker[PartitionState]] = {}
         counted: list[tuple[dict[str, str], Counts]] = []
 
-        def add(name: str, dependencies: Dependencies, **labels: str) -> None:
+        def add(name: str, dependencies: WorkerDependencies, **labels: str) -> None:
             workers[name] = worker_of(dependencies)
             counted.append((labels, dependencies.counts))
 
@@ -82,7 +82,7 @@ async def serve(
         await run_workers(workers, LabelledCounts(counted), settings.http_host, settings.http_port)
 
 
-def worker_of(dependencies: Dependencies) -> Worker[PartitionState]:
+def worker_of(dependencies: WorkerDependencies) -> Worker[PartitionState]:
     """Return a worker that answers the requests of its planner."""
     settings, apis = dependencies.settings, dependencies.planner.apis.values()
     backpressure = Backpressure(settings.unfinished, settings.unfinished_bytes, settings.max_deferred)
@@ -120,7 +120,7 @@ class _Resources(NamedTuple):
     tracing: Tracing | None
 
 
-async def _enrichments(resources: _Resources, group: str, application: Application) -> Dependencies:
+async def _enrichments(resources: _Resources, group: str, application: Application) -> WorkerDependencies:
     """Open the dependencies of a worker that enriches an application's snapshots."""
     counts = Counts(CATALOGUE)
     transports = {api: await _transport(resources, api, policy) for api, policy in application.apis.items()}
@@ -130,7 +130,7 @@ async def _enrichments(resources: _Resources, group: str, application: Applicati
 
 async def _deliveries(
     resources: _Resources, group: str, application: Application, alerts: str, webhook: Webhook
-) -> Dependencies:
+) -> WorkerDependencies:
     """Open the dependencies of a worker that delivers alerts of this name to their webhook."""
     counts, secret = Counts(CATALOGUE), resources.settings.webhook_secrets.get(webhook.api)
     transport = await _transport(resources, webhook.api, webhook.policy)
@@ -147,7 +147,7 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
     planner: RequestPlanner,
     calls: ApiCalls,
     counts: Counts,
-) -> Dependencies:
+) -> WorkerDependencies:
     settings, kafka, stack, tracing = resources
     stack.callback(calls.close)
     producer = kafka.producer(NAME)
@@ -163,7 +163,7 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
         drain=settings.drain,
         options=member_options(settings.client(), settings.group_protocol),
     )
-    return Dependencies(
+    return WorkerDependencies(
         application=application,
         planner=planner,
         settings=settings,

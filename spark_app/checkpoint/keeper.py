@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from spark_app.checkpoint.fence import Fence
-from spark_app.checkpoint.lease import LEASE_S, RENEW_S, WATCH_S, Lease
+from spark_app.checkpoint.lease import LEASE_S, RENEW_S, WATCH_S, CheckpointLease
 from spark_app.errors import CheckpointUnreachableError, JobError, LeaseLostError
 
 CONFIRM_S = RENEW_S + 2.0
@@ -18,7 +18,7 @@ CONFIRM_S = RENEW_S + 2.0
 
 @contextmanager
 def kept(
-    lease: Lease,
+    lease: CheckpointLease,
     stop_queries: Callable[[], bool],
     warn: Callable[[str], object] = lambda _: None,
     fence: Fence | None = None,
@@ -44,7 +44,7 @@ def kept(
             fence.remove()
 
 
-def renew(lease: Lease, ended: threading.Event, fence: Fence | None = None) -> None:
+def renew(lease: CheckpointLease, ended: threading.Event, fence: Fence | None = None) -> None:
     """Renew the lease until `ended` is set or the lease is lost. The next start of the query raises that it is lost."""
     while not ended.wait(RENEW_S):
         try:
@@ -60,7 +60,7 @@ def renew(lease: Lease, ended: threading.Event, fence: Fence | None = None) -> N
 
 
 def guard(
-    lease: Lease, stop_queries: Callable[[], bool], warn: Callable[[str], object], ended: threading.Event
+    lease: CheckpointLease, stop_queries: Callable[[], bool], warn: Callable[[str], object], ended: threading.Event
 ) -> None:
     """Stop the query when another job has the lease, or may have it and no renewal finds out."""
     doubtful_since: float | None = None

@@ -104,7 +104,7 @@ class LeaseObservation:
 
 
 @dataclass
-class Lease:
+class CheckpointLease:
     """The right of this job to use the checkpoint. `clock` is monotonic, in seconds."""
 
     files: Files
@@ -150,7 +150,9 @@ class Lease:
             self.files.delete(_name(self.number))
 
 
-def acquire(files: Files, owner: JobOwner, clock: Callable[[], float], sleep: Callable[[float], object]) -> Lease:
+def acquire(
+    files: Files, owner: JobOwner, clock: Callable[[], float], sleep: Callable[[float], object]
+) -> CheckpointLease:
     """Return the lease, at the latest when a dead owner's has run out. Raises CheckpointInUseError."""
     watch = LeaseObservation()
     while True:
@@ -167,10 +169,12 @@ def acquire(files: Files, owner: JobOwner, clock: Callable[[], float], sleep: Ca
             sleep(SETTLE_S)
         if files.read(_name(number)) == _content(owner, 0):
             _delete_before(files, number)
-            return Lease(files, owner, number, clock, now)
+            return CheckpointLease(files, owner, number, clock, now)
 
 
-def take_over(files: Files, owner: JobOwner, clock: Callable[[], float], sleep: Callable[[float], object]) -> Lease:
+def take_over(
+    files: Files, owner: JobOwner, clock: Callable[[], float], sleep: Callable[[float], object]
+) -> CheckpointLease:
     """Return the lease although a job may have it: that job stops its query at its next renewal.
 
     Waits until the job has stopped, which then deletes its file, or until its lease has run out.
@@ -180,7 +184,7 @@ def take_over(files: Files, owner: JobOwner, clock: Callable[[], float], sleep: 
         number = former.number + 1 if former else 1
         if files.create(_name(number), _content(owner, 0)):
             break
-    lease = Lease(files, owner, number, clock, now)
+    lease = CheckpointLease(files, owner, number, clock, now)
     since, last = now, former
     while former is not None and (content := files.read(_name(former.number))) is not None:
         if last is None or content != last.content:

@@ -21,7 +21,7 @@ from contracts.wire.messages import FORMAT
 from spark_app.checkpoint.commit_log import committed_positions
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.keeper import kept
-from spark_app.checkpoint.lease import Lease, acquire
+from spark_app.checkpoint.lease import CheckpointLease, acquire
 from spark_app.checkpoint.owner import this_job
 from spark_app.errors import ArchiveInUseError, ArchiveReplacedError, CheckpointInUseError, SnapshotsDeletedError
 from spark_app.query.columns import answer_type
@@ -153,7 +153,7 @@ def _struct(types: dict[str, str]) -> str:
     return f"STRUCT<{', '.join(f'`{name}`: {kind}' for name, kind in types.items())}>"
 
 
-def _lease(spark: SparkSession, checkpoint: CheckpointFolder, folder: str) -> Lease:
+def _lease(spark: SparkSession, checkpoint: CheckpointFolder, folder: str) -> CheckpointLease:
     try:
         return acquire(checkpoint, this_job(java_pid(spark)), time.monotonic, time.sleep)
     except CheckpointInUseError as error:

@@ -18,7 +18,7 @@ from spark_app.checkpoint.owner import this_job
 from spark_app.errors import TopicReplacedError
 from spark_app.query.pipeline import interval
 from spark_app.raw.query import raw_query
-from spark_app.run.lag import Lag
+from spark_app.run.lag import JobLag
 from spark_app.run.low_watermark import LowWatermark, RawProgress, clock, committed_by
 from spark_app.run.metrics import JobMetrics
 from spark_app.run.report import JobReport, QueryReport
@@ -73,7 +73,7 @@ class RawJob:
         with kept(lease, lambda: stop_queries(own), self.report.warning):
             query = raw_query(own, self._application, self._raw, settings, folder.path)
             offsets = TopicOffsets(settings, [topic])
-            low, lag = LowWatermark(offsets.ends, clock), Lag(offsets.ends, self._metrics)
+            low, lag = LowWatermark(offsets.ends, clock), JobLag(offsets.ends, self._metrics)
 
             def start() -> QueryRun:
                 """Check lease and topic at each start."""
@@ -101,7 +101,7 @@ class RawJob:
 class Follower:
     """Follows the low watermark and the lag of a raw source."""
 
-    def __init__(self, low: LowWatermark, lag: Lag) -> None:
+    def __init__(self, low: LowWatermark, lag: JobLag) -> None:
         self._low = low
         self._lag = lag
 

@@ -25,7 +25,7 @@ from spark_app.errors import ConcurrentCommitError
 from spark_app.query.pipeline import pipeline, scans
 from spark_app.query.state_model import state_name
 from spark_app.run.heartbeat import Heartbeat
-from spark_app.run.lag import Lag
+from spark_app.run.lag import JobLag
 from spark_app.run.low_watermark import LowWatermark, RawProgress, committed_by
 from spark_app.run.metrics import JobMetrics
 from spark_app.run.published_progress import PublishedProgress
@@ -88,7 +88,7 @@ class ApplicationJob:
             if committed_positions(folder) is None:
                 require_whole_windows(folder, settings, application, topics, report.warning)
             offsets = TopicOffsets(settings, topics)
-            low, lag = self._low_watermark(offsets), Lag(offsets.ends, self._metrics)
+            low, lag = self._low_watermark(offsets), JobLag(offsets.ends, self._metrics)
             heartbeat = Heartbeat(application, settings, low)
             query = pipeline(
                 own,
@@ -140,7 +140,7 @@ class Upkeep:
         owners: TopicOwners,
         epoch: int,
         low: LowWatermark,
-        lag: Lag,
+        lag: JobLag,
         heartbeat: Heartbeat,
         published: PublishedProgress,
         renew_every_s: float,

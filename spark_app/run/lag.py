@@ -10,7 +10,7 @@ from spark_app.run.metrics import QueryMetrics
 from spark_app.topics.offsets import Positions
 
 
-class Lag:
+class JobLag:
     """Measures the lag of one query. `end_offsets` may raise BrokerUnreachableError."""
 
     def __init__(self, end_offsets: Callable[[], Positions], metrics: QueryMetrics) -> None:

@@ -6,10 +6,10 @@ from bench.catalogue import FULL, QUICK
 from bench.harness.jobs import OURS
 from bench.harness.measure import Plan
 from bench.query.service import Keys
-from bench.yardstick.drain import Backlog
+from bench.yardstick.drain import DrainMeasure
 from bench.yardstick.latency import Stream
 
-DRAIN = Backlog("drain", events=1_000, devices=10)
+DRAIN = DrainMeasure("drain", events=1_000, devices=10)
 STREAM = Stream("latency", rate=100, seconds=60, warm_s=5)
 KEYS = Keys("keys", keys=100, rate=1, seconds=1)
 PLAN = Plan((DRAIN, STREAM, KEYS))

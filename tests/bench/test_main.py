@@ -9,7 +9,7 @@ from bench.__main__ import exit_code, parser, plan, selection
 from bench.catalogue import FULL, QUICK
 from bench.harness.jobs import CHECKOUT
 from bench.harness.results import OracleReport, RunResult
-from bench.harness.rounds import Selection
+from bench.harness.rounds import RoundSelection
 from bench.targets import SIZES
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def parsed(*arguments: str) -> Plan:
     return plan(parser().parse_args(arguments))
 
 
-def selected(*arguments: str) -> Selection:
+def selected(*arguments: str) -> RoundSelection:
     return selection(parser().parse_args(arguments))
 
 
@@ -49,7 +49,7 @@ def test_the_options_of_the_command_line() -> None:
 
 
 def test_which_jobs() -> None:
-    assert selected() == Selection()
+    assert selected() == RoundSelection()
     assert selected("--jobs", "flink", "redis").names == {"flink", "redis"}
     assert selected("--against", str(CHECKOUT)).against == CHECKOUT
 

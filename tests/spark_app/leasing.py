@@ -6,7 +6,7 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from spark_app.checkpoint.lease import PREFIX, Lease, acquire
+from spark_app.checkpoint.lease import PREFIX, CheckpointLease, acquire
 from spark_app.checkpoint.owner import JobOwner, Process, started
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class World:
     def delete(self, name: str) -> None:
         self.content.pop(name, None)
 
-    def acquire(self, owner: JobOwner) -> Lease:
+    def acquire(self, owner: JobOwner) -> CheckpointLease:
         return acquire(self, owner, self.clock, self.sleep)
 
 

@@ -29,7 +29,7 @@ class PlaceResult(BaseModel):
     limit_kmh: float
 
 
-class Snapshot(BaseModel):
+class PeerSnapshot(BaseModel):
     """The part of a snapshot that it needs."""
 
     device_id: str
@@ -39,7 +39,7 @@ class Snapshot(BaseModel):
     enrichments: dict[str, Any]
 
 
-class Answer(BaseModel):
+class PeerAnswer(BaseModel):
     """One result."""
 
     device_id: str
@@ -71,14 +71,14 @@ app = FastStream(broker, lifespan=lifespan, logger=None)
 @broker.subscriber(
     "snapshots", group_id=os.environ["GROUP"], auto_offset_reset="earliest", max_workers=IN_FLIGHT, max_records=500
 )
-async def enrich(snapshot: Snapshot) -> None:
+async def enrich(snapshot: PeerSnapshot) -> None:
     """Ask for the place of a vehicle that has none, and publish it."""
     if "place" in snapshot.enrichments:
         return
     async with sessions[0].get(f"/places/{snapshot.state['cell']}") as response:
         response.raise_for_status()
         place = PlaceResult.model_validate_json(await response.read())
-    answer = Answer(
+    answer = PeerAnswer(
         device_id=snapshot.device_id,
         first_seen=snapshot.first_seen,
         version=snapshot.version,

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from services.enrichment.calls.api_client import ApiClient
     from services.enrichment.calls.batches import BatchedCalls
     from services.enrichment.calls.response_cache import ResponseCache
-    from services.enrichment.calls.retrier import Retrier
+    from services.enrichment.calls.retrier import CallRetrier
 
 
 class EnrichmentApi:
     """Implements `contracts.Api` for one enrichment: cache, retries, limits, and the call itself."""
 
     def __init__(
-        self, one: Enrichment, client: ApiClient, cache: ResponseCache, batches: BatchedCalls, retrier: Retrier
+        self, one: Enrichment, client: ApiClient, cache: ResponseCache, batches: BatchedCalls, retrier: CallRetrier
     ) -> None:
         self._one = one
         self._client = client

@@ -17,7 +17,7 @@ from services.enrichment.calls.circuit_breaker import CircuitBreaker
 from services.enrichment.calls.headers import reveal
 from services.enrichment.calls.permits import ApiAvailability, PermitSource, Unrestricted
 from services.enrichment.calls.response_cache import ResponseCache
-from services.enrichment.calls.retrier import Retrier
+from services.enrichment.calls.retrier import CallRetrier
 from services.enrichment.calls.signature import Signer
 from services.enrichment.calls.suspension import SuspendableCaller, Suspension
 from services.enrichment.calls.transport import Bounds, HttpTransport
@@ -133,9 +133,9 @@ def http_transport(settings: ApiSettings, api: str, policy: Policy, span: OpenSp
     return HttpTransport(settings.apis[api], bounds, clock=loop_time, span=span)
 
 
-def _retrier(api: str, enrichment: str, policy: Policy, counts: Counts, runtime: Runtime) -> Retrier:
+def _retrier(api: str, enrichment: str, policy: Policy, counts: Counts, runtime: Runtime) -> CallRetrier:
     on_retry = partial(counts.add, metrics.RETRIES, api, enrichment)
-    return Retrier(policy, sleep=runtime.sleep, draw=runtime.draw, on_retry=on_retry)
+    return CallRetrier(policy, sleep=runtime.sleep, draw=runtime.draw, on_retry=on_retry)
 
 
 def _permit_source(api: str, policy: Policy, counts: Counts, runtime: Runtime) -> PermitSource:
@@ -176,5 +176,5 @@ class _ApiParts:
     def api(self, enrichment: Enrichment) -> EnrichmentApi:
         return EnrichmentApi(enrichment, self._client, self._cache, self.batches, self.retrier(enrichment))
 
-    def retrier(self, enrichment: Enrichment) -> Retrier:
+    def retrier(self, enrichment: Enrichment) -> CallRetrier:
         return _retrier(self._name, enrichment.name, self._policy, self._counts, self._runtime)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contracts import Batch, Policy
     from services.enrichment.calls.api_client import ApiClient
     from services.enrichment.calls.circuit_breaker import CallLater
-    from services.enrichment.calls.retrier import Effort, Retrier
+    from services.enrichment.calls.retrier import CallRetrier, Effort
 
     BatchAnswer = tuple[bytes, M] | CallError
 
@@ -39,7 +39,7 @@ class BatchedCalls:
         self._open: dict[tuple[str, Batch[Any]], _Call[Any]] = {}
         self._in_flight: set[asyncio.Task[None]] = set()
 
-    async def answer(self, enrichment: str, retrier: Retrier, batch: Batch[M], key: str) -> tuple[bytes, M]:
+    async def answer(self, enrichment: str, retrier: CallRetrier, batch: Batch[M], key: str) -> tuple[bytes, M]:
         """Return the body and the model of one key, from a call that many keys share. Raises a CallError.
 
         `retrier` repeats the call as a whole: keys that waited separately would need a call each.
@@ -108,7 +108,7 @@ class BatchedCalls:
 class _Call(Generic[M]):
     """One call: its keys, and the futures of their answers."""
 
-    def __init__(self, batch: Batch[M], retrier: Retrier) -> None:
+    def __init__(self, batch: Batch[M], retrier: CallRetrier) -> None:
         self.batch = batch
         self.retrier = retrier
         self.futures: dict[str, asyncio.Future[BatchAnswer[M]]] = {}

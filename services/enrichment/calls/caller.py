@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from contracts import Api, Application, Enrichment
     from contracts.planning.request import Request
     from contracts.wire import Status
-    from services.enrichment.calls.retrier import Effort, Retrier
+    from services.enrichment.calls.retrier import CallRetrier, Effort
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Caller:
     `apis` has the API client of each enrichment, and `retriers` its retry rules, by the enrichment's name.
     """
 
-    def __init__(self, application: Application, apis: Mapping[str, Api], retriers: Mapping[str, Retrier]) -> None:
+    def __init__(self, application: Application, apis: Mapping[str, Api], retriers: Mapping[str, CallRetrier]) -> None:
         self._prepared = {
             enrichment.name: _Prepared(application, enrichment, apis[enrichment.name], retriers[enrichment.name])
             for enrichment in application.enrichments
@@ -80,7 +80,7 @@ class Caller:
 class _Prepared:
     """An enrichment with everything that does not depend on the request."""
 
-    def __init__(self, application: Application, one: Enrichment, api: Api, retrier: Retrier) -> None:
+    def __init__(self, application: Application, one: Enrichment, api: Api, retrier: CallRetrier) -> None:
         self._one = one
         self.retrier = retrier
         self._api = api

@@ -28,7 +28,7 @@ class Effort:
     seconds: float = 0.0
 
 
-class Retrier:
+class CallRetrier:
     """Retries by one policy. `sleep` waits for seconds, `draw` returns a random number between two."""
 
     def __init__(

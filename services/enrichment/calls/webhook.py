@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contracts.planning.request import Request
     from services.enrichment.calls.api_client import ApiClient
     from services.enrichment.calls.caller import Enricher
-    from services.enrichment.calls.retrier import Effort, Retrier
+    from services.enrichment.calls.retrier import CallRetrier, Effort
     from services.enrichment.calls.signature import Signer
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class OrderedCaller:
 class WebhookCaller:
     """Delivers events. Implements `Enricher`."""
 
-    def __init__(self, webhook: Webhook, client: ApiClient, retrier: Retrier, signer: Signer | None) -> None:
+    def __init__(self, webhook: Webhook, client: ApiClient, retrier: CallRetrier, signer: Signer | None) -> None:
         self._webhook = webhook
         self._client = client
         self._retrier = retrier

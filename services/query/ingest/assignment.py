@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 NEARLY_CAUGHT_UP = 10_000
 
 
-class Assignment:
+class PartitionAssignment:
     """The assigned partitions. `topics` and `stores` are by state.
 
     The consumer's own assignment can be made again from this and the stores.

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError
 
 from contracts.errors import DeclarationError
 from contracts.records.state_record import UndecodableRecordError
-from services.query.ingest.assignment import Assignment
+from services.query.ingest.assignment import PartitionAssignment
 from services.query.ingest.batch_reader import CONSUMER_CONFIG, BatchReader
 from services.query.ingest.change_queue import ChangeQueue
 from services.query.ingest.consumer_thread import ConsumerThread
@@ -91,7 +91,7 @@ class KafkaIngestion:
         self._end_offset_thread = ThreadPoolExecutor(1, "end-offsets")
         self._reader = BatchReader(self._thread.consumer, time.monotonic)
         self._retention = retention
-        self._assignment = Assignment(self._reader, topics, stores, FreshnessTracker(stores, retention))
+        self._assignment = PartitionAssignment(self._reader, topics, stores, FreshnessTracker(stores, retention))
         self._commands: deque[Callable[[], None]] = deque()
         self._interrupted = False
         self._bulk_loading = dict(stores)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         BlockingTopicReader,
         FencedGroupConsumer,
         Producer,
-        Subscription,
         TopicReader,
+        TopicSubscription,
         TransactionalProducer,
     )
     from services.runtime.kafka.options import Options
@@ -37,7 +37,7 @@ class KafkaClients(Kafka):
         self._client = client
 
     @override
-    def consumer(self, name: str, subscription: Subscription) -> FencedGroupConsumer:
+    def consumer(self, name: str, subscription: TopicSubscription) -> FencedGroupConsumer:
         return KafkaGroupConsumer(self._client, name, subscription)
 
     @override

@@ -14,7 +14,7 @@ from typing_extensions import override
 from services.runtime.call_thread import CallThread
 from services.runtime.errors import ConsumerFailedError
 from services.runtime.kafka.interfaces import FencedGroupConsumer
-from services.runtime.kafka.membership import NEVER, Membership
+from services.runtime.kafka.membership import NEVER, GroupMembership
 from services.runtime.kafka.options import create_consumer, log_error, record_of
 from services.runtime.kafka.proofs import REVOKED, Proofs
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import TopicMetadata
 
     from contracts.records.record import Record
-    from services.runtime.kafka.interfaces import RebalanceListener, Subscription
+    from services.runtime.kafka.interfaces import RebalanceListener, TopicSubscription
     from services.runtime.kafka.options import Options
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class KafkaGroupConsumer(FencedGroupConsumer):
     """A member of the group. All its calls and callbacks run in one thread."""
 
     def __init__(
-        self, client: Options, name: str, subscription: Subscription, clock: Callable[[], float] = time.monotonic
+        self, client: Options, name: str, subscription: TopicSubscription, clock: Callable[[], float] = time.monotonic
     ) -> None:
         options = {**FLOW, **client, **subscription.options}
         callbacks = {"on_commit": self._on_commit, "error_cb": self._on_error}
@@ -63,7 +63,7 @@ class KafkaGroupConsumer(FencedGroupConsumer):
         self._ours: set[int] = set()
         self._paused: set[int] = set()
         self._committed: dict[int, int] = {}
-        self._membership = Membership(clock)
+        self._membership = GroupMembership(clock)
         self._proofs = Proofs()
 
     @override

@@ -161,7 +161,7 @@ class TransactionalProducer(Protocol):
         self.commit()
 
 
-class Subscription(NamedTuple):
+class TopicSubscription(NamedTuple):
     """What a member of a group reads."""
 
     group: str
@@ -369,7 +369,7 @@ class Kafka(Protocol):
     A reader with a `log` logs the errors that may pass by themselves, and goes on; without, it raises them.
     """
 
-    def consumer(self, name: str, subscription: Subscription) -> FencedGroupConsumer:
+    def consumer(self, name: str, subscription: TopicSubscription) -> FencedGroupConsumer:
         """Return a consumer that is not yet a member of its group."""
 
     def reader(

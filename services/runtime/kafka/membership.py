@@ -22,7 +22,7 @@ class PendingCommit(NamedTuple):
     positions: Mapping[int, int]
 
 
-class Membership:
+class GroupMembership:
     """The proofs that a consumer is a member of its group. Called in the consumer's thread.
 
     The client sends heartbeats as long as the process runs, so the start of a poll is a proof. After a pause it is

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Literal
 
-from services.runtime.kafka.interfaces import Subscription
+from services.runtime.kafka.interfaces import TopicSubscription
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
 
@@ -50,13 +50,13 @@ def subscription(  # noqa: PLR0913  # the parts of a subscription
     topics: Sequence[str],
     drain: timedelta,
     options: Mapping[str, str],
-) -> Subscription:
+) -> TopicSubscription:
     """Return a subscription to the first of these topics.
 
     All of them must exist, and no other application may own the output topics of this one.
     """
     owners = TopicOwners(application, kafka.admin("topic-owners"), log.warning)
-    return Subscription(
+    return TopicSubscription(
         group=group,
         topic=topics[0],
         batch=settings.max_poll_records,

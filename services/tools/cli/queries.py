@@ -30,7 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from services.client.request_targets import ReadOptions
-    from services.tools.cli.commands.queries import CoverageOptions, GetOptions, KeysOptions, QueryOptions, WatchOptions
+    from services.tools.cli.commands.queries import (
+        CoverageOptions,
+        GetOptions,
+        KeysOptions,
+        QueryArguments,
+        WatchOptions,
+    )
 
 MAX_WATCHED_KEYS = 10_000
 """The number of keys whose last values a watch stores, to print the changes."""
@@ -40,7 +46,7 @@ UNBOUNDED = 10_000
 """A width, in characters, that no line has."""
 
 
-def ask(options: QueryOptions, query: Callable[[Queries], Awaitable[ExitCode]], *, discover: bool = True) -> int:
+def ask(options: QueryArguments, query: Callable[[Queries], Awaitable[ExitCode]], *, discover: bool = True) -> int:
     """Run a query on a client of the service of the options and settings. Raises UsageError, StateloopError."""
     try:
         return asyncio.run(_ask(options, query, discover=discover))
@@ -48,7 +54,7 @@ def ask(options: QueryOptions, query: Callable[[Queries], Awaitable[ExitCode]], 
         raise UsageError(str(error)) from error
 
 
-async def _ask(options: QueryOptions, query: Callable[[Queries], Awaitable[ExitCode]], *, discover: bool) -> int:
+async def _ask(options: QueryArguments, query: Callable[[Queries], Awaitable[ExitCode]], *, discover: bool) -> int:
     settings = read(ClientSettings)
     urls = (options.url or settings.url).split(",")
     async with Client(urls, token=settings.secret(options.token_file), discover=discover) as client:

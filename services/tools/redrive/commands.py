@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from contracts import Application
-    from services.tools.redrive.dead_letters import Selection
+    from services.tools.redrive.dead_letters import DeadLetterFilter
 
 SHORT_FETCH = {"fetch.wait.max.ms": 10}
 """The options of the reader of origins: it often changes to another partition, which waits for the last fetch."""
@@ -41,7 +41,7 @@ BURST_S = 0.01
 TWICE = "An application counts an event each time that it arrives (deduplicate=False): redrive a dead letter only once."
 
 
-def print_counts(selection: Selection, name: str | None) -> None:
+def print_counts(selection: DeadLetterFilter, name: str | None) -> None:
     """Print the counts of each application, or of the named one. Raises StateloopError."""
     settings = read(ApiSettings)
     applications = load_suite(settings.application).select(name)
@@ -52,7 +52,7 @@ def print_counts(selection: Selection, name: str | None) -> None:
         _list(filter(selection.matches, _dead_letters(settings, application)))
 
 
-def send_back(selection: Selection, name: str | None, *, rate: float, dry_run: bool) -> None:
+def send_back(selection: DeadLetterFilter, name: str | None, *, rate: float, dry_run: bool) -> None:
     """Redrive the dead letters of each application, or of the named one. Raises StateloopError, CommandError."""
     settings = read(ApiSettings)
     applications = load_suite(settings.application).select(name)
@@ -91,7 +91,12 @@ def _list(chosen: Iterable[StoredDeadLetter]) -> None:
 
 
 async def _redrive(
-    settings: ApiSettings, applications: Sequence[Application], selection: Selection, *, rate: float, dry_run: bool
+    settings: ApiSettings,
+    applications: Sequence[Application],
+    selection: DeadLetterFilter,
+    *,
+    rate: float,
+    dry_run: bool,
 ) -> str:
     """Redrive one application after the other, and return the counts in words.
 

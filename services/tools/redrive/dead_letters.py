@@ -50,7 +50,7 @@ class StoredDeadLetter:
 
 
 @dataclass(frozen=True)
-class Selection:
+class DeadLetterFilter:
     """Conditions on dead letters; an empty one is always met."""
 
     reasons: frozenset[str] = frozenset()

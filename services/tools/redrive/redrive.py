@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from contracts.wire import DeadLetter
     from services.runtime.kafka.interfaces import Producer, TopicReader
     from services.runtime.worker.partition import AssignedPartition, CreateTask
-    from services.tools.redrive.dead_letters import Selection
+    from services.tools.redrive.dead_letters import DeadLetterFilter
     from services.tools.redrive.webhooks import Webhooks
 
 CONFIRM_S = 300.0
@@ -69,7 +69,9 @@ class RedriveHandler(Handler["AssignedPartition"]):
 
     loop_metrics = WorkerMetrics(metrics.COMMITS, metrics.KAFKA_ERRORS, metrics.LAG)
 
-    def __init__(self, application: Application, selection: Selection, run: RedriveRun, webhooks: Webhooks) -> None:
+    def __init__(
+        self, application: Application, selection: DeadLetterFilter, run: RedriveRun, webhooks: Webhooks
+    ) -> None:
         self._application = application
         self._selection = selection
         self._run = run

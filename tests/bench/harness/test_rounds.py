@@ -15,18 +15,18 @@ from bench.harness.jobs import BEFORE, Job
 from bench.harness.measure import Measure, Plan, Show, Site
 from bench.harness.progress import Display
 from bench.harness.results import OracleReport, Session, kept
-from bench.harness.rounds import Rounds, Selection, turns
-from bench.yardstick.drain import Backlog
+from bench.harness.rounds import Rounds, RoundSelection, turns
+from bench.yardstick.drain import DrainMeasure
 
 if TYPE_CHECKING:
     from bench.harness.figures import Figures
 
-DRAIN = Backlog("drain", events=90_000, devices=10)
+DRAIN = DrainMeasure("drain", events=90_000, devices=10)
 CALLS = Calls("calls", 10)
 
 
 def names(measure: Measure[Any], *named: str, against: Path | None = None) -> list[str]:
-    return [job.name for job in Selection(frozenset(named), against).of(measure)]
+    return [job.name for job in RoundSelection(frozenset(named), against).of(measure)]
 
 
 def test_jobs_take_turns() -> None:
@@ -45,7 +45,7 @@ def test_ours_is_measured_against_another_checkout(tmp_path: Path) -> None:
     assert names(DRAIN, against=tmp_path) == ["stateloop", "before"]
     assert names(DRAIN, "flink", against=tmp_path) == ["stateloop", "before", "flink"]
     for measure in FULL.measures:
-        ours, before = Selection(against=tmp_path).of(measure)
+        ours, before = RoundSelection(against=tmp_path).of(measure)
         assert (before.name, before.folder) == (BEFORE, tmp_path)
         assert (before.command, before.environment) == (ours.command, ours.environment)
 
@@ -76,7 +76,9 @@ class Turns(Measure[Job]):
 
 
 def test_the_results_of_all_runs_are_kept(tmp_path: Path) -> None:
-    rounds = Rounds(Plan((Turns("turns"),), runs=2, batch_s=15), Selection(), tmp_path / "results", Session("today"))
+    rounds = Rounds(
+        Plan((Turns("turns"),), runs=2, batch_s=15), RoundSelection(), tmp_path / "results", Session("today")
+    )
     with Display(Console(quiet=True), len(rounds)) as display:
         results = rounds.measure(Site("", tmp_path, tmp_path), display)
     assert len(rounds) == 4

@@ -15,7 +15,7 @@ from bench.harness.errors import JobExitedError
 from bench.harness.jobs import BEFORE, Job
 from bench.harness.measure import Site
 from bench.harness.process import RunningJob
-from bench.yardstick.drain import Backlog, Drain
+from bench.yardstick.drain import Drain, DrainMeasure
 from bench.yardstick.jobs import StateJob
 from bench.yardstick.latency import Latency, Stream
 from services.tools.broker.readiness import wait_until
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.kafka
 
-DRAIN = Backlog("drain", events=2_000, devices=50)
+DRAIN = DrainMeasure("drain", events=2_000, devices=50)
 STREAM = Stream("latency", rate=200, seconds=2, warm_s=1, devices=10)
 SCRIPT = Path(__file__).with_name("a_job.py")
 

@@ -15,8 +15,8 @@ from contracts.metrics.worker import CATALOGUE
 from contracts.records.record import Record
 from contracts.wire import DeadLetter, Feedback
 from services.enrichment.calls.caller import Caller
-from services.enrichment.calls.retrier import Retrier
-from services.enrichment.dependencies import Dependencies
+from services.enrichment.calls.retrier import CallRetrier
+from services.enrichment.dependencies import WorkerDependencies
 from services.enrichment.planner import EnrichmentPlanner
 from services.enrichment.service import worker_of
 from services.enrichment.settings import EnrichmentSettings
@@ -181,7 +181,7 @@ async def running(
     log: Log, gated: Gated, application: Application = app, calls: ApiCalls | None = None, **settings: object
 ) -> AsyncIterator[Worker[PartitionState]]:
     """Run a worker, with `calls` if they are given."""
-    retrier = Retrier(app.apis["registry"], sleep=asyncio.sleep, draw=lambda low, _: low, on_retry=lambda: None)
+    retrier = CallRetrier(app.apis["registry"], sleep=asyncio.sleep, draw=lambda low, _: low, on_retry=lambda: None)
     fake = Caller(application, dict.fromkeys(application.by_name, gated), dict.fromkeys(application.by_name, retrier))
     async with at_work(
         application,
@@ -210,7 +210,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
     **settings: object,
 ) -> AsyncIterator[Worker[PartitionState]]:
     """Run a worker with these dependencies until the end of the block."""
-    parts = Dependencies(
+    parts = WorkerDependencies(
         application=application,
         planner=planner or EnrichmentPlanner(application, counts),
         settings=EnrichmentSettings.model_validate({"application": "fleet", "commit_every": 0, **settings}),

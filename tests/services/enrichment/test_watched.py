@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from contracts.records.record import Record
 from services.runtime.kafka.group_consumer import KafkaGroupConsumer
-from services.runtime.kafka.interfaces import Subscription
+from services.runtime.kafka.interfaces import TopicSubscription
 from services.runtime.topic_check import PATIENCE_S, TopicCheck
 from services.runtime.worker.subscription import member_options
 from services.tools.broker.readiness import wait_until
@@ -83,7 +83,7 @@ async def test_a_worker_whose_topic_is_deleted_has_a_problem_and_reads_it_when_i
     options = {"bootstrap.servers": cluster.bootstrap, "topic.metadata.refresh.interval.ms": "500"}
     client = member_options(options)
     check = TopicCheck((topic,), cluster.bootstrap, lambda: None, clock)
-    consumer = KafkaGroupConsumer(client, "test", Subscription("g", topic, 1, timedelta(0), check, {}))
+    consumer = KafkaGroupConsumer(client, "test", TopicSubscription("g", topic, 1, timedelta(0), check, {}))
     consumer.subscribe(member, asyncio.get_running_loop())
     cluster.publish(snapshot(1, "P1", "d1"))
 
@@ -144,7 +144,7 @@ async def test_a_member_without_partitions_is_notified_of_its_membership(cluster
 
     topic = cluster.topics.snapshots
     check = TopicCheck((topic,), cluster.bootstrap, lambda: None)
-    subscription = Subscription("g", topic, 1, timedelta(0), check, {})
+    subscription = TopicSubscription("g", topic, 1, timedelta(0), check, {})
     consumers = [KafkaGroupConsumer(client, "test", subscription) for _ in members]
     for consumer, member in zip(consumers, members, strict=True):
         consumer.subscribe(member, asyncio.get_running_loop())

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
         BlockingTopicReader,
         FencedGroupConsumer,
         Producer,
-        Subscription,
         TopicReader,
+        TopicSubscription,
         TransactionalProducer,
     )
     from tests.simulation.kafka.broker import Broker
@@ -36,7 +36,7 @@ class ModelKafka:
         self.network = network
         self._patience_s = patience_s
 
-    def consumer(self, name: str, subscription: Subscription) -> FencedGroupConsumer:  # noqa: ARG002
+    def consumer(self, name: str, subscription: TopicSubscription) -> FencedGroupConsumer:  # noqa: ARG002
         """See `Kafka.consumer`."""
         return ModelGroupConsumer(self.broker, self.network, subscription)
 

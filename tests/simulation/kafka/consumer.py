@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from contracts.records.record import Record
 from services.runtime.kafka.interfaces import GroupOffset, Partition
-from services.runtime.kafka.membership import NEVER, Membership
+from services.runtime.kafka.membership import NEVER, GroupMembership
 from tests.simulation.kafka.cursor import fetch_position
 from tests.simulation.kafka.errors import RefusedError
 from tests.simulation.kafka.network import POLL_S
@@ -15,7 +15,7 @@ from tests.simulation.kafka.network import POLL_S
 if TYPE_CHECKING:
     from collections.abc import Collection, Coroutine, Mapping
 
-    from services.runtime.kafka.interfaces import RebalanceListener, Subscription
+    from services.runtime.kafka.interfaces import RebalanceListener, TopicSubscription
     from tests.simulation.kafka.broker import Broker
     from tests.simulation.kafka.network import Network
 
@@ -28,7 +28,7 @@ MARGIN_S = 1.0
 class ModelGroupConsumer:
     """Joins the group at its first fetch, and sends heartbeats until it is closed. Implements FencedGroupConsumer."""
 
-    def __init__(self, broker: Broker, network: Network, subscription: Subscription) -> None:
+    def __init__(self, broker: Broker, network: Network, subscription: TopicSubscription) -> None:
         self._broker = broker
         self._network = network
         self._group = broker.groups.group(subscription.group)
@@ -37,7 +37,7 @@ class ModelGroupConsumer:
         self._check = subscription.check
         self._patience_s = subscription.drain.total_seconds() + MARGIN_S
         self._session_s = int(subscription.options.get(SESSION, SESSION_MS)) / 1000
-        self._membership = Membership(lambda: broker.now)
+        self._membership = GroupMembership(lambda: broker.now)
         self._member = 0
         """The id of the member; 0 before it joins."""
         self._generation = 0

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.runtime.errors import DeliveryFailedError, KafkaRequestError, TopicReadError
-from services.runtime.kafka.interfaces import EARLIEST, LATEST, BoundedRange, NewTopic, Output, Partition, Subscription
+from services.runtime.kafka.interfaces import (
+    EARLIEST,
+    LATEST,
+    BoundedRange,
+    NewTopic,
+    Output,
+    Partition,
+    TopicSubscription,
+)
 from services.runtime.topic_check import TopicCheck
 from tests.simulation.kafka.admin import ModelAdmin
 from tests.simulation.kafka.blocking_producers import ModelBlockingProducer
@@ -191,7 +199,7 @@ def test_compaction_leaves_the_last_record_of_each_key_and_gaps(simulation: Simu
 def test_a_member_that_is_cut_off_loses_its_partitions(simulation: Simulation) -> None:
     def member(network: Network) -> Member:
         check = TopicCheck(["events"], "the model", lambda: None, simulation.loop.time)
-        subscription = Subscription("g", "events", 10, SOON, check, {"session.timeout.ms": 6_000})
+        subscription = TopicSubscription("g", "events", 10, SOON, check, {"session.timeout.ms": 6_000})
         made = Member(ModelGroupConsumer(simulation.broker, network, subscription))
         made.consumer.subscribe(made, asyncio.get_running_loop())
         return made

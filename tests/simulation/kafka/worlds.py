@@ -16,7 +16,7 @@ from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.async_reader import KafkaTopicReader
 from services.runtime.kafka.blocking import BlockingKafkaProducer, TransactionalKafkaProducer
 from services.runtime.kafka.group_consumer import KafkaGroupConsumer
-from services.runtime.kafka.interfaces import Subscription
+from services.runtime.kafka.interfaces import TopicSubscription
 from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.kafka.reader import BlockingKafkaReader
 from services.runtime.topic_check import TopicCheck
@@ -101,10 +101,10 @@ async def _created(create: Callable[[], Producer]) -> Producer:
     return create()
 
 
-def subscription(prefix: str, topic: str, clock: Callable[[], float]) -> Subscription:
+def subscription(prefix: str, topic: str, clock: Callable[[], float]) -> TopicSubscription:
     """Return the subscription of a member."""
     check = TopicCheck([topic], "the broker", lambda: None, clock)
-    return Subscription(prefix + GROUP, topic, BATCH, DRAIN, check, MEMBER)
+    return TopicSubscription(prefix + GROUP, topic, BATCH, DRAIN, check, MEMBER)
 
 
 @contextmanager

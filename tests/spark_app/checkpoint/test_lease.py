@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_app.checkpoint.lease import LEASE_S, PREFIX, RENEW_S, Lease, newest, take_over
+from spark_app.checkpoint.lease import LEASE_S, PREFIX, RENEW_S, CheckpointLease, newest, take_over
 from spark_app.checkpoint.owner import this_job
 from spark_app.errors import CheckpointInUseError, LeaseLostError
 from tests.spark_app.leasing import World, job
@@ -94,7 +94,7 @@ def test_of_two_jobs_that_create_one_file_in_an_object_store_the_last_one_starts
         content = newest(world)
         assert content is not None
         world.overwrite(f"{PREFIX}1", content.content.replace("host-first", "host-last").replace('"first"', '"last"'))
-        world.meanwhile = Lease(world, last, 1, world.clock, world.now).renew
+        world.meanwhile = CheckpointLease(world, last, 1, world.clock, world.now).renew
 
     world.meanwhile = write
     with pytest.raises(CheckpointInUseError, match="host-last"):

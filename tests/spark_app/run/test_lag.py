@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from spark_app.errors import BrokerUnreachableError
-from spark_app.run.lag import Lag
+from spark_app.run.lag import JobLag
 from spark_app.run.metrics import JobMetrics
 from tests.spark_app.run.test_metrics import samples
 
@@ -18,7 +18,7 @@ BATCH = timedelta(seconds=10)
 
 def test_records_that_came_after_the_start_of_a_batch_are_its_lag() -> None:
     job, ends = JobMetrics(), {("events", 0): 10, ("events", 1): 5}
-    lag = Lag(lambda: dict(ends), job.query("flights", BATCH, BATCH))
+    lag = JobLag(lambda: dict(ends), job.query("flights", BATCH, BATCH))
     lag.committed({("events", 0): 10, ("events", 1): 5})
     lag.measure()
     assert samples(job)["lag", "events"] == 0
@@ -39,5 +39,5 @@ def test_a_broker_that_is_away_leaves_the_lag_as_it_was() -> None:
         raise BrokerUnreachableError("broker", "it is away")
 
     job = JobMetrics()
-    Lag(away, job.query("flights", BATCH, BATCH)).measure()
+    JobLag(away, job.query("flights", BATCH, BATCH)).measure()
     assert ("lag", "events") not in samples(job)

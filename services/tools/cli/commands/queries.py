@@ -87,7 +87,7 @@ SilentFor = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueryOptions:
+class QueryArguments:
     """The options of all queries."""
 
     json: Annotated[bool, Parameter(group=SERVICE, help="one JSON a line, for machines")] = False
@@ -99,7 +99,7 @@ class QueryOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GetOptions(QueryOptions):
+class GetOptions(QueryArguments):
     """The options of `get`."""
 
     fields: Annotated[tuple[str, ...], parsed(_paths, metavar="PATH,…", help="only these, as state.status")] = ()
@@ -143,7 +143,7 @@ class GetOptions(QueryOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoverageOptions(QueryOptions):
+class CoverageOptions(QueryArguments):
     """The options of `coverage`."""
 
     start: Annotated[datetime | None, time_option(name="--from", help="start of the range")] = None
@@ -154,7 +154,7 @@ class CoverageOptions(QueryOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WatchOptions(QueryOptions):
+class WatchOptions(QueryArguments):
     """The options of `watch`."""
 
     prefix: Annotated[str | None, Parameter(metavar="P", help="all keys that begin so; '' for all of the state")] = None
@@ -171,7 +171,7 @@ class WatchOptions(QueryOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeysOptions(QueryOptions):
+class KeysOptions(QueryArguments):
     """The options of `keys`."""
 
     prefix: Annotated[str, Parameter(metavar="P", help="only keys that begin so")] = ""
@@ -239,7 +239,7 @@ def _keys(state: str, /, *, options: Annotated[KeysOptions, FLAT] = KeysOptions(
 
 
 @states.default
-def _states(*, options: Annotated[QueryOptions, FLAT] = QueryOptions()) -> int:
+def _states(*, options: Annotated[QueryArguments, FLAT] = QueryArguments()) -> int:
     """List the states that this token may read."""
     from services.tools.cli.queries import ask
 

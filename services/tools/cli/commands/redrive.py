@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from services.tools.cli.commands.parameters import FLAT, parsed
 
 if TYPE_CHECKING:
-    from services.tools.redrive.dead_letters import Selection
+    from services.tools.redrive.dead_letters import DeadLetterFilter
 
 RATE = 100.0
 REASONS = (
@@ -96,8 +96,8 @@ def back(
     send_back(_selection(options), options.application, rate=rate, dry_run=dry_run)
 
 
-def _selection(options: SelectionOptions) -> "Selection":
-    from services.tools.redrive.dead_letters import Selection
+def _selection(options: SelectionOptions) -> "DeadLetterFilter":
+    from services.tools.redrive.dead_letters import DeadLetterFilter
 
     reasons, enrichments = frozenset(options.reason or ()), frozenset(options.enrichment or ())
-    return Selection(reasons, enrichments, options.since, options.until)
+    return DeadLetterFilter(reasons, enrichments, options.since, options.until)

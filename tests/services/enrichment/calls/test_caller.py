@@ -14,7 +14,7 @@ from contracts.planning.request import Request
 from contracts.records.decode import Decoder
 from contracts.records.record import Record, timestamp_ms
 from services.enrichment.calls.caller import Caller, Outcome
-from services.enrichment.calls.retrier import Retrier
+from services.enrichment.calls.retrier import CallRetrier
 from services.enrichment.feedback import feedback
 from tests.services.enrichment.calls.time import EPOCH
 
@@ -63,7 +63,7 @@ async def outcome(*results: Found | Exception) -> tuple[Application, Outcome]:
         return result
 
     app = Application(name="a", event=Seen, state=Car, enrichments=(found,))
-    retrier = Retrier(Policy(attempts=3), sleep=lambda _: asyncio.sleep(0), draw=min, on_retry=lambda: None)
+    retrier = CallRetrier(Policy(attempts=3), sleep=lambda _: asyncio.sleep(0), draw=min, on_retry=lambda: None)
     return app, await Caller(app, {"found": Nothing()}, {"found": retrier}).answer(REQUEST)
 
 

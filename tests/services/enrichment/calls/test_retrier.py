@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contracts import AbsentError, PermanentCallError, Policy, RetryableCallError
-from services.enrichment.calls.retrier import Retrier
+from services.enrichment.calls.retrier import CallRetrier
 
 if TYPE_CHECKING:
     from services.enrichment.calls.retrier import Effort
@@ -38,7 +38,7 @@ class FlakyCall:
         return "answer"
 
     async def by(self, policy: Policy) -> str:
-        return await Retrier(policy, sleep=self._sleep, draw=lambda _, high: high, on_retry=self._on_retry).call(
+        return await CallRetrier(policy, sleep=self._sleep, draw=lambda _, high: high, on_retry=self._on_retry).call(
             self.once
         )
 

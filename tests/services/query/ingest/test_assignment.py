@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from contracts.model.named_state import NamedState
-from services.query.ingest.assignment import Assignment
+from services.query.ingest.assignment import PartitionAssignment
 from services.query.ingest.errors import IngestionError
 from services.query.ingest.freshness import FreshnessTracker
 from services.query.ingest.ingestion import ReadProgress
@@ -26,15 +26,15 @@ PARTITION, OTHER = StatePartition("flights", 0), StatePartition("flights", 1)
 
 
 @pytest.fixture
-def assignment() -> Assignment:
+def assignment() -> PartitionAssignment:
     """Give an assignment whose reader knows an end offset."""
     stores: dict[str, Store] = {"flights": MemoryStore()}
     reader = Mock()
     reader.known_end.return_value = 9
-    return Assignment(reader, {"flights": "topic"}, stores, FreshnessTracker(stores, UNLIMITED))
+    return PartitionAssignment(reader, {"flights": "topic"}, stores, FreshnessTracker(stores, UNLIMITED))
 
 
-def test_progress_never_decreases(assignment: Assignment) -> None:
+def test_progress_never_decreases(assignment: PartitionAssignment) -> None:
     """The client may report an end offset again that was passed, after a request to another broker."""
     assignment.add(PARTITION)
     assignment.reached(PARTITION, 7)
@@ -44,7 +44,7 @@ def test_progress_never_decreases(assignment: Assignment) -> None:
     assert assignment.progress == {PARTITION: ReadProgress(12, 12)}
 
 
-def test_an_unassigned_partition_has_no_progress(assignment: Assignment) -> None:
+def test_an_unassigned_partition_has_no_progress(assignment: PartitionAssignment) -> None:
     assignment.add(PARTITION)
     assignment.remove(PARTITION)
     assignment.reached(PARTITION, 7)
@@ -52,7 +52,7 @@ def test_an_unassigned_partition_has_no_progress(assignment: Assignment) -> None
     assert assignment.progress == {}
 
 
-def test_a_partition_that_is_being_cleared_has_no_progress(assignment: Assignment) -> None:
+def test_a_partition_that_is_being_cleared_has_no_progress(assignment: PartitionAssignment) -> None:
     assignment.add(PARTITION)
     assignment.reached(PARTITION, 7)
     assignment.restart(PARTITION, "a test", lambda: True)
@@ -64,7 +64,7 @@ def test_a_partition_that_is_being_cleared_has_no_progress(assignment: Assignmen
     assert assignment.progress == {PARTITION: ReadProgress(1, 9)}
 
 
-def test_a_partition_is_not_cleared_before_readers_know(assignment: Assignment) -> None:
+def test_a_partition_is_not_cleared_before_readers_know(assignment: PartitionAssignment) -> None:
     """The event loop has ended, so that the instance cannot stop answering first."""
     assignment.add(PARTITION)
     assignment.restart(PARTITION, "a test", lambda: False)

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from services.runtime.kafka import group_consumer
 from services.runtime.kafka.group_consumer import KafkaGroupConsumer
-from services.runtime.kafka.interfaces import Subscription
+from services.runtime.kafka.interfaces import TopicSubscription
 from services.runtime.kafka.membership import FRESH_S, NEVER
 from services.runtime.topic_check import TopicCheck
 from tests.clock import Clock
@@ -106,7 +106,7 @@ class Joining:
         monkeypatch.setattr(group_consumer, "create_consumer", create)
         self.clock = Clock(100.0)
         check = TopicCheck((), "nowhere", lambda: None)
-        subscription = Subscription("g", "snapshots", 1, timedelta(seconds=DEADLINE_S), check, {})
+        subscription = TopicSubscription("g", "snapshots", 1, timedelta(seconds=DEADLINE_S), check, {})
         self.consumer = KafkaGroupConsumer({}, "test", subscription, self.clock)
         (self.member,) = members
         self.listener = Listener()

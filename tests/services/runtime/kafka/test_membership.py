@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from services.runtime.kafka.membership import FRESH_S, NEVER, Membership
+from services.runtime.kafka.membership import FRESH_S, NEVER, GroupMembership
 from tests.clock import Clock
 
 PAUSE_S = FRESH_S + 1
 
 
-def polling() -> tuple[Clock, Membership]:
+def polling() -> tuple[Clock, GroupMembership]:
     """A member that polls, and whose first commit was accepted."""
     clock = Clock(100.0)
-    member = Membership(clock)
+    member = GroupMembership(clock)
     member.poll()
     assert member.proven_at == NEVER
     member.begin_commit({0: 1})

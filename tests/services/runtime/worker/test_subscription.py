@@ -22,7 +22,7 @@ from tests.virtual_time import VirtualTimeLoop
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from services.runtime.kafka.interfaces import Subscription
+    from services.runtime.kafka.interfaces import TopicSubscription
 
 STRATEGY = "partition.assignment.strategy"
 TOPICS = (flights.topics.snapshots, flights.topics.feedback)
@@ -40,7 +40,7 @@ def kafka() -> Iterator[ModelKafka]:
     loop.close()
 
 
-def subscribed(kafka: ModelKafka) -> Subscription:
+def subscribed(kafka: ModelKafka) -> TopicSubscription:
     settings = WorkerSettings(application="", max_poll_records=7)
     drain, options = timedelta(seconds=3), {"client.rack": "a"}
     return subscription(settings, kafka, flights, group="g", topics=TOPICS, drain=drain, options=options)

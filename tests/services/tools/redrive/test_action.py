@@ -17,7 +17,7 @@ from contracts.records.fold import Fold
 from contracts.records.record import Delta, Reason, Record, timestamp_ms
 from contracts.wire import Answer, DeadLetter
 from services.tools.redrive.action import RedriveAction, action_for, reopening
-from services.tools.redrive.dead_letters import Selection, StoredDeadLetter
+from services.tools.redrive.dead_letters import DeadLetterFilter, StoredDeadLetter
 from tests.services.enrichment.alerted import LIMITS, WEBHOOK, above
 from tests.services.enrichment.fleet import Car, Seen, app, owner, quote, street
 
@@ -157,14 +157,14 @@ def test_dead_letters_are_chosen_by_reason_enrichment_and_time() -> None:
     failed, malformed = found(), found(Reason.MALFORMED, topic="events")
     unreadable = StoredDeadLetter(None, None, LATER)
     for choice, taken in (
-        (Selection(), [failed, malformed, unreadable]),
-        (Selection(reasons=frozenset({"malformed", "late"})), [malformed]),
-        (Selection(enrichments=frozenset({"owner"})), [failed]),
-        (Selection(enrichments=frozenset({"quote"})), []),
-        (Selection(since=LATER), [failed, malformed, unreadable]),
-        (Selection(since=LATER + timedelta(seconds=1)), []),
-        (Selection(until=LATER), []),
-        (Selection(until=LATER + timedelta(seconds=1)), [failed, malformed, unreadable]),
+        (DeadLetterFilter(), [failed, malformed, unreadable]),
+        (DeadLetterFilter(reasons=frozenset({"malformed", "late"})), [malformed]),
+        (DeadLetterFilter(enrichments=frozenset({"owner"})), [failed]),
+        (DeadLetterFilter(enrichments=frozenset({"quote"})), []),
+        (DeadLetterFilter(since=LATER), [failed, malformed, unreadable]),
+        (DeadLetterFilter(since=LATER + timedelta(seconds=1)), []),
+        (DeadLetterFilter(until=LATER), []),
+        (DeadLetterFilter(until=LATER + timedelta(seconds=1)), [failed, malformed, unreadable]),
     ):
         assert [one for one in (failed, malformed, unreadable) if choice.matches(one)] == taken
 

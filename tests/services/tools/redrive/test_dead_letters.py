@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.tools.redrive.dead_letters import Selection
+from services.tools.redrive.dead_letters import DeadLetterFilter
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from services.tools.redrive.dead_letters import Selection
 def test_a_selection_of_failed_calls_has_no_refused_records(
     reasons: list[str], enrichments: list[str], *, expected: bool
 ) -> None:
-    assert Selection(frozenset(reasons), frozenset(enrichments)).has_records == expected
+    assert DeadLetterFilter(frozenset(reasons), frozenset(enrichments)).has_records == expected

@@ -20,7 +20,7 @@ from services.runtime.errors import DeliveryFailedError
 from services.runtime.kafka.interfaces import BY_KEY, BoundedRange, Output, Partition
 from services.runtime.worker.bounded import run_bounded
 from services.tools.redrive.action import RedriveAction
-from services.tools.redrive.dead_letters import Selection
+from services.tools.redrive.dead_letters import DeadLetterFilter
 from services.tools.redrive.errors import WriteError
 from services.tools.redrive.redrive import RedriveHandler, RedriveRun
 from tests.services.enrichment.alerted import crossing
@@ -102,7 +102,7 @@ class Loop:
         topics = StoredTopics(records, [Partition(LIVE.topics.dead_letters, 0)])
 
         async def run() -> None:
-            handler = RedriveHandler(LIVE, Selection(), redriven, ours)
+            handler = RedriveHandler(LIVE, DeadLetterFilter(), redriven, ours)
             await run_bounded(handler, topics, LIVE.topics.dead_letters, Counts(CATALOGUE))
 
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
