@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from contracts.api import ENDPOINTS, MONITORING
 from services.query.console.operations import OPERATIONS
 from services.query.http.openapi import document_of
-from services.query.http.operations import MONITORING, STATES, TABLES
 
 
 def document() -> dict[str, Any]:
     """The complete document."""
-    return document_of((*STATES, *TABLES, *OPERATIONS, *MONITORING))
+    return document_of((*ENDPOINTS, *OPERATIONS, *MONITORING))
 
 
 def written() -> str:

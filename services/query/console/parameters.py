@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from services.query.http.parameters import Parameters, Text
+from contracts.api.endpoint import Parameters, Text
 
 LARGEST = 10**15
 

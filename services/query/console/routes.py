@@ -11,9 +11,9 @@ from aiohttp import web
 from services.query.console.graph import graph, without_counts
 from services.query.console.page import INDEX, charts, file_response, page
 from services.query.console.parameters import ApplicationQuery, DeadLettersQuery, LoopQuery
-from services.query.http.parameters import parse_query
 from services.query.http.request_context import principal
 from services.query.http.responses import problem_response
+from services.query.http.validation import parse_query
 from services.query.lookup.problems import RETRY_AFTER_S, Problem
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from aiohttp import web
 
+from contracts.api.reads import BatchRequest
 from services.query.http.forwarding import sequence_response
-from services.query.http.parameters import BatchRequest, milliseconds_at, validate
 from services.query.http.peer_client import FORWARDED, ForwardedRequest
 from services.query.http.request_context import charge, principal
 from services.query.http.responses import JSON, uncached_response
 from services.query.http.retry import RetryBudget
+from services.query.http.validation import milliseconds_at, validate
 from services.query.lookup.batch import Selection, Unanswered, encode_problem, read_batch
 from services.query.lookup.problems import Problem, ProblemError
 

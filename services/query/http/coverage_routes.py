@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from contracts.api.windows import CoverageParameters
 from contracts.metrics import query as metrics
-from services.query.http.parameters import CoverageParameters, key_of_request, milliseconds_at, parse_query
 from services.query.http.request_context import charge_page, principal
 from services.query.http.responses import json_response
+from services.query.http.validation import key_of_request, milliseconds_at, parse_query
 from services.query.lookup.coverage_reader import CoverageReader, CoverageRequest
 from services.query.lookup.decision import NO_CONDITIONS, iso
 from services.query.lookup.problems import Problem, ProblemError

@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from contracts.api.reads import KeyParameters, VersionsParameters
 from contracts.metrics import query as metrics
 from services.query.http.key_responses import KeyResponses
-from services.query.http.parameters import (
-    KeyParameters,
-    VersionsParameters,
-    key_of_request,
-    milliseconds_at,
-    parse_query,
-)
 from services.query.http.request_context import principal
 from services.query.http.responses import JSON, HttpResponse
 from services.query.http.retry import WAITED
+from services.query.http.validation import key_of_request, milliseconds_at, parse_query
 from services.query.lookup.decision import Conditions, FoundEntry
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.projection import parse_paths, project
+from services.query.lookup.state_reader import EventPosition
+from services.query.lookup.version_reference import parse_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,9 +56,10 @@ class KeyRoutes:
         if query.wait > (longest_s := self._dependencies.settings.max_wait.total_seconds()):
             raise ProblemError(Problem("bad_request", f"wait: at most {longest_s:g} seconds"))
         none_match, at = request.headers.get("If-None-Match"), milliseconds_at(query.at)
-        conditions = Conditions(none_match, query.at_least, query.exactly, at=at)
-        if query.event is not None:
-            conditions = conditions._replace(event_offset=reader.event_offset(key, query.event))
+        conditions = Conditions(none_match, parse_reference(query.min_version), parse_reference(query.as_of), at=at)
+        if query.min_offset is not None:
+            event = EventPosition(*map(int, query.min_offset.split(":")))
+            conditions = conditions._replace(event_offset=reader.event_offset(key, event))
         request.setdefault(UNTIL, self._dependencies.clock() + query.wait)  # a retry gets no more time
         found = await self._read(request, reader, key, conditions)
         if found.belongs_to_peer and self._forwarder.can_forward(request):

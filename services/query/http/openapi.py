@@ -1,15 +1,16 @@
-"""Makes the OpenAPI 3.1 document of operations, from their models."""
+"""Makes the OpenAPI 3.1 document of endpoints, from their models."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from pydantic.json_schema import models_json_schema
 
+from contracts.api.admin import HealthAnswer
+from contracts.api.endpoint import KEY, NAME, ProblemAnswer
 from services.query.http import openapi_watch as watches
-from services.query.http import response_models as models
 from services.query.http.responses import JSON, SECURITY, HttpResponse
 from services.query.lookup.problems import CONTENT_TYPE, TITLES
 
@@ -18,17 +19,11 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
+    from contracts.api.endpoint import Endpoint
+
 NONE: Mapping[str, Any] = {}
 REF = "#/components/schemas/{model}"
 ANYWHERE = ("other_host",)
-NAME = {"name": "name", "in": "path", "required": True, "description": "The state's name", "schema": {"type": "string"}}
-KEY = {
-    "name": "key",
-    "in": "path",
-    "required": True,
-    "description": "The key, percent-encoded: any text, `/` included",
-    "schema": {"type": "string", "minLength": 1},
-}
 HEADERS = {
     "ETag": "The tag of the version",
     "Stateloop-Role": "What the instance is to the key's partition",
@@ -37,33 +32,19 @@ HEADERS = {
 }
 
 
-class Operation(NamedTuple):
-    """A path with its method. `problems` has the types of problems that it may respond with."""
-
-    path: str
-    summary: str
-    answer: type[BaseModel]
-    problems: tuple[str, ...] = ()
-    query: type[BaseModel] | None = None
-    method: str = "get"
-    body: type[BaseModel] | None = None
-    at: tuple[dict[str, Any], ...] = ()
-    keyed: bool = False
-
-
-def document_of(operations: Collection[Operation]) -> dict[str, Any]:
-    """The document of these operations and of the watch routes."""
+def document_of(endpoints: Collection[Endpoint]) -> dict[str, Any]:
+    """The document of these endpoints and of the watch routes."""
     named: set[type[BaseModel]] = {
-        models.ProblemAnswer,
+        ProblemAnswer,
         *watches.MODELS,
-        *(operation.answer for operation in operations),
+        *(endpoint.answer for endpoint in endpoints),
     }
-    named |= {operation.body for operation in operations if operation.body}
+    named |= {endpoint.body for endpoint in endpoints if endpoint.body}
     ordered = sorted(named, key=lambda model: model.__name__)
     _, schemas = models_json_schema([(one, "validation") for one in ordered], ref_template=REF)
     paths: dict[str, dict[str, Any]] = {}
-    for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method] = _operation(operation)
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, {})[endpoint.method] = _operation(endpoint)
     keyed, many = _problems((*ANYWHERE, *watches.KEYED)), _problems((*ANYWHERE, *watches.PROBLEMS))
     paths["/v1/states/{name}/{key}/watch"] = {"get": watches.event_stream((NAME, KEY), keyed)}
     paths["/v1/watch"] = {"get": watches.web_socket(many, REF)}
@@ -99,30 +80,30 @@ class OpenApiRoutes:
         return self._response.response()
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
     members: dict[str, Any] = {
-        "operationId": f"{operation.method}{''.join(part.title() for part in _words(operation.path))}",
-        "summary": operation.summary,
-        "parameters": [*operation.at, *_query(operation.query)],
-        "responses": _responses(operation),
+        "operationId": f"{endpoint.method}{''.join(part.title() for part in _words(endpoint.path))}",
+        "summary": endpoint.summary,
+        "parameters": [*endpoint.path_parameters, *endpoint.headers, *_query(endpoint.query)],
+        "responses": _responses(endpoint),
     }
-    if operation.path.startswith("/v1/"):
+    if endpoint.path.startswith("/v1/"):
         members["security"] = [{}, {"token": []}]
-    if operation.body:
-        members["requestBody"] = {"required": True, "content": {JSON: {"schema": _ref(operation.body)}}}
+    if endpoint.body:
+        members["requestBody"] = {"required": True, "content": {JSON: {"schema": _ref(endpoint.body)}}}
     return members
 
 
-def _responses(operation: Operation) -> dict[str, Any]:
-    ok: dict[str, Any] = {"description": "The answer", "content": {JSON: {"schema": _ref(operation.answer)}}}
+def _responses(endpoint: Endpoint) -> dict[str, Any]:
+    ok: dict[str, Any] = {"description": "The answer", "content": {JSON: {"schema": _ref(endpoint.answer)}}}
     found: dict[str, Any] = {"200": ok}
-    if operation.keyed:
+    if endpoint.keyed:
         headers = {name: {"description": members, "schema": {"type": "string"}} for name, members in HEADERS.items()}
         ok["headers"] = headers
         found["304"] = {"description": "The client has this version", "headers": headers}
-    if operation.answer is models.HealthAnswer:
+    if endpoint.answer is HealthAnswer:
         found["503"] = ok | {"description": "The reason why not"}
-    return dict(sorted({**found, **_problems((*ANYWHERE, *operation.problems), found)}.items()))
+    return dict(sorted({**found, **_problems((*ANYWHERE, *endpoint.problems), found)}.items()))
 
 
 def _problems(kinds: Iterable[str], others: Mapping[str, Any] = NONE) -> dict[str, Any]:
@@ -130,7 +111,7 @@ def _problems(kinds: Iterable[str], others: Mapping[str, Any] = NONE) -> dict[st
     found: dict[str, Any] = {}
     for kind in kinds:
         status, title = TITLES[kind]
-        content = {CONTENT_TYPE: {"schema": _ref(models.ProblemAnswer)}}
+        content = {CONTENT_TYPE: {"schema": _ref(ProblemAnswer)}}
         alone = str(status) not in found and str(status) not in others
         found[str(status)] = {"description": title if alone else "See type", "content": content}
     return dict(sorted(found.items()))

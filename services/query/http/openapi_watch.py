@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from services.query.http.parameters import SPAN
+from contracts.api.reads import SPAN
 from services.query.http.watch_commands import Subscribe, Unsubscribe
 from services.query.http.watch_models import MESSAGES
 from services.query.lookup.version_reference import TAG

@@ -9,14 +9,15 @@ from urllib.parse import urlencode
 import orjson
 from aiohttp import web
 
+from contracts.api.reads import PageParameters
 from services.query.http.forwarding import sequence_response
 from services.query.http.page_items import PageItems, merge_pages
-from services.query.http.parameters import PageParameters, parse_query, seconds_of
 from services.query.http.partition_reads import PartitionReads, parse_where
 from services.query.http.peer_client import FORWARDED, ForwardedRequest
 from services.query.http.request_context import charge_page, principal
 from services.query.http.responses import uncached_response
 from services.query.http.silent_pages import SilentPages
+from services.query.http.validation import parse_query, seconds_of
 from services.query.lookup.projection import parse_paths, project
 
 if TYPE_CHECKING:

@@ -12,15 +12,17 @@ from aiohttp import web
 from pydantic import Field, TypeAdapter
 
 from contracts.alerts.rule_test import RuleTest
+from contracts.api.admin import RuleTestParameters
+from contracts.api.reads import PageParameters
 from contracts.model.alerts import AlertRule
 from contracts.records.tables import parse_row
 from contracts.wire import Snapshot
 from contracts.wire.alert_record import AlertRecord
 from services.query.http.cursor import decode_cursor, encode_cursor
-from services.query.http.parameters import PageParameters, RuleTestParameters, key_of_request, parse_query
 from services.query.http.request_context import charge, principal
 from services.query.http.responses import json_response
 from services.query.http.table_routes import PATH, rejected_row, writable_table
+from services.query.http.validation import key_of_request, parse_query
 from services.query.lookup.problems import Problem, ProblemError
 
 if TYPE_CHECKING:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from contracts.api.reads import PageParameters
     from services.query.cluster import Member
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
-    from services.query.http.parameters import PageParameters
     from services.query.http.partition_reads import PartitionReads
     from services.query.http.responses import HttpResponse
     from services.query.lookup.state_reader import StateReader

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
+from contracts.api.reads import SPAN
 from contracts.metrics import query as metrics
 from services.query.http.client_writer import ClientWriter
 from services.query.http.frames import control_event, event_of
-from services.query.http.parameters import SPAN, key_of_request, milliseconds_at, seconds_of
 from services.query.http.request_context import principal
+from services.query.http.validation import key_of_request, milliseconds_at, seconds_of
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.version_reference import parse_tag
 from services.query.push.filter import SubscriptionFilter

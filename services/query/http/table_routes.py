@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from aiohttp import web
 
 from contracts.records.tables import RowRejectedError, encode_row
-from services.query.http.parameters import key_of_request
 from services.query.http.request_context import principal
 from services.query.http.responses import json_response
+from services.query.http.validation import key_of_request
 from services.query.lookup.problems import Problem, ProblemError
 from services.runtime.errors import RowNotWrittenError
 

@@ -7,7 +7,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from services.query.http.parameters import SPAN, milliseconds_at, seconds_of
+from contracts.api.reads import SPAN
+from services.query.http.validation import milliseconds_at, seconds_of
 from services.query.lookup.version_reference import TAG
 from services.query.push.filter import SubscriptionFilter, WindowChoice
 

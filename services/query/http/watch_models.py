@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from services.query.http.response_models import KeyAnswer, ProblemAnswer, WindowAnswer
+from contracts.api.endpoint import ProblemAnswer
+from contracts.api.reads import KeyAnswer, WindowAnswer
 
 Ids = Annotated[tuple[str, ...], Field(min_length=1, description="The subscriptions that receive it")]
 

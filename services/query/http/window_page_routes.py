@@ -12,13 +12,14 @@ import orjson
 from aiohttp import web
 from pydantic import TypeAdapter
 
+from contracts.api.windows import WindowPageParameters
 from services.query.http.cursor import Start, decode_cursor, encode_cursor
 from services.query.http.forwarding import sequence_response
-from services.query.http.parameters import WindowPageParameters, milliseconds_at, parse_query, unquote_segment
 from services.query.http.partition_reads import PartitionReads, indexes_of, parse_where
 from services.query.http.peer_client import FORWARDED, ForwardedRequest
 from services.query.http.request_context import charge_page, principal
 from services.query.http.responses import uncached_response
+from services.query.http.validation import milliseconds_at, parse_query, unquote_segment
 from services.query.lookup.decision import iso
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.store import ScanPosition, WindowPageRequest

@@ -8,11 +8,12 @@ import orjson
 from aiohttp import web
 from pydantic import TypeAdapter
 
+from contracts.api.windows import WindowsParameters
 from contracts.metrics import query as metrics
 from services.query.http.cursor import Start, decode_cursor, encode_cursor
-from services.query.http.parameters import WindowsParameters, key_of_request, milliseconds_at, parse_query
 from services.query.http.request_context import charge_page, principal
 from services.query.http.responses import uncached_response
+from services.query.http.validation import key_of_request, milliseconds_at, parse_query
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.projection import parse_paths, project
 from services.query.lookup.state_reader import WindowsRequest

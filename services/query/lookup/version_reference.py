@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 DeliveredOrder = tuple[int, ...]
 """The order of an entry; in a closed window, 1 follows. So it is greater than that of the same version before."""
-REFERENCE = r"^(-?[0-9]{1,15}\.([0-9]{1,19}\.)?)?[0-9]{1,19}(\.closed)?$"
 CLOSED = ".closed"
 """Ends the tag of a version of a closed window."""
 TAG = r"^(?:(-?[0-9]{1,19})\.(?:(-?[0-9]{1,19})\.)?)?(-?[0-9]{1,19})(\.closed)?$"
@@ -36,7 +35,7 @@ class VersionReference(NamedTuple):
 
 
 def parse_reference(text: str | None) -> VersionReference | None:
-    """The reference in a text that matches REFERENCE: version, window.version, window.epoch.version, or an ETag."""
+    """The reference in a text as REFERENCE of the API: version, window.version, window.epoch.version, or an ETag."""
     if text is None:
         return None
     *before, version = map(int, text.removesuffix(CLOSED).split("."))

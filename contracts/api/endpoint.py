@@ -1,0 +1,85 @@
+"""An endpoint of the query service: its path, parameters, answer and problems. OpenAPI is generated from it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+REQUEST_PROBLEMS = ("no_token", "too_many", "failed")
+"""The problems of every endpoint that needs a token."""
+READ_PROBLEMS = ("bad_request", "not_yours", "unknown_state", "elsewhere", "unreachable", *REQUEST_PROBLEMS)
+
+
+def _path_parameter(name: str, description: str, **schema: Any) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "description": description, "schema": schema}
+
+
+def header(name: str, description: str, **schema: Any) -> dict[str, Any]:
+    """Return the OpenAPI parameter of a request header, by default of any text."""
+    return {"name": name, "in": "header", "description": description, "schema": schema or {"type": "string"}}
+
+
+NAME = _path_parameter("name", "The state's name", type="string")
+KEY = _path_parameter("key", "The key, percent-encoded: any text, `/` included", type="string", minLength=1)
+TIME = _path_parameter(
+    "time",
+    "The start of the window, any time in it, or now. Of overlapping windows the newest one",
+    anyOf=[{"type": "string", "format": "date-time"}, {"const": "now"}],
+)
+PATH_PARAMETERS = {"{name}": NAME, "{key}": KEY, "{time}": TIME}
+
+
+class Endpoint(NamedTuple):
+    """A method and path, with the models of the answer, the query and the body.
+
+    `problems` has the types of problems that it may respond with, `headers` the OpenAPI parameters of its request
+    headers. The answer of a `keyed` one has an ETag.
+    """
+
+    path: str
+    summary: str
+    answer: type[BaseModel]
+    problems: tuple[str, ...] = ()
+    query: type[BaseModel] | None = None
+    method: str = "get"
+    body: type[BaseModel] | None = None
+    headers: tuple[dict[str, Any], ...] = ()
+    keyed: bool = False
+
+    @property
+    def path_parameters(self) -> list[dict[str, Any]]:
+        """The OpenAPI parameters of the path."""
+        return [parameter for name, parameter in PATH_PARAMETERS.items() if name in self.path]
+
+
+def _encodable(value: str) -> str:
+    """Return a text that UTF-8 can encode."""
+    value.encode()
+    return value
+
+
+Text = Annotated[str, AfterValidator(_encodable)]
+
+
+class Parameters(BaseModel):
+    """The query of a request. Unknown parameters are rejected, so that typing errors are noticed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class ResponseModel(BaseModel):
+    """A response. All of its members are present."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ProblemAnswer(BaseModel):
+    """Why there is no answer (RFC 9457), with further members by type."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    type: str = Field(description="The type of problem, as never_seen, expired, catching_up")
+    title: str
+    status: int
+    detail: str = Field(description="What to do")
