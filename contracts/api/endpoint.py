@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from urllib.parse import quote
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NO_QUERY: Mapping[str, object] = MappingProxyType({})
 
 REQUEST_PROBLEMS = ("no_token", "too_many", "failed")
 """The problems of every endpoint that needs a token."""
@@ -31,7 +38,7 @@ PATH_PARAMETERS = {"{name}": NAME, "{key}": KEY, "{time}": TIME}
 
 
 class Endpoint(NamedTuple):
-    """A method and path, with the models of the answer, the query and the body.
+    """A method and path, with the models of the answer (of a watch: its messages), the query and the body.
 
     `problems` has the types of problems that it may respond with, `headers` the OpenAPI parameters of its request
     headers. The answer of a `keyed` one has an ETag.
@@ -51,6 +58,20 @@ class Endpoint(NamedTuple):
     def path_parameters(self) -> list[dict[str, Any]]:
         """The OpenAPI parameters of the path."""
         return [parameter for name, parameter in PATH_PARAMETERS.items() if name in self.path]
+
+    def target(self, query: Mapping[str, object] = NO_QUERY, **segments: str) -> str:
+        """Return the path with these segments, and the query. All are percent-encoded, slashes too.
+
+        A parameter that is None or empty is left out, and one with a list is repeated.
+        """
+        path = self.path.format(**{name: quote(value, safe="") for name, value in segments.items()})
+        pairs = [
+            f"{name}={quote(str(item), safe='')}"
+            for name, value in query.items()
+            for item in (value if isinstance(value, list) else (value,))
+            if item not in {None, ""}
+        ]
+        return f"{path}?{'&'.join(pairs)}" if pairs else path
 
 
 def _encodable(value: str) -> str:

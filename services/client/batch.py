@@ -7,11 +7,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from contracts.api import BATCH
 from services.client.answers import Found
 from services.client.decoding import reader
 from services.client.errors import InvalidResponseError, StaleReadError
+from services.client.read_options import time_text
 from services.client.request_sender import ATTEMPT_S, ClientRequest
-from services.client.request_targets import state_target, time_text
 from services.client.responses import MisdirectedError, answer, content
 from services.client.retrier import AttemptFailedError
 from services.client.transport import InstanceResponse
@@ -93,7 +94,7 @@ class MultiGet:
         parameters = {"fields": ",".join(batch.fields), "at": time_text(batch.at)}
         body = {"keys": keys, **{name: value for name, value in parameters.items() if value}}
         what = f"{len(keys)} keys of {batch.state}"
-        call = ClientRequest(what, f"{state_target(batch.state)}:batchGet", ATTEMPT_S, body=body)
+        call = ClientRequest(what, BATCH.target(name=batch.state), ATTEMPT_S, body=body)
         async with room:
             await self._sender.send_to(url, call, ATTEMPT_S, lambda reply: self._read(batch, keys, reply))
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from pydantic import BaseModel
 
+from contracts.api import COVERAGE, KEY, PAGE, RULE_TEST, STATES, VERSIONS, WATCH_KEY, WINDOW_PAGE, WINDOWS
+from contracts.api.admin import RuleTestAnswer
 from services.client import pages
 from services.client.answers import Found, NeverSeen
 from services.client.batch import BatchRead, MultiGet
@@ -18,25 +20,12 @@ from services.client.errors import StaleReadError
 from services.client.high_water_marks import HighWaterMarks
 from services.client.key_watch import KeyWatch, WatchedKey
 from services.client.multi_watch import MultiWatch
+from services.client.read_options import ReadOptions, key_query, span_text, time_text, where_query
 from services.client.reconnecting_stream import PATIENCE_S, ReconnectingStream
 from services.client.request_sender import ATTEMPT_S, ClientRequest, RequestSender
-from services.client.request_targets import (
-    ROOT,
-    KeyFilter,
-    ReadOptions,
-    WindowFilter,
-    WindowRange,
-    coverage_target,
-    key_target,
-    page_target,
-    rule_test_target,
-    watch_target,
-    window_target,
-    windows_target,
-)
-from services.client.responses import answer
+from services.client.responses import answer, parsed
 from services.client.retrier import AttemptFailedError, Retrier
-from services.client.rule_test import rule_test_page
+from services.client.rule_test import rule_test_results
 from services.client.subscriptions import NEWEST, Window, window_text
 from services.client.transport import ClientTransport
 
@@ -118,7 +107,8 @@ class Client:
 
         wait_s = options.get("wait", 0.0)
         deadline_s = options.get("deadline", max(self._deadline_s, wait_s + ATTEMPT_S))
-        call = ClientRequest(f"{state}/{key}", key_target(state, key, options), deadline_s, (state, key), wait_s)
+        target = KEY.target(key_query(options), name=state, key=key)
+        call = ClientRequest(f"{state}/{key}", target, deadline_s, (state, key), wait_s)
         return await self._sender.send(call, take)
 
     @overload
@@ -173,8 +163,8 @@ class Client:
 
         With `silent_for`, only those whose last record is older: the ones silent longest first.
         """
-        wanted = KeyFilter(prefix, where or {}, silent_for)
-        call = self._call(state, page_target(state, wanted, after, limit), deadline)
+        query = {"prefix": prefix, "silent_for": span_text(silent_for), "after": after, "limit": limit}
+        call = self._call(state, PAGE.target({**query, "where": where_query(where)}, name=state), deadline)
         return await self._sender.send(call, lambda reply: pages.page(reply, state, None))
 
     async def items(
@@ -222,10 +212,11 @@ class Client:
 
         An open window may still change; of a key without windows there are none.
         """
-        wanted = WindowRange(start, end, newest_first, fields)
+        order = "desc" if newest_first else None
+        query = {"from": time_text(start), "to": time_text(end), "order": order, "fields": ",".join(fields)}
 
         async def page(cursor: str | None, size: int | None) -> Page[Value]:
-            target = windows_target(state, key, wanted, cursor, size)
+            target = WINDOWS.target({**query, "cursor": cursor, "limit": size}, name=state, key=key)
             call = self._call(f"{state}/{key}", target, None, (state, key))
             return await self._sender.send(call, lambda reply: pages.window_page(reply, state, "windows"))
 
@@ -249,7 +240,9 @@ class Client:
         """
         coverage: KeyCoverage | None = None
         while True:
-            call = self._call(f"{state}/{key}", coverage_target(state, key, start, end, field), deadline, (state, key))
+            query = {"from": time_text(start), "to": time_text(end), "field": field}
+            target = COVERAGE.target(query, name=state, key=key)
+            call = self._call(f"{state}/{key}", target, deadline, (state, key))
             part = await self._sender.send(call, lambda reply: coverage_part(reply, state, key))
             if isinstance(part, NeverSeen):
                 return part
@@ -273,10 +266,12 @@ class Client:
 
         `order_by` is the path of an indexed number; with `-` before it, the key with the largest number comes first.
         """
-        wanted = WindowFilter(prefix, where or {}, order_by, fields)
+        time = time_text(at) or "now"
+        query = {"prefix": prefix, "order_by": order_by, "fields": ",".join(fields)}
 
         async def page(cursor: str | None, size: int | None) -> Page[Value]:
-            call = self._call(state, window_target(state, at, wanted, cursor, size), None)
+            rest = {"cursor": cursor, "limit": size, "where": where_query(where)}
+            call = self._call(state, WINDOW_PAGE.target({**query, **rest}, name=state, time=time), None)
             return await self._sender.send(call, lambda reply: pages.window_page(reply, state, "items"))
 
         async for item in _following(page, limit):
@@ -286,8 +281,8 @@ class Client:
         self, state: str, key: str, *, at: datetime | None = None, deadline: float | None = None
     ) -> list[Found[Value]]:
         """Return the stored versions of the key's newest window, or of that at a time, the earliest first."""
-        options: ReadOptions = {"at": at} if at else {}
-        call = self._call(f"{state}/{key}", key_target(state, key, options, "/versions"), deadline, (state, key))
+        target = VERSIONS.target({"at": time_text(at)}, name=state, key=key)
+        call = self._call(f"{state}/{key}", target, deadline, (state, key))
         return await self._sender.send(call, lambda reply: pages.versions(reply, state, key, None))
 
     @overload
@@ -334,7 +329,7 @@ class Client:
         time in one window. The watch reconnects when a stream breaks, and raises NoAnswerError after `patience` seconds
         without a message. With `marks` it also yields how far it is behind, a few times a minute.
         """
-        target = watch_target(state, key, window_text(window))
+        target = WATCH_KEY.target({"window": window_text(window)}, name=state, key=key)
         read = reader(state, key, model)
         watched = WatchedKey(state, key, target, marks, patience, read, by_window=window != NEWEST)
         return KeyWatch(watched, self._transport, self._high_water_marks).updates(self._stream)
@@ -347,7 +342,7 @@ class Client:
 
     async def states(self, *, deadline: float | None = None) -> list[StateInfo]:
         """Return the states that this client may read."""
-        return await self._sender.send(self._call("the states", ROOT, deadline), pages.states)
+        return await self._sender.send(self._call("the states", STATES.target(), deadline), pages.states)
 
     async def test_rule(
         self, table: str, key: str, rule: Mapping[str, Any] | BaseModel, *, deadline: float | None = None
@@ -360,11 +355,11 @@ class Client:
         results: list[RuleTestResult] = []
         cursor: str | None = None
         while True:
-            what, target = f"the test of {table}/{key}", rule_test_target(table, key, cursor)
+            what, target = f"the test of {table}/{key}", RULE_TEST.target({"cursor": cursor}, name=table, key=key)
             call = self._call(what, target, deadline)._replace(body=row)
-            page = await self._sender.send(call, lambda reply: rule_test_page(reply, f"{table}/{key}"))
-            pairs = zip(results, page.results, strict=True)
-            results = [result.joined(following) for result, following in pairs] if results else list(page.results)
+            page = await self._sender.send(call, lambda reply: parsed(reply, f"{table}/{key}", RuleTestAnswer))
+            tested = rule_test_results(page)
+            results = [one.joined(other) for one, other in zip(results, tested, strict=True)] if results else tested
             cursor = page.cursor
             if cursor is None:
                 return results

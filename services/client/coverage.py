@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
 
+from contracts.api.windows import CoverageAnswer
 from services.client.answers import NeverSeen
-from services.client.errors import InvalidResponseError
-from services.client.responses import content, never_seen
+from services.client.responses import never_seen, parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+    from datetime import datetime
 
+    from contracts.api.windows import IntervalKind
     from services.client.transport import InstanceResponse
-
-Kind = Literal["data", "gap", "open", "unknown"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Interval(NamedTuple):
     """The time from `start` up to `end`: with data, without, not passed yet, or not remembered."""
 
-    kind: Kind
+    kind: IntervalKind
     start: datetime
     end: datetime
 
@@ -49,7 +48,7 @@ class KeyCoverage:
     final_until: datetime
     intervals: Sequence[Interval]
 
-    def total(self, kind: Kind) -> timedelta:
+    def total(self, kind: IntervalKind) -> timedelta:
         """The time of all intervals of one kind."""
         return sum((interval.duration for interval in self.intervals if interval.kind == kind), timedelta())
 
@@ -72,21 +71,15 @@ def coverage_part(reply: InstanceResponse, state: str, key: str) -> CoveragePart
     """Return the part in a response. Raises AttemptFailedError and ClientError."""
     if (facts := never_seen(reply)) is not None:
         return NeverSeen(state, key, facts)
-    body = content(reply, f"{state}/{key}")
-    try:
-        return CoveragePart(_coverage(body), None if body["next"] is None else datetime.fromisoformat(body["next"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidResponseError(reply.url, f"of coverage, {error}") from error
-
-
-def _coverage(body: Mapping[str, Any]) -> KeyCoverage:
-    start, end, final_until = (datetime.fromisoformat(body[name]) for name in ("from", "to", "final_until"))
-    step, intervals = timedelta(seconds=body["step_s"]), tuple(map(_interval, body["intervals"]))
-    return KeyCoverage(body["state"], body["key"], body["field"], step, start, end, final_until, intervals)
-
-
-def _interval(interval: Mapping[str, Any]) -> Interval:
-    if interval["kind"] not in KINDS:
-        raise ValueError(f"{interval['kind']!r} is no kind of interval")
-    start, end = (datetime.fromisoformat(interval[name]) for name in ("from", "to"))
-    return Interval(cast("Kind", interval["kind"]), start, end)
+    answer = parsed(reply, f"{state}/{key}", CoverageAnswer)
+    coverage = KeyCoverage(
+        answer.state,
+        answer.key,
+        answer.field,
+        timedelta(seconds=answer.step_s),
+        answer.start,
+        answer.end,
+        answer.final_until,
+        tuple(Interval(interval.kind, interval.start, interval.end) for interval in answer.intervals),
+    )
+    return CoveragePart(coverage, answer.next)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import orjson
 
+from contracts.api import WATCH_MANY
 from services.client.decoding import reader
 from services.client.errors import InvalidResponseError
 from services.client.reconnecting_stream import StreamTarget
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from services.client.transport import ClientTransport
     from services.client.watch_updates import Update
 
-TARGET = "/v1/watch"
 SIGNS = ("subscribed", "unsubscribed", "current")
 """Messages without an update of a key."""
 RESET = "reset"
@@ -66,7 +66,7 @@ class MultiWatch:
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(ATTEMPT_S):  # of the connection: a frozen peer accepts it without a response
-                    socket = await stack.enter_async_context(self._transport.socket(url, TARGET))
+                    socket = await stack.enter_async_context(self._transport.socket(url, WATCH_MANY.path))
                 await self._subscribe(socket)
                 async for frame in socket:
                     if frame.type is aiohttp.WSMsgType.ERROR:
@@ -78,7 +78,7 @@ class MultiWatch:
                         await self._subscribe(socket)
                     yield self._read(url, message)
         except aiohttp.WSServerHandshakeError as error:
-            raise failure(InstanceResponse(url, error.status, None, None), TARGET) from error
+            raise failure(InstanceResponse(url, error.status, None, None), WATCH_MANY.path) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise unreachable(url, error) from error
         raise AttemptFailedError(f"{url}: the connection ended")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from services.client.answers import Expired, NeverSeen, NoWindow, found
 from services.client.errors import (
@@ -27,6 +29,7 @@ LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT)
 NEVER_SEEN = "never_seen"
 NO_WINDOW = "no_window"
 BEHIND = "behind"
+M = TypeVar("M", bound=BaseModel)
 
 
 class MisdirectedError(AttemptFailedError):
@@ -65,6 +68,17 @@ def content(reply: InstanceResponse, what: str) -> Mapping[str, Any]:
     if not isinstance(reply.body, Mapping):
         raise InvalidResponseError(reply.url, "its JSON is no object")
     return reply.body
+
+
+def parsed(reply: InstanceResponse, what: str, model: type[M]) -> M:
+    """Return the model of a response, whose unknown members are those of a later release. Raises as `content`."""
+    body = content(reply, what)
+    try:
+        return model.model_validate(body, extra="ignore")
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InvalidResponseError(reply.url, f"{where}: {first['msg']}") from error
 
 
 def failure(reply: InstanceResponse, what: str) -> Exception:

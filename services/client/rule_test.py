@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from services.client.errors import InvalidResponseError
-from services.client.responses import content
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from services.client.transport import InstanceResponse
+    from contracts.api.admin import RuleTestAnswer
 
 LISTED = 20
 """How many keys of each kind are listed."""
@@ -54,33 +51,20 @@ class RuleTestResult:
         )
 
 
-class RuleTestPage(NamedTuple):
-    """The results of some keys, and the cursor of the next page; None at the end."""
-
-    results: Sequence[RuleTestResult]
-    cursor: str | None
-
-
-def rule_test_page(reply: InstanceResponse, what: str) -> RuleTestPage:
-    """Return the page of a response. Raises AttemptFailedError and ClientError."""
-    body = content(reply, what)
-    try:
-        return RuleTestPage([_result(result) for result in body["results"]], body["cursor"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidResponseError(reply.url, f"of the test of a rule, {error}") from error
-
-
-def _result(result: Mapping[str, Any]) -> RuleTestResult:
-    opening, closing = result["opening"], result["closing"]
-    return RuleTestResult(
-        result["alerts"],
-        result["evaluated"],
-        result["open"],
-        result["pending"],
-        opening["count"],
-        tuple(opening["keys"]),
-        closing["count"],
-        tuple(closing["keys"]),
-        result["failed"],
-        result["failure"],
-    )
+def rule_test_results(page: RuleTestAnswer) -> list[RuleTestResult]:
+    """Return the results of a page."""
+    return [
+        RuleTestResult(
+            result.alerts,
+            result.evaluated,
+            result.open,
+            result.pending,
+            result.opening.count,
+            result.opening.keys,
+            result.closing.count,
+            result.closing.keys,
+            result.failed,
+            result.failure,
+        )
+        for result in page.results
+    ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from services.client.request_targets import span_text, time_text
+from services.client.read_options import span_text, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from services.client.coverage import KeyCoverage, Kind
+    from contracts.api.windows import IntervalKind
+    from services.client.coverage import KeyCoverage
     from services.client.pages import StateInfo
     from services.client.watch_updates import Update
 
@@ -27,7 +28,7 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 TIME = "%Y-%m-%d %H:%M:%S"
 STATE = "state."
-COVERAGE: Mapping[Kind, str] = {"data": "green", "gap": "bold red", "open": "dim", "unknown": "yellow"}
+COVERAGE: Mapping[IntervalKind, str] = {"data": "green", "gap": "bold red", "open": "dim", "unknown": "yellow"}
 """The style of each kind of interval."""
 ITS_ORDER = ("device_id", "key", "first_seen", "epoch", "version", "as_of")
 """Fields that repeat the beginning of a line of a watch, or change each time."""

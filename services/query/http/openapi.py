@@ -9,7 +9,8 @@ from aiohttp import web
 from pydantic.json_schema import models_json_schema
 
 from contracts.api.admin import HealthAnswer
-from contracts.api.endpoint import KEY, NAME, ProblemAnswer
+from contracts.api.endpoint import ProblemAnswer
+from contracts.api.watch import WATCH_KEY, WATCH_MANY
 from services.query.http import openapi_watch as watches
 from services.query.http.responses import JSON, SECURITY, HttpResponse
 from services.query.lookup.problems import CONTENT_TYPE, TITLES
@@ -45,9 +46,9 @@ def document_of(endpoints: Collection[Endpoint]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method] = _operation(endpoint)
-    keyed, many = _problems((*ANYWHERE, *watches.KEYED)), _problems((*ANYWHERE, *watches.PROBLEMS))
-    paths["/v1/states/{name}/{key}/watch"] = {"get": watches.event_stream((NAME, KEY), keyed)}
-    paths["/v1/watch"] = {"get": watches.web_socket(many, REF)}
+    keyed, many = (_problems((*ANYWHERE, *endpoint.problems)) for endpoint in (WATCH_KEY, WATCH_MANY))
+    paths[WATCH_KEY.path] = {"get": watches.event_stream(keyed)}
+    paths[WATCH_MANY.path] = {"get": watches.web_socket(many, REF)}
     return {
         "openapi": "3.1.0",
         "info": {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from contracts.api.reads import SPAN
+from contracts.api.watch import MESSAGES, WATCH_KEY, WATCH_MANY
 from services.query.http.watch_commands import Subscribe, Unsubscribe
-from services.query.http.watch_models import MESSAGES
 from services.query.lookup.version_reference import TAG
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 COMMANDS = (Subscribe, Unsubscribe)
 MODELS: tuple[type[BaseModel], ...] = (*COMMANDS, *MESSAGES)
-PROBLEMS = ("bad_request", "no_token", "not_yours", "too_many", "failed")
-KEYED = (*PROBLEMS, "unknown_state")
 EVENTS = (
     "Server-sent events. `state`: the answer that a GET of the key returns; its id is the tag of the version. "
     "`never_seen`, `removed`, `expired`, `left`: the key has no value, or is not silent. "
@@ -60,13 +58,13 @@ PROTOCOL = {
 }
 
 
-def event_stream(at: Sequence[dict[str, Any]], problems: dict[str, Any]) -> dict[str, Any]:
-    """The operation for one key. `at` has the parameters of the path, `problems` the responses of KEYED."""
+def event_stream(problems: dict[str, Any]) -> dict[str, Any]:
+    """The operation for one key. `problems` has the responses for its problems."""
     content = {"text/event-stream": {"schema": {"type": "string"}}}
     return {
         "operationId": "watchKey",
-        "summary": "The value of a key, and its changes",
-        "parameters": [*at, CURRENT, WINDOW, SILENT, LAST],
+        "summary": WATCH_KEY.summary,
+        "parameters": [*WATCH_KEY.path_parameters, CURRENT, WINDOW, SILENT, LAST],
         "responses": {"200": {"description": EVENTS, "content": content}, **problems},
         "security": [{}, {"token": []}],
     }
@@ -77,7 +75,7 @@ def web_socket(problems: dict[str, Any], ref: str) -> dict[str, Any]:
     switched = "A WebSocket. The commands and messages, as JSON in text frames, are in x-messages"
     return {
         "operationId": "watchMany",
-        "summary": "Changes of keys, prefixes and filters",
+        "summary": WATCH_MANY.summary,
         "parameters": [PROTOCOL],
         "responses": {"101": {"description": switched}, **problems},
         "security": [{}, {"token": []}],

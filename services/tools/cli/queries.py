@@ -29,7 +29,7 @@ from services.tools.cli.commands.queries import NEWEST
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from services.client.request_targets import ReadOptions
+    from services.client.read_options import ReadOptions
     from services.tools.cli.commands.queries import (
         CoverageOptions,
         GetOptions,

@@ -41,6 +41,8 @@ async def parts(fake: Fake, request: web.Request) -> web.StreamResponse:  # noqa
         "next": None if last == len(KINDS) else STARTS[last].isoformat(),
         "final_until": STARTS[3].isoformat(),
         "intervals": intervals,
+        "lag": {"records": 0},
+        "role": "owner",
         "instance": "q1",
     }
     return web.json_response(body)

@@ -1,4 +1,4 @@
-"""The messages that a client of the WebSocket receives, as models for the OpenAPI document. Tests check them."""
+"""Watches: one key by server-sent events, and many by the messages of a WebSocket."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from contracts.api.endpoint import ProblemAnswer
-from contracts.api.reads import KeyAnswer, WindowAnswer
+from contracts.api.endpoint import REQUEST_PROBLEMS, Endpoint, ProblemAnswer
+from contracts.api.reads import CurrentAnswer, KeyAnswer, WindowAnswer
 
 Ids = Annotated[tuple[str, ...], Field(min_length=1, description="The subscriptions that receive it")]
 
@@ -94,3 +94,8 @@ class ErrorMessage(WatchMessage):
 
 
 MESSAGES = (ValueMessage, KeyGoneMessage, CurrentMessage, MarkMessage, ResetMessage, AcknowledgedMessage, ErrorMessage)
+PROBLEMS = ("bad_request", "not_yours", *REQUEST_PROBLEMS)
+WATCH_KEY = Endpoint(
+    "/v1/states/{name}/{key}/watch", "The value of a key, and its changes", CurrentAnswer, (*PROBLEMS, "unknown_state")
+)
+WATCH_MANY = Endpoint("/v1/watch", "Changes of keys, prefixes and filters", WatchMessage, PROBLEMS)
