@@ -7,14 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from contracts.api import ENDPOINTS, MONITORING
-from services.query.console.operations import OPERATIONS
+from contracts.api import ENDPOINTS
 from services.query.http.openapi import document_of
 
 
 def document() -> dict[str, Any]:
     """The complete document."""
-    return document_of((*ENDPOINTS, *OPERATIONS, *MONITORING))
+    return document_of(ENDPOINTS)
 
 
 def written() -> str:

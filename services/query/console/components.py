@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from contracts import Application
+    from contracts.api.loop import Component
 
-Component = Literal[
-    "devices", "events", "job", "snapshots", "query", "dead_letters", "feedback", "workers", "apis", "derive"
-]
 OPTIONAL: dict[str, Component] = {"enrichment": "workers", "derive": "derive"}
 """The component that processes of a kind belong to. Processes of any other kind serve all applications."""
 

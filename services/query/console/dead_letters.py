@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException, TopicPartition
 from pydantic import ValidationError
 
+from contracts.api.loop import DeadLettersResponse, DeadLetterSummary
 from contracts.wire import DeadLetter
-from services.query.console.models import DeadLettersResponse, DeadLetterSummary
 from services.runtime.kafka.options import create_consumer, record_of
 
 if TYPE_CHECKING:

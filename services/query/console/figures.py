@@ -6,9 +6,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypedDict
 
-from contracts.metrics import job, worker
-from services.query.console.components import components
-from services.query.console.models import (
+from contracts.api.loop import (
     ApiFailure,
     ApiStatus,
     BreakerState,
@@ -19,6 +17,8 @@ from services.query.console.models import (
     TopicStatus,
     WorkerStatus,
 )
+from contracts.metrics import job, worker
+from services.query.console.components import components
 from services.query.console.monitoring import unmonitored
 from services.query.console.observation import Increase
 from services.query.console.quantile import quantile

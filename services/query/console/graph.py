@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from contracts.api.loop import EnrichmentNode, GraphResponse
 from contracts.metrics import worker
 from services.query.console.figures import WORKER, breaker
-from services.query.console.models import EnrichmentNode, GraphResponse
 from services.query.console.observation import Increase
 
 if TYPE_CHECKING:

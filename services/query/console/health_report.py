@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.query.console.models import HealthReason, HealthReport, Kind, LoopMetrics, MetricsPoint, ProcessStatus
+from contracts.api.loop import HealthReason, HealthReport, Kind, LoopMetrics, MetricsPoint, ProcessStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from contracts.api.loop import ApplicationHealth
 from services.query.console.dead_letters import DeadLetterLog
 from services.query.console.metrics_history import MetricsHistory
-from services.query.console.models import ApplicationHealth
 from services.query.lookup.problems import Problem, ProblemError
 
 if TYPE_CHECKING:

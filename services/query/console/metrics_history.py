@@ -7,10 +7,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from contracts import Emit
+from contracts.api.loop import HealthReport, LoopMetrics, LoopResponse, MetricsPoint
 from contracts.metrics import job, worker
 from services.query.console.figures import JOB, WORKER, figures, milliseconds
 from services.query.console.health_report import health_report
-from services.query.console.models import HealthReport, LoopMetrics, LoopResponse, MetricsPoint
 from services.query.console.observation import Increase
 from services.query.console.quantile import quantile
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from contracts.api.loop import UnmonitoredComponent
 from services.query.console.components import works_for
-from services.query.console.models import UnmonitoredComponent
 
 if TYPE_CHECKING:
     from collections.abc import Collection

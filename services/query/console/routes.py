@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import orjson
 from aiohttp import web
 
+from contracts.api.loop import ApplicationQuery, DeadLettersQuery, LoopQuery
 from services.query.console.graph import graph, without_counts
 from services.query.console.page import INDEX, charts, file_response, page
-from services.query.console.parameters import ApplicationQuery, DeadLettersQuery, LoopQuery
 from services.query.http.request_context import principal
 from services.query.http.responses import problem_response
 from services.query.http.validation import parse_query

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from contracts.api.loop import DeadLetterSummary
 from contracts.metrics import job, worker
 from services.query.cluster import Role
-from services.query.console.models import DeadLetterSummary
 from services.query.console.observation import Observation, StateObservation
 from services.query.console.samples import parse_samples
 from services.query.console.scrape import ScrapeResult, ScrapeTarget

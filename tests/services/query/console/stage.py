@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
-    from services.query.console.models import DeadLetterSummary
+    from contracts.api.loop import DeadLetterSummary
     from services.query.console.observation import Observation
     from services.query.dependencies import Dependencies
     from services.query.http.server import Routes

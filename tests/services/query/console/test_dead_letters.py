@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from contracts.api.loop import DeadLetterSummary
 from contracts.wire import DeadLetter
 from services.query.console.dead_letters import (
     KEPT,
@@ -20,7 +21,6 @@ from services.query.console.dead_letters import (
     DeadLetterReader,
 )
 from services.query.console.end_offsets import EndOffsets
-from services.query.console.models import DeadLetterSummary
 from services.runtime.kafka.options import create_producer
 from services.tools.broker.readiness import wait_until
 

@@ -28,7 +28,7 @@ from tests.services.query.console.observations import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from services.query.console.models import HealthReason
+    from contracts.api.loop import HealthReason
     from services.query.console.observation import Observation
 
 RATE = 30

@@ -26,7 +26,7 @@ from tests.services.query.console.stage import Stage
 from tests.services.query.in_memory import MemoryRouting
 
 if TYPE_CHECKING:
-    from services.query.console.models import LoopResponse
+    from contracts.api.loop import LoopResponse
 
 
 class UnreachableBroker(EndOffsets):

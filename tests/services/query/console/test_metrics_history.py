@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from contracts.api.loop import ApiFailure
 from contracts.metrics import worker
 from examples.flights.application import app
 from examples.weather.application import notifying
 from services.query.console.graph import graph
 from services.query.console.metrics_history import MetricsHistory
-from services.query.console.models import ApiFailure
 from services.query.console.samples import parse_samples
 from services.query.console.scrape import ScrapeResult
 from tests.services.query.console.observations import (
@@ -28,7 +28,7 @@ from tests.services.query.console.observations import (
 
 if TYPE_CHECKING:
     from contracts import Application
-    from services.query.console.models import LoopResponse
+    from contracts.api.loop import LoopResponse
     from services.query.console.observation import Observation
 
 

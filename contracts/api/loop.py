@@ -1,13 +1,17 @@
-"""Models of the console's JSON. Rates are per second, lags in records; null means unknown."""
+"""The console's reads of a loop. Rates are per second, lags in records; null means unknown."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from services.query.console.components import Component
+from contracts.api.endpoint import REQUEST_PROBLEMS, Endpoint, Parameters, Text
+
+Component = Literal[
+    "devices", "events", "job", "snapshots", "query", "dead_letters", "feedback", "workers", "apis", "derive"
+]
 
 BreakerState = Literal["closed", "half-open", "open"]
 Kind = Literal[
@@ -24,6 +28,29 @@ Kind = Literal[
     "watermark_stuck",
     "dead_letters_increasing",
 ]
+LARGEST = 10**15
+
+
+class ApplicationQuery(Parameters):
+    """The application of the suite, also of the graph of enrichments."""
+
+    application: Text | None = Field(
+        default=None, min_length=1, description="An application of the suite; without it, the first one"
+    )
+
+
+class LoopQuery(ApplicationQuery):
+    """Parameters of a GET of the loop."""
+
+    since: int | None = Field(
+        default=None, ge=0, le=LARGEST, description="With the history after this time, in milliseconds since 1970"
+    )
+
+
+class DeadLettersQuery(ApplicationQuery):
+    """Parameters of a GET of the dead letters."""
+
+    limit: int = Field(default=50, ge=0, le=200, description="How many of the latest")
 
 
 class ConsoleModel(BaseModel):
@@ -258,3 +285,29 @@ class DeadLettersResponse(ConsoleModel):
     """The time of the first one that was read; null without any."""
     counts: dict[str, int]
     latest: tuple[DeadLetterSummary, ...]
+
+
+PROBLEMS = ("bad_request", "not_yours", "unknown_application", *REQUEST_PROBLEMS)
+LOOP_ENDPOINTS = (
+    Endpoint(
+        "/v1/loop",
+        "The health of an application's loop: its processes, topics and APIs, with their history",
+        LoopResponse,
+        (*PROBLEMS, "catching_up"),
+        LoopQuery,
+    ),
+    Endpoint(
+        "/v1/loop/graph",
+        "The enrichments with their inputs, and the outcomes of their requests",
+        GraphResponse,
+        (*PROBLEMS, "catching_up"),
+        ApplicationQuery,
+    ),
+    Endpoint(
+        "/v1/loop/dead_letters",
+        "Dead letters by reason, and the latest",
+        DeadLettersResponse,
+        PROBLEMS,
+        DeadLettersQuery,
+    ),
+)
