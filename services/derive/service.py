@@ -69,6 +69,7 @@ async def serve(settings: DeriveSettings, groups: Mapping[str, Application], kaf
                 settings,
                 kafka,
                 one,
+                name=NAME,
                 group=group,
                 topics=(one.topics.snapshots, *names(one)),
                 drain=DRAIN,

@@ -31,7 +31,8 @@ def _listed(section: str, step: str) -> list[str]:
 def test_the_listed_files_exist() -> None:
     assert [
         path
-        for path in all_files("One event") + all_files("One alert") + occasional_files("One alert") + files("One GET")
+        for section in ("One event", "One alert", "One GET")
+        for path in all_files(section) + occasional_files(section)
         if not (ROOT / path).is_file()
     ] == []
 

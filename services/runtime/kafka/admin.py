@@ -1,4 +1,4 @@
-"""Administers topics, and the offsets of groups.
+"""Administers topics, and the members and offsets of groups.
 
 Offsets are looked up, read and committed with consumers. An admin client whose broker stops while it waits may never
 answer again, and its `list_consumer_group_offsets` dereferences a null pointer when the broker is not the coordinator
@@ -24,6 +24,7 @@ from confluent_kafka.admin import NewTopic as ClientTopic
 from typing_extensions import override
 
 from services.runtime.errors import KafkaRequestError
+from services.runtime.group_check import GroupMember
 from services.runtime.kafka.errors import requested
 from services.runtime.kafka.interfaces import (
     EARLIEST,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from confluent_kafka import Consumer
-    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.admin import AdminClient, ConsumerGroupDescription
 
     from services.runtime.kafka.interfaces import NewTopic
     from services.runtime.kafka.options import Options
@@ -165,6 +166,19 @@ class KafkaAdmin(Admin):
             self._consumer(group).commit(offsets=_places(offsets), asynchronous=True)
 
     @override
+    def members(self, group: str, within_s: float = ANSWER_S) -> Collection[GroupMember]:
+        try:
+            described = _repeated(lambda: self._described(group, within_s), within_s)
+        except KafkaRequestError as error:
+            if error.code == "GROUP_ID_NOT_FOUND":
+                return []
+            raise
+        return [
+            GroupMember(member.client_id, frozenset(one.topic for one in member.assignment.topic_partitions))
+            for member in described.members
+        ]
+
+    @override
     def close(self) -> None:
         for consumer in self._consumers.values():
             consumer.close()
@@ -194,6 +208,16 @@ class KafkaAdmin(Admin):
             for commit in self._consumer(group).commit(offsets=places, asynchronous=False) or ():
                 if commit.error is not None:
                     raise KafkaException(commit.error)
+
+    def _described(self, group: str, within_s: float) -> ConsumerGroupDescription:
+        futures = self._admin.describe_consumer_groups([group], request_timeout=within_s)
+        request = f"describe the group {group}"
+        try:
+            with requested(request):
+                described: ConsumerGroupDescription = futures[group].result(within_s + GRACE_S)
+        except TimeoutError as error:
+            raise KafkaRequestError(request, "_TIMED_OUT", "no answer") from error
+        return described
 
     def _consumer(self, group: str) -> Consumer:
         if group not in self._consumers:

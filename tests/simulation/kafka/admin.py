@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from services.runtime.errors import KafkaRequestError
+from services.runtime.group_check import GroupMember
 from services.runtime.kafka.interfaces import GroupOffset, TopicInfo
 from tests.simulation.kafka.errors import RefusedError, requested
 from tests.simulation.kafka.lookup import UNKNOWN_PARTITION, offset_at, record_at
@@ -135,6 +136,15 @@ class ModelAdmin:
         """See `Admin.commit_async`."""
         with suppress(KafkaRequestError):
             self.commit(group, offsets)
+
+    def members(self, group: str, within_s: float = 10.0) -> Collection[GroupMember]:  # noqa: ARG002
+        """See `Admin.members`."""
+        with requested(f"describe the group {group}"):
+            self._network.require()
+        return [
+            GroupMember(one.client_id, frozenset([one.topic] if one.assigned else ()))
+            for one in self._broker.groups.group(group).members.values()
+        ]
 
     def close(self) -> None:
         """See `Admin.close`."""

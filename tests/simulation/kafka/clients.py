@@ -36,9 +36,9 @@ class ModelKafka:
         self.network = network
         self._patience_s = patience_s
 
-    def consumer(self, name: str, subscription: TopicSubscription) -> FencedGroupConsumer:  # noqa: ARG002
+    def consumer(self, name: str, subscription: TopicSubscription) -> FencedGroupConsumer:
         """See `Kafka.consumer`."""
-        return ModelGroupConsumer(self.broker, self.network, subscription)
+        return ModelGroupConsumer(self.broker, self.network, name, subscription)
 
     def reader(
         self,

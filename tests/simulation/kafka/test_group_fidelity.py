@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.simulation.kafka.members import (
     CommitFromOutside,
     CommittedOffsets,
+    DescribeMembers,
     Join,
     Leave,
     Produce,
@@ -31,7 +32,17 @@ if TYPE_CHECKING:
 EXAMPLES, MANY = 3, 60
 LENGTH = 8
 BEGINNING = (Join("x"), Produce(0, 5), Produce(1, 3))
-EVERYTHING = (Settle(), CommittedOffsets(), Leave("x"), Settle(), Leave("y"), Leave("z"), CommittedOffsets())
+EVERYTHING = (
+    Settle(),
+    CommittedOffsets(),
+    DescribeMembers(),
+    Leave("x"),
+    Settle(),
+    Leave("y"),
+    Leave("z"),
+    DescribeMembers(),
+    CommittedOffsets(),
+)
 
 
 def scripts() -> st.SearchStrategy[list[Operation]]:
@@ -43,6 +54,7 @@ def scripts() -> st.SearchStrategy[list[Operation]]:
         st.builds(Leave, names),
         st.builds(Produce, partitions, st.integers(1, 30)),
         st.builds(Settle),
+        st.builds(DescribeMembers),
         st.builds(Seek, partitions, some),
         st.builds(Prove, partitions),
         st.builds(CommitFromOutside, some),
