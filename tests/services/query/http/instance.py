@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -135,8 +136,14 @@ class Instance:
         self.server = HttpServer(dependencies, api.guard, pieces, self.hot)
 
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator[Connection]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+    async def connected(self, receive_buffer: int | None = None) -> AsyncIterator[Connection]:
+        """Give a connection, whose receive buffer has this number of bytes."""
+        connected = socket.socket()
+        if receive_buffer:
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        connected.setblocking(False)  # noqa: FBT003  # positional only
+        await asyncio.get_running_loop().sock_connect(connected, ("127.0.0.1", self.port))
+        reader, writer = await asyncio.open_connection(sock=connected)
         try:
             yield Connection(reader, writer)
         finally:
