@@ -23,7 +23,7 @@ from contracts.wire.window_key import parse_window_key, window_key
 from services.alerts.partition import Changes
 from services.alerts.present_states import position_of, start_of
 from services.alerts.sweep import concerned, everything
-from services.runtime.kafka.interfaces import Output
+from services.runtime.kafka.values import Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from services.alerts.tables import RowChange, Tables
     from services.runtime.call_thread import BlockingCalls
     from services.runtime.job_progress import Published
-    from services.runtime.kafka.interfaces import BlockingTopicReader, Output
+    from services.runtime.kafka.interfaces import BlockingTopicReader
+    from services.runtime.kafka.values import Output
     from services.runtime.worker.partition import AssignedPartition
 
 

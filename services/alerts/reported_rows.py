@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from contracts.records.record import Reason
 from contracts.wire import DeadLetter
 from contracts.wire.partition import partition
-from services.runtime.kafka.interfaces import Partition
+from services.runtime.kafka.values import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from services.runtime.kafka.interfaces import BlockingTopicReader, Output
+    from services.runtime.kafka.interfaces import BlockingTopicReader
+    from services.runtime.kafka.values import Output
 
 
 class ReportedRows:

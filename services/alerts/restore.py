@@ -12,7 +12,7 @@ from contracts.wire import decode_snapshot
 from contracts.wire.alert_record import AlertRecord
 from services.alerts.partition import AlertPartition
 from services.runtime.errors import TopicReadError
-from services.runtime.kafka.interfaces import BoundedRange, Partition
+from services.runtime.kafka.values import BoundedRange, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

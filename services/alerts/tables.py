@@ -10,7 +10,7 @@ from contracts.records.record import Reason
 from contracts.records.tables import TableRows
 from contracts.types.key import shortened
 from contracts.wire import DeadLetter
-from services.runtime.kafka.interfaces import Output
+from services.runtime.kafka.values import Output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

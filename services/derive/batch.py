@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from contracts.records.record import Record
     from contracts.wire import Snapshot
     from services.alerts.evaluator import AlertEvaluator
-    from services.runtime.kafka.interfaces import Output
+    from services.runtime.kafka.values import Output
     from services.runtime.worker.alarm import Alarm
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from contracts.types.key import LARGEST_KEY, shortened
 from contracts.wire import NEVER_WRITTEN, DeadLetter, DerivedRecord
 from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key, window_key
-from services.runtime.kafka.interfaces import Output
+from services.runtime.kafka.values import Output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
     from services.alerts.reader import AlertReader
     from services.alerts.tables import Tables
-    from services.runtime.kafka.interfaces import FencedGroupConsumer, Output, Producer
+    from services.runtime.kafka.interfaces import FencedGroupConsumer, Producer
+    from services.runtime.kafka.values import Output
     from services.runtime.worker.backpressure import Backpressure
     from services.runtime.worker.partition import AssignedPartition, CreateTask
 

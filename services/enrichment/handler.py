@@ -16,7 +16,7 @@ from services.enrichment.deferred_queue import DeferredQueue
 from services.enrichment.dispatcher import Dispatcher
 from services.enrichment.partition_state import PartitionState
 from services.runtime.errors import EverythingFailsError
-from services.runtime.kafka.interfaces import Output
+from services.runtime.kafka.values import Output
 from services.runtime.worker.alarm import Alarm
 from services.runtime.worker.handler import Handler, WorkerMetrics
 

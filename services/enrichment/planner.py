@@ -12,7 +12,7 @@ from contracts.records.record import timestamp_ms
 from contracts.wire import decode_snapshot
 from services.enrichment.feedback import encode, failed_request
 from services.enrichment.partition_state import Planned
-from services.runtime.kafka.interfaces import Output
+from services.runtime.kafka.values import Output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

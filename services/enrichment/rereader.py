@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from services.runtime.errors import ConsumerFailedError, TopicReadError
-from services.runtime.kafka.interfaces import Partition
+from services.runtime.kafka.values import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

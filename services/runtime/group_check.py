@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from services.runtime.errors import KafkaRequestError, SharedGroupError
 
@@ -20,13 +20,6 @@ COMMANDS = {
 """The command of each client id of a member. A member whose user gives it another client id is of no known kind."""
 ANSWER_S = 1.0
 """The wait for the broker. The consumer does not poll meanwhile."""
-
-
-class GroupMember(NamedTuple):
-    """A member of a group, and the topics of the partitions that are assigned to it."""
-
-    client_id: str
-    topics: frozenset[str]
 
 
 class GroupCheck:

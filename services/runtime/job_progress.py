@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.runtime.errors import KafkaRequestError
-from services.runtime.kafka.interfaces import GroupOffset, Partition
+from services.runtime.kafka.values import GroupOffset, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

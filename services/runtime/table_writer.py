@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from services.runtime.errors import DeliveryFailedError, RowNotWrittenError
 from services.runtime.kafka.blocking import BlockingKafkaProducer
-from services.runtime.kafka.interfaces import BY_KEY, Output
+from services.runtime.kafka.values import BY_KEY, Output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

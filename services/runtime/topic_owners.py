@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from services.runtime.errors import ForeignTopicsError, KafkaRequestError, OlderCheckpointError
-from services.runtime.kafka.interfaces import GroupOffset, Partition
+from services.runtime.kafka.values import GroupOffset, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

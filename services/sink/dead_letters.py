@@ -8,7 +8,7 @@ from contracts.records.record import Reason
 from contracts.types.key import shortened
 from contracts.wire import DeadLetter
 from services.runtime.errors import EverythingFailsError
-from services.runtime.kafka.interfaces import Output
+from services.runtime.kafka.values import Output
 from services.runtime.worker.alarm import Alarm
 
 if TYPE_CHECKING:

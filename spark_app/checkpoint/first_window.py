@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from contracts.errors import StateloopError
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
-from services.runtime.kafka.interfaces import OffsetAt, Partition
+from services.runtime.kafka.values import OffsetAt, Partition
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.topics.identity import TopicIdentity, identify_topic
 from spark_app.topics.offsets import EARLIEST_MS, first_offsets, first_records

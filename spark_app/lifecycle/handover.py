@@ -16,8 +16,8 @@ from contracts.settings import KafkaSettings
 from contracts.wire import decode_snapshot
 from services.runtime.errors import KafkaOperationError
 from services.runtime.kafka.admin import KafkaAdmin
-from services.runtime.kafka.interfaces import NEWEST, EndlessRange
 from services.runtime.kafka.reader import BlockingKafkaReader
+from services.runtime.kafka.values import NEWEST, EndlessRange
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.errors import BrokerUnreachableError
 from spark_app.topics.identity import TopicIdentity

@@ -11,7 +11,7 @@ from contracts.settings import KafkaSettings
 from services.runtime.errors import DeliveryFailedError, KafkaRequestError
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.blocking import TransactionalKafkaProducer
-from services.runtime.kafka.interfaces import GroupOffset, Output, Partition
+from services.runtime.kafka.values import GroupOffset, Output, Partition
 from spark_app.errors import BrokerUnreachableError, HistoryWriteError
 
 NAME = "bootstrap"

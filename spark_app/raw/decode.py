@@ -21,7 +21,8 @@ from contracts.types.quantize import EPOCH
 from contracts.types.raw_record import RawRecord
 from services.runtime.errors import DeliveryFailedError
 from services.runtime.kafka.blocking import BlockingKafkaProducer
-from services.runtime.kafka.interfaces import BlockingProducer, Output
+from services.runtime.kafka.interfaces import BlockingProducer
+from services.runtime.kafka.values import Output
 from spark_app.errors import RawWriteError
 
 OPTIONS = {"linger.ms": 5, "compression.type": "lz4"}

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from contracts.records.record import timestamp_ms
 from contracts.settings import KafkaSettings
-from services.runtime.kafka.interfaces import EARLIEST, LATEST, NEWEST, OffsetAt, Partition
+from services.runtime.kafka.values import EARLIEST, LATEST, NEWEST, OffsetAt, Partition
 from spark_app.topics.identity import TopicIdentity
 from spark_app.topics.offsets import Positions, TopicOffsets
 

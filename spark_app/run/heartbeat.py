@@ -16,7 +16,7 @@ from contracts.model.emit import Emit
 from contracts.records.record import HEARTBEAT_KEY
 from services.runtime.errors import DeliveryFailedError
 from services.runtime.kafka.blocking import BlockingKafkaProducer
-from services.runtime.kafka.interfaces import BY_KEY, Output
+from services.runtime.kafka.values import BY_KEY, Output
 from spark_app.run.low_watermark import clock
 from spark_app.topics.identity import sources
 

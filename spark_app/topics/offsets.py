@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contracts.settings import KafkaSettings
 from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka.admin import KafkaAdmin
-from services.runtime.kafka.interfaces import EARLIEST, LATEST, OffsetAt, Partition
+from services.runtime.kafka.values import EARLIEST, LATEST, OffsetAt, Partition
 from spark_app.errors import BrokerUnreachableError
 from spark_app.topics.identity import NAME, TopicIdentity
 

@@ -18,7 +18,7 @@ from services.enrichment.settings import EnrichmentSettings
 from services.query.cluster.assembly import group_name
 from services.query.settings import QuerySettings
 from services.runtime.job_progress import JobProgress
-from services.runtime.kafka.interfaces import GroupOffset
+from services.runtime.kafka.values import GroupOffset
 from services.runtime.topic_owners import TopicOwners
 from services.sink.service import groups as sink_groups
 from services.sink.settings import SinkSettings
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from contracts.settings import KafkaSettings
-    from services.runtime.kafka.interfaces import Admin, Partition
+    from services.runtime.kafka.interfaces import Admin
+    from services.runtime.kafka.values import Partition
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/wire.md").read_text(encoding="utf-8")
 

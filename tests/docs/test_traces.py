@@ -18,7 +18,7 @@ from services.enrichment import service as enrichment
 from services.enrichment.settings import EnrichmentSettings
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.clients import KafkaClients
-from services.runtime.kafka.interfaces import Partition
+from services.runtime.kafka.values import Partition
 from services.tools.broker.errors import NotReadyError
 from services.tools.broker.readiness import wait_until
 from spark_app.query.pipeline import pipeline

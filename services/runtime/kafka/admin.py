@@ -24,20 +24,20 @@ from confluent_kafka.admin import NewTopic as ClientTopic
 from typing_extensions import override
 
 from services.runtime.errors import KafkaRequestError
-from services.runtime.group_check import GroupMember
 from services.runtime.kafka.errors import requested
-from services.runtime.kafka.interfaces import (
+from services.runtime.kafka.interfaces import Admin
+from services.runtime.kafka.offsets import lookup
+from services.runtime.kafka.options import create_admin_client, create_consumer
+from services.runtime.kafka.values import (
     EARLIEST,
     LATEST,
     NEWEST,
-    Admin,
+    GroupMember,
     GroupOffset,
     OffsetAt,
     Partition,
     TopicInfo,
 )
-from services.runtime.kafka.offsets import lookup
-from services.runtime.kafka.options import create_admin_client, create_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient, ConsumerGroupDescription
 
-    from services.runtime.kafka.interfaces import NewTopic
     from services.runtime.kafka.options import Options
+    from services.runtime.kafka.values import NewTopic
 
 ANSWER_S = 10.0
 """The wait for one answer."""

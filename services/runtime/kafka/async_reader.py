@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 
     from contracts.records.record import Record
-    from services.runtime.kafka.interfaces import BlockingTopicReader, BoundedRange, OffsetRange, Partition
+    from services.runtime.kafka.interfaces import BlockingTopicReader
+    from services.runtime.kafka.values import BoundedRange, OffsetRange, Partition
 
 
 class KafkaTopicReader(TopicReader):

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
 
     from services.runtime.errors import DeliveryFailedError
-    from services.runtime.kafka.interfaces import GroupOffset, Output, Partition
     from services.runtime.kafka.options import Options
+    from services.runtime.kafka.values import GroupOffset, Output, Partition
 
     OnDelivery = Callable[[KafkaError | None, Message], None]
 

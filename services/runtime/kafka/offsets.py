@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from services.runtime.kafka.interfaces import Partition
+from services.runtime.kafka.values import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from services.runtime.errors import DeliveryFailedError
-    from services.runtime.kafka.interfaces import Output
     from services.runtime.kafka.options import Options
+    from services.runtime.kafka.values import Output
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,10 @@ from typing_extensions import override
 
 from services.runtime.errors import TopicReadError
 from services.runtime.kafka.errors import read_error
-from services.runtime.kafka.interfaces import EARLIEST, LATEST, BlockingTopicReader, BoundedRange, Partition
+from services.runtime.kafka.interfaces import BlockingTopicReader
 from services.runtime.kafka.offsets import lookup
 from services.runtime.kafka.options import create_consumer, log_error, record_of
+from services.runtime.kafka.values import EARLIEST, LATEST, BoundedRange, Partition
 
 if TYPE_CHECKING:
     import logging
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message
 
     from contracts.records.record import Record
-    from services.runtime.kafka.interfaces import OffsetRange
     from services.runtime.kafka.options import Options
+    from services.runtime.kafka.values import OffsetRange
 
 OPTIONS = {"enable.partition.eof": True, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 50}
 """Another partition is read only when the last fetch has ended."""

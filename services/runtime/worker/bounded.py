@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from contracts.metrics.counts import Counts
     from contracts.records.record import Record
-    from services.runtime.kafka.interfaces import BoundedRange, Partition, RebalanceListener, TopicReader
+    from services.runtime.kafka.interfaces import RebalanceListener, TopicReader
+    from services.runtime.kafka.values import BoundedRange, Partition
     from services.runtime.worker.handler import Handler
 
 LIMITS = WorkerLimits(

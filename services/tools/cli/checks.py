@@ -18,7 +18,7 @@ from contracts.errors import StateloopError
 from services.enrichment.calls.addresses import AddressRefusedError, check
 from services.runtime.errors import ForeignTopicsError, KafkaRequestError
 from services.runtime.kafka.admin import KafkaAdmin
-from services.runtime.kafka.interfaces import NEWEST, Partition
+from services.runtime.kafka.values import NEWEST, Partition
 from services.runtime.topic_owners import TopicOwners
 from services.tools.broker.jars import up_to_date
 from services.tools.broker.java import find_java

@@ -16,7 +16,7 @@ from contracts.records.record import timestamp_ms
 from contracts.types.origin import Origin
 from contracts.wire.alert_record import AlertRecord
 from services.runtime.errors import DeliveryFailedError
-from services.runtime.kafka.interfaces import BY_KEY, Output, Partition
+from services.runtime.kafka.values import BY_KEY, Output, Partition
 from services.runtime.worker.handler import Handler, WorkerMetrics
 from services.tools.redrive.action import RedriveAction, action_for, reopening
 from services.tools.redrive.dead_letters import StoredDeadLetter

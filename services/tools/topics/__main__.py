@@ -12,7 +12,7 @@ from services.runtime.command_line import report, run
 from services.runtime.errors import KafkaRequestError, NoBrokerError
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.broker_check import require_broker
-from services.runtime.kafka.interfaces import NewTopic
+from services.runtime.kafka.values import NewTopic
 from services.runtime.topic_owners import TopicOwners
 from services.tools.topics.errors import TopicRefusedError, WrongPartitionsError, refused
 from services.tools.topics.settings import TopicsSettings

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from services.runtime.errors import KafkaRequestError, NoBrokerError
-from services.runtime.kafka.interfaces import LATEST, GroupOffset, Partition
+from services.runtime.kafka.values import LATEST, GroupOffset, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

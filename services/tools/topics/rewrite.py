@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from contracts.records.state_record import StateRecordDecoder, UndecodableRecordError
 from contracts.wire.partition import partition
 from services.runtime.errors import KafkaOperationError
-from services.runtime.kafka.interfaces import Output
+from services.runtime.kafka.values import Output
 from services.tools.topics.errors import refused
 
 if TYPE_CHECKING:

@@ -10,12 +10,13 @@ import pytest
 from contracts.records.record import Record
 from services.alerts.restore import stored
 from services.runtime.errors import TopicReadError
-from services.runtime.kafka.interfaces import BoundedRange, Partition
+from services.runtime.kafka.values import BoundedRange, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from services.runtime.kafka.interfaces import BlockingTopicReader, OffsetRange
+    from services.runtime.kafka.interfaces import BlockingTopicReader
+    from services.runtime.kafka.values import OffsetRange
 
 PLACE = Partition("snapshots", 0)
 AWAY = TopicReadError("snapshots", "_TRANSPORT", "no broker")

@@ -16,7 +16,7 @@ from services.derive.handler import PROGRESS_S, DeriveDependencies
 from services.derive.service import worker_of
 from services.derive.topics import names
 from services.runtime.errors import DeliveryFailedError, leaves
-from services.runtime.kafka.interfaces import BoundedRange, Partition
+from services.runtime.kafka.values import BoundedRange, Partition
 from tests.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from contracts import Application
     from services.derive.handler import DeriveHandler
     from services.runtime.job_progress import Published
-    from services.runtime.kafka.interfaces import BlockingTopicReader, OffsetRange, Output, RebalanceListener
+    from services.runtime.kafka.interfaces import BlockingTopicReader, RebalanceListener
+    from services.runtime.kafka.values import OffsetRange, Output
 
 T = TypeVar("T")
 

@@ -20,9 +20,9 @@ from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.runtime.kafka.clients import KafkaClients
-from services.runtime.kafka.interfaces import Partition
 from services.runtime.kafka.options import create_producer
 from services.runtime.kafka.reader import BlockingKafkaReader
+from services.runtime.kafka.values import Partition
 from services.runtime.table_writer import TableWriter
 from services.tools.broker.readiness import wait_until
 from services.tools.topics import growth

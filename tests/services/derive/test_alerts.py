@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from services.runtime.kafka.interfaces import Output
+    from services.runtime.kafka.values import Output
 
 KEYS = ("a1", "a2", "b1")
 PATTERNS = ("*", "a*", "a1", "[ab]1")

@@ -25,9 +25,9 @@ from services.derive.handler import DeriveDependencies
 from services.derive.service import DRAIN, DROP_AFTER, STOP_WITHIN, worker_of
 from services.derive.topics import names
 from services.runtime.errors import DeliveryFailedError, EverythingFailsError, leaves
-from services.runtime.kafka.interfaces import BY_KEY, Output
 from services.runtime.kafka.membership import FRESH_S, NEVER
 from services.runtime.kafka.producer import ROOM_S
+from services.runtime.kafka.values import BY_KEY, Output
 from services.runtime.worker.subscription import SESSION_MS
 from tests.virtual_time import VirtualTimeLoop
 

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from services.enrichment.dispatcher import Availability
     from services.enrichment.partition_state import PartitionState
     from services.enrichment.planner import RequestPlanner
-    from services.runtime.kafka.interfaces import Output, Producer, RebalanceListener
+    from services.runtime.kafka.interfaces import Producer, RebalanceListener
+    from services.runtime.kafka.values import Output
     from services.runtime.worker.worker import Worker
 
 ROUND_S = 0.001

@@ -13,7 +13,7 @@ from services.runtime.errors import ConsumerFailedError, TopicReadError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from services.runtime.kafka.interfaces import Partition
+    from services.runtime.kafka.values import Partition
 
 FOUND = Record("snapshots", 1, 3, 0, b"d", b"v")
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from contracts.wire import Snapshot
     from services.enrichment.partition_state import PartitionState
-    from services.runtime.kafka.interfaces import Output
+    from services.runtime.kafka.values import Output
     from services.runtime.worker.worker import Worker
 
 DEVICE = context(7)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from services.runtime.kafka.interfaces import Output
+    from services.runtime.kafka.values import Output
 
 
 class InMemoryProducer:

@@ -12,9 +12,9 @@ from contracts.settings import WorkerSettings
 from examples.flights.application import app as flights
 from services.runtime import topic_check
 from services.runtime.errors import KafkaRequestError, SharedGroupError
-from services.runtime.group_check import GroupCheck, GroupMember
+from services.runtime.group_check import GroupCheck
 from services.runtime.kafka.clients import KafkaClients
-from services.runtime.kafka.interfaces import NewTopic
+from services.runtime.kafka.values import GroupMember, NewTopic
 from services.runtime.worker.subscription import member_options, subscription
 from tests.deadline import DEADLINE_S
 from tests.simulation.kafka.members import Member

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from contracts.records.record import Record
     from contracts.sinks import RowBatch
-    from services.runtime.kafka.interfaces import Output, RebalanceListener
+    from services.runtime.kafka.interfaces import RebalanceListener
+    from services.runtime.kafka.values import Output
 
 ROUND_S = 0.001
 TARGET = Target("flights", "snapshots", Windows.NEWEST)

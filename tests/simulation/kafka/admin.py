@@ -6,15 +6,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from services.runtime.errors import KafkaRequestError
-from services.runtime.group_check import GroupMember
-from services.runtime.kafka.interfaces import GroupOffset, TopicInfo
+from services.runtime.kafka.values import GroupMember, GroupOffset, TopicInfo
 from tests.simulation.kafka.errors import RefusedError, requested
 from tests.simulation.kafka.lookup import UNKNOWN_PARTITION, offset_at, record_at
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from services.runtime.kafka.interfaces import NewTopic, OffsetAt, Partition
+    from services.runtime.kafka.values import NewTopic, OffsetAt, Partition
     from tests.simulation.kafka.broker import Broker
     from tests.simulation.kafka.network import Network
 

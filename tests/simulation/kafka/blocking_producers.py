@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from services.runtime.errors import DeliveryFailedError
-    from services.runtime.kafka.interfaces import GroupOffset, Output, Partition
+    from services.runtime.kafka.values import GroupOffset, Output, Partition
     from tests.simulation.kafka.broker import Broker
     from tests.simulation.kafka.network import Network
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.runtime.kafka.interfaces import Partition
+from services.runtime.kafka.values import Partition
 from tests.simulation.kafka.groups import Groups
 from tests.simulation.kafka.topics import Topics
 from tests.simulation.kafka.transactions import Transactions
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import random
     from datetime import datetime
 
-    from services.runtime.kafka.interfaces import Output
+    from services.runtime.kafka.values import Output
     from tests.simulation.kafka.network import Time
 
 

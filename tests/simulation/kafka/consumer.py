@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from contracts.records.record import Record
-from services.runtime.kafka.interfaces import GroupOffset, Partition
 from services.runtime.kafka.membership import NEVER, GroupMembership
+from services.runtime.kafka.values import GroupOffset, Partition
 from tests.simulation.kafka.cursor import fetch_position
 from tests.simulation.kafka.errors import RefusedError
 from tests.simulation.kafka.network import POLL_S

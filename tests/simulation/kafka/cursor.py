@@ -11,7 +11,7 @@ from tests.simulation.kafka.errors import reading
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from services.runtime.kafka.interfaces import OffsetRange, Partition
+    from services.runtime.kafka.values import OffsetRange, Partition
     from tests.simulation.kafka.broker import Broker
     from tests.simulation.kafka.log import PartitionLog
     from tests.simulation.kafka.network import Network

@@ -10,7 +10,7 @@ from tests.simulation.kafka.errors import RefusedError
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from services.runtime.kafka.interfaces import GroupOffset, Partition
+    from services.runtime.kafka.values import GroupOffset, Partition
     from tests.simulation.kafka.topics import Topics
 
 UNKNOWN_MEMBER = "UNKNOWN_MEMBER_ID"

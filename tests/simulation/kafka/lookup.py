@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.runtime.kafka.interfaces import EARLIEST, LATEST, NEWEST, OffsetAt
+from services.runtime.kafka.values import EARLIEST, LATEST, NEWEST, OffsetAt
 
 if TYPE_CHECKING:
     from tests.simulation.kafka.log import PartitionLog

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from services.runtime.kafka.interfaces import GroupOffset, Output, Partition
+from services.runtime.kafka.values import GroupOffset, Output, Partition
 from tests.deadline import DEADLINE_S
 from tests.simulation.kafka.operations import NOON_MS, Read, Write, observed
 from tests.simulation.kafka.worlds import GROUP

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from services.runtime.errors import KafkaOperationError
-from services.runtime.kafka.interfaces import BY_KEY, Output, Partition
+from services.runtime.kafka.values import BY_KEY, Output, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.runtime.kafka.interfaces import BY_KEY, Partition
+from services.runtime.kafka.values import BY_KEY, Partition
 from tests.simulation.kafka.errors import RefusedError
 from tests.simulation.kafka.partitioner import partition_of
 
 if TYPE_CHECKING:
-    from services.runtime.kafka.interfaces import Output
+    from services.runtime.kafka.values import Output
     from tests.simulation.kafka.broker import Broker
 
 LARGEST = 1_000_000

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from services.runtime.errors import DeliveryFailedError
-    from services.runtime.kafka.interfaces import Output
+    from services.runtime.kafka.values import Output
     from tests.simulation.kafka.broker import Broker
     from tests.simulation.kafka.network import Network
 

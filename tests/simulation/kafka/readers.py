@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from services.runtime.kafka.interfaces import EARLIEST, LATEST, BoundedRange, Partition
+from services.runtime.kafka.values import EARLIEST, LATEST, BoundedRange, Partition
 from tests.simulation.kafka.cursor import Cursor
 from tests.simulation.kafka.errors import reading
 from tests.simulation.kafka.lookup import UNKNOWN_PARTITION, offset_at
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts.records.record import Record
-    from services.runtime.kafka.interfaces import OffsetRange
+    from services.runtime.kafka.values import OffsetRange
     from tests.simulation.kafka.broker import Broker
     from tests.simulation.kafka.network import Network
 

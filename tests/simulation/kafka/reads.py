@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from services.runtime.errors import TopicReadError
-from services.runtime.kafka.interfaces import EARLIEST, LATEST, NEWEST, BoundedRange, Partition
+from services.runtime.kafka.values import EARLIEST, LATEST, NEWEST, BoundedRange, Partition
 from tests.simulation.kafka.operations import NOON_MS, RECENT_MS, Read, failure, observed, places, stamp
 from tests.simulation.kafka.topics import DEFAULTS
 from tests.simulation.kafka.worlds import GROUP
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from contracts.records.record import Record
-    from services.runtime.kafka.interfaces import OffsetRange
+    from services.runtime.kafka.values import OffsetRange
     from tests.simulation.kafka.worlds import World
 
 FOLLOW_S = 0.1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from services.runtime.errors import KafkaRequestError
-from services.runtime.kafka.interfaces import BY_KEY
+from services.runtime.kafka.values import BY_KEY
 from tests.simulation.kafka.operations import TOPICS, Message, Operation, outcome
 from tests.simulation.kafka.reads import (
     REQUESTS,

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.runtime.errors import DeliveryFailedError, KafkaRequestError, TopicReadError
-from services.runtime.kafka.interfaces import (
-    EARLIEST,
-    LATEST,
-    BoundedRange,
-    NewTopic,
-    Output,
-    Partition,
-    TopicSubscription,
-)
+from services.runtime.kafka.interfaces import TopicSubscription
+from services.runtime.kafka.values import EARLIEST, LATEST, BoundedRange, NewTopic, Output, Partition
 from services.runtime.topic_check import TopicCheck
 from tests.simulation.kafka.admin import ModelAdmin
 from tests.simulation.kafka.blocking_producers import ModelBlockingProducer

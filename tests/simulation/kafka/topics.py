@@ -11,7 +11,7 @@ from tests.simulation.kafka.log import PartitionLog
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from services.runtime.kafka.interfaces import NewTopic, Partition
+    from services.runtime.kafka.values import NewTopic, Partition
 
 MISSING = "UNKNOWN_TOPIC_OR_PART"
 FOREVER = -1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from services.runtime.errors import KafkaRequestError
-from services.runtime.kafka.interfaces import LATEST, GroupOffset, NewTopic, Output, Partition
+from services.runtime.kafka.values import LATEST, GroupOffset, NewTopic, Output, Partition
 from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 from tests.simulation.kafka.operations import NOON_MS, PARTITIONS, TOPICS, Message, Write, failure, places

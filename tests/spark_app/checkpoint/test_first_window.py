@@ -16,7 +16,7 @@ from contracts import Emit
 from contracts.model.topics import Stamp
 from contracts.wire import Snapshot, decode_snapshot
 from contracts.wire.partition import partition
-from services.runtime.kafka.interfaces import OffsetAt, Partition
+from services.runtime.kafka.values import OffsetAt, Partition
 from services.tools.cli.verify import is_published
 from services.tools.verify.comparison import Stored, StoredSnapshots, compare, snapshots_of
 from spark_app.checkpoint.commit_files import commit_files

@@ -20,7 +20,7 @@ from spark_app.raw.query import check_extra
 from tests import waveforms
 
 if TYPE_CHECKING:
-    from services.runtime.kafka.interfaces import Output
+    from services.runtime.kafka.values import Output
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MILLISECONDS = round(NOW.timestamp() * 1000)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.settings import KafkaSettings
-from services.runtime.kafka.interfaces import EARLIEST, LATEST, NEWEST, OffsetAt, Partition
+from services.runtime.kafka.values import EARLIEST, LATEST, NEWEST, OffsetAt, Partition
 from spark_app.run.backlog import Backlog, compared, measure
 from spark_app.topics.identity import TopicIdentity
 

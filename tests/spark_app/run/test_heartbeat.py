@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from services.runtime.kafka.interfaces import Output
+    from services.runtime.kafka.values import Output
     from tests.services.tools.broker.embedded import EmbeddedBroker
 
 WINDOW = everything.KEPT_FOR + timedelta(minutes=1)

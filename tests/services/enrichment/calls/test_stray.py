@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse
     from aiohttp.connector import Connection
 
-    from services.runtime.kafka.interfaces import Output
+    from services.runtime.kafka.values import Output
 
 STRAY = named("/stray")
 ANOTHER = "the response answers another request"

@@ -13,8 +13,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka import admin as admins
 from services.runtime.kafka.admin import KafkaAdmin
-from services.runtime.kafka.interfaces import EARLIEST, LATEST, NEWEST, GroupOffset, NewTopic, OffsetAt, Partition
 from services.runtime.kafka.options import create_producer
+from services.runtime.kafka.values import EARLIEST, LATEST, NEWEST, GroupOffset, NewTopic, OffsetAt, Partition
 from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 

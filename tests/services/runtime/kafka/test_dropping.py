@@ -13,8 +13,8 @@ from confluent_kafka import KafkaError, KafkaException
 
 from services.runtime.errors import DeliveryFailedError
 from services.runtime.kafka import producer
-from services.runtime.kafka.interfaces import BY_KEY, Output
 from services.runtime.kafka.producer import KafkaProducer
+from services.runtime.kafka.values import BY_KEY, Output
 from tests.deadline import DEADLINE_S
 from tests.services.enrichment.in_memory import until
 

@@ -13,9 +13,9 @@ from services.runtime.errors import KafkaRequestError, TopicReadError
 from services.runtime.kafka import admin as admins
 from services.runtime.kafka import reader as readers
 from services.runtime.kafka.admin import KafkaAdmin
-from services.runtime.kafka.interfaces import BoundedRange, EndlessRange, NewTopic, Output, Partition
 from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.kafka.reader import BlockingKafkaReader
+from services.runtime.kafka.values import BoundedRange, EndlessRange, NewTopic, Output, Partition
 from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 

@@ -17,8 +17,8 @@ from contracts.model.topics import PARTITIONER
 from contracts.types.key import LARGEST_KEY
 from services.runtime.errors import DeliveryFailedError, KafkaRequestError
 from services.runtime.kafka.blocking import BlockingKafkaProducer, TransactionalKafkaProducer
-from services.runtime.kafka.interfaces import GroupOffset, Output, Partition
 from services.runtime.kafka.producer import KafkaProducer
+from services.runtime.kafka.values import GroupOffset, Output, Partition
 from tests.deadline import DEADLINE_S
 from tests.services.enrichment.in_memory import until
 from tests.spark_app.running import everything

@@ -16,9 +16,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from services.runtime.errors import TopicReadError
 from services.runtime.kafka import reader as readers
 from services.runtime.kafka.async_reader import KafkaTopicReader
-from services.runtime.kafka.interfaces import BoundedRange, EndlessRange, Partition
 from services.runtime.kafka.options import create_producer
 from services.runtime.kafka.reader import NEAR, BlockingKafkaReader, stored_records
+from services.runtime.kafka.values import BoundedRange, EndlessRange, Partition
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from services.runtime.kafka.interfaces import BoundedRange, Partition
+from services.runtime.kafka.values import BoundedRange, Partition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 
     from contracts.records.record import Record
-    from services.runtime.kafka.interfaces import OffsetRange
+    from services.runtime.kafka.values import OffsetRange
 
 BATCH = 3
 

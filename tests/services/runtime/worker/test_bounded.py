@@ -12,7 +12,7 @@ from contracts.metrics import worker as metrics
 from contracts.metrics.counts import Counts
 from contracts.records.record import Record
 from services.runtime.errors import TopicReadError
-from services.runtime.kafka.interfaces import Partition
+from services.runtime.kafka.values import Partition
 from services.runtime.worker.bounded import run_bounded
 from services.runtime.worker.handler import Handler, WorkerMetrics
 from tests.services.runtime.worker.stored_topics import StoredTopics

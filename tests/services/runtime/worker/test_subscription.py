@@ -11,7 +11,7 @@ import pytest
 from contracts.settings import WorkerSettings
 from examples.flights.application import app as flights
 from services.runtime.errors import ForeignTopicsError
-from services.runtime.kafka.interfaces import GroupOffset, NewTopic, Partition
+from services.runtime.kafka.values import GroupOffset, NewTopic, Partition
 from services.runtime.topic_owners import GROUP, TopicOwner
 from services.runtime.worker.subscription import SESSION, fenced_member_options, member_options, subscription
 from tests.simulation.kafka.broker import Broker

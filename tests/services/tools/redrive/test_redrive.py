@@ -17,7 +17,7 @@ from contracts.records.record import Reason, Record, timestamp_ms
 from contracts.types.origin import PLACE, TIME
 from services.enrichment.calls.caller import Outcome
 from services.runtime.errors import DeliveryFailedError
-from services.runtime.kafka.interfaces import BY_KEY, BoundedRange, Output, Partition
+from services.runtime.kafka.values import BY_KEY, BoundedRange, Output, Partition
 from services.runtime.worker.bounded import run_bounded
 from services.tools.redrive.action import RedriveAction
 from services.tools.redrive.dead_letters import DeadLetterFilter

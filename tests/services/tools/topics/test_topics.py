@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from contracts.model.topics import Topic
-    from services.runtime.kafka.interfaces import NewTopic
+    from services.runtime.kafka.values import NewTopic
     from tests.services.tools.broker.embedded import EmbeddedBroker
 
 CHECKOUT = Path(__file__).parents[4]
