@@ -288,26 +288,24 @@ class DeadLettersResponse(ConsoleModel):
 
 
 PROBLEMS = ("bad_request", "not_yours", "unknown_application", *REQUEST_PROBLEMS)
-LOOP_ENDPOINTS = (
-    Endpoint(
-        "/v1/loop",
-        "The health of an application's loop: its processes, topics and APIs, with their history",
-        LoopResponse,
-        (*PROBLEMS, "catching_up"),
-        LoopQuery,
-    ),
-    Endpoint(
-        "/v1/loop/graph",
-        "The enrichments with their inputs, and the outcomes of their requests",
-        GraphResponse,
-        (*PROBLEMS, "catching_up"),
-        ApplicationQuery,
-    ),
-    Endpoint(
-        "/v1/loop/dead_letters",
-        "Dead letters by reason, and the latest",
-        DeadLettersResponse,
-        PROBLEMS,
-        DeadLettersQuery,
-    ),
+LOOP = Endpoint(
+    "/v1/loop",
+    "The health of an application's loop: its processes, topics and APIs, with their history",
+    LoopResponse,
+    (*PROBLEMS, "catching_up"),
+    LoopQuery,
+)
+LOOP_GRAPH = Endpoint(
+    "/v1/loop/graph",
+    "The enrichments with their inputs, and the outcomes of their requests",
+    GraphResponse,
+    (*PROBLEMS, "catching_up"),
+    ApplicationQuery,
+)
+LOOP_DEAD_LETTERS = Endpoint(
+    "/v1/loop/dead_letters",
+    "Dead letters by reason, and the latest",
+    DeadLettersResponse,
+    PROBLEMS,
+    DeadLettersQuery,
 )

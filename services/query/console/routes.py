@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import orjson
 from aiohttp import web
 
-from contracts.api.loop import ApplicationQuery, DeadLettersQuery, LoopQuery
+from contracts.api.loop import LOOP, LOOP_DEAD_LETTERS, LOOP_GRAPH, ApplicationQuery, DeadLettersQuery, LoopQuery
 from services.query.console.graph import graph, without_counts
 from services.query.console.page import INDEX, charts, file_response, page
 from services.query.http.request_context import principal
 from services.query.http.responses import problem_response
+from services.query.http.routes import route
 from services.query.http.validation import parse_query
 from services.query.lookup.problems import RETRY_AFTER_S, Problem
 
@@ -36,9 +37,9 @@ class Console:
         return [
             web.get("/", self.file),
             web.get("/console/{file:.+}", self.file),
-            web.get("/v1/loop", self.loop),
-            web.get("/v1/loop/graph", self.graph),
-            web.get("/v1/loop/dead_letters", self.dead_letters),
+            route(LOOP, self.loop),
+            route(LOOP_GRAPH, self.graph),
+            route(LOOP_DEAD_LETTERS, self.dead_letters),
         ]
 
     async def file(self, request: web.Request) -> web.Response:

@@ -6,14 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from aiohttp import web
 
-from contracts.api.reads import BatchRequest
+from contracts.api.reads import BATCH, BatchRequest
 from services.query.http.forwarding import sequence_response
 from services.query.http.peer_client import FORWARDED, ForwardedRequest
 from services.query.http.request_context import charge, principal
 from services.query.http.responses import JSON, uncached_response
 from services.query.http.retry import RetryBudget
+from services.query.http.routes import route
 from services.query.http.validation import milliseconds_at, validate
 from services.query.lookup.batch import Selection, Unanswered, encode_problem, read_batch
 from services.query.lookup.problems import Problem, ProblemError
@@ -21,14 +21,14 @@ from services.query.lookup.problems import Problem, ProblemError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from aiohttp import web
+
     from services.query.cluster import Member
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
     from services.query.http.responses import HttpResponse
     from services.query.lookup.authentication import Principal
     from services.query.lookup.state_reader import StateReader, StateReaders
-
-PATH = "/v1/states/{name}:batchGet"
 
 
 class BatchRoutes:
@@ -41,7 +41,7 @@ class BatchRoutes:
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
-        return [web.post(PATH, self.post)]
+        return [route(BATCH, self.post)]
 
     async def post(self, request: web.Request) -> web.Response:
         """An answer or a problem for each key. Raises ProblemError."""
@@ -115,7 +115,7 @@ class BatchRoutes:
         if batch.at is not None:  # an instance of an earlier release rejects a member that it does not know
             members["at"] = batch.at
         body = orjson.dumps(members)
-        target = f"/v1/states/{reader.state.name}:batchGet"
+        target = BATCH.target(name=reader.state.name)
         request = ForwardedRequest(target, "POST", (("Content-Type", JSON),), body)
         try:
             texts, passing = await self._forwarder.forward_sequence(owners, request, len(indices))

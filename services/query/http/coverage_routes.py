@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aiohttp import web
-
-from contracts.api.windows import CoverageParameters
+from contracts.api.windows import COVERAGE, CoverageParameters
 from contracts.metrics import query as metrics
 from services.query.http.request_context import charge_page, principal
 from services.query.http.responses import json_response
+from services.query.http.routes import route
 from services.query.http.validation import key_of_request, milliseconds_at, parse_query
 from services.query.lookup.coverage_reader import CoverageReader, CoverageRequest
 from services.query.lookup.decision import NO_CONDITIONS, iso
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from aiohttp import web
+
     from contracts.model.named_state import CoverageField
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
     from services.query.lookup.coverage_reader import CoveredRange
     from services.query.lookup.state_reader import StateReaders
-
-PATH = "/v1/states/{name}/{key:[^/]+}/coverage"
 
 
 class CoverageRoutes:
@@ -38,7 +37,7 @@ class CoverageRoutes:
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
-        return [web.get(PATH, self.get)]
+        return [route(COVERAGE, self.get)]
 
     async def get(self, request: web.Request) -> web.Response:
         """The intervals of the range, or of its beginning if it has more windows than `limit`. Raises ProblemError."""

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from contracts.api.reads import KeyParameters, VersionsParameters
+from contracts.api.reads import KEY, VERSIONS, KeyParameters, VersionsParameters
 from contracts.metrics import query as metrics
 from services.query.http.key_responses import KeyResponses
 from services.query.http.request_context import principal
 from services.query.http.responses import JSON, HttpResponse
 from services.query.http.retry import WAITED
+from services.query.http.routes import route
 from services.query.http.validation import key_of_request, milliseconds_at, parse_query
 from services.query.lookup.decision import Conditions, FoundEntry
 from services.query.lookup.problems import Problem, ProblemError
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 UNTIL = web.RequestKey("until", float)
 """How long a request may wait, by the instance's clock."""
-PATH = "/v1/states/{name}/{key:[^/]+}"
 
 
 class KeyRoutes:
@@ -48,7 +48,7 @@ class KeyRoutes:
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
-        return [web.get(PATH, self.get), web.get(f"{PATH}/versions", self.get_versions)]
+        return [route(KEY, self.get), route(VERSIONS, self.get_versions)]
 
     async def get(self, request: web.Request) -> web.Response:
         """The entry of the key that meets the conditions of the request. Raises ProblemError."""

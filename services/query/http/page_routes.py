@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import orjson
-from aiohttp import web
 
-from contracts.api.reads import PageParameters
+from contracts.api.reads import PAGE, PageParameters
 from services.query.http.forwarding import sequence_response
 from services.query.http.page_items import PageItems, merge_pages
 from services.query.http.partition_reads import PartitionReads, parse_where
 from services.query.http.peer_client import FORWARDED, ForwardedRequest
 from services.query.http.request_context import charge_page, principal
 from services.query.http.responses import uncached_response
+from services.query.http.routes import route
 from services.query.http.silent_pages import SilentPages
 from services.query.http.validation import parse_query, seconds_of
 from services.query.lookup.projection import parse_paths, project
@@ -23,13 +23,16 @@ from services.query.lookup.projection import parse_paths, project
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from aiohttp import web
+
     from services.query.cluster import Member
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
     from services.query.http.responses import HttpResponse
     from services.query.lookup.state_reader import StateReader, StateReaders
 
-PATH = "/v1/states/{name:[^/:]+}"
+NAME = "[^/:]+"
+"""The name of a state in the path of a page. A batch has the same path with a suffix after a colon."""
 
 
 class PageRoutes:
@@ -44,7 +47,7 @@ class PageRoutes:
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
-        return [web.get(PATH, self.get)]
+        return [route(PAGE, self.get, name=NAME)]
 
     async def get(self, request: web.Request) -> web.Response:
         """The next keys with this prefix and these values, or the next silent ones, with their entries.
@@ -89,7 +92,7 @@ class PageRoutes:
         self, owners: Sequence[Member], reader: StateReader, query: PageParameters, partitions: Sequence[int]
     ) -> PageItems[str]:
         members = query.model_dump(exclude_none=True) | {"partitions": ",".join(map(str, partitions))}
-        target = f"/v1/states/{reader.state.name}?{urlencode(members, doseq=True)}"
+        target = f"{PAGE.target(name=reader.state.name)}?{urlencode(members, doseq=True)}"
         (after, *texts), _ = await self._forwarder.forward_sequence(owners, ForwardedRequest(target))
         return PageItems([(orjson.loads(one)["key"], one) for one in texts], orjson.loads(after))
 

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import orjson
-from aiohttp import web
 from pydantic import Field, TypeAdapter
 
 from contracts.alerts.rule_test import RuleTest
-from contracts.api.admin import RuleTestParameters
+from contracts.api.admin import RULE_TEST, RuleTestParameters
 from contracts.api.reads import PageParameters
 from contracts.model.alerts import AlertRule
 from contracts.records.tables import parse_row
@@ -21,13 +20,16 @@ from contracts.wire.alert_record import AlertRecord
 from services.query.http.cursor import decode_cursor, encode_cursor
 from services.query.http.request_context import charge, principal
 from services.query.http.responses import json_response
-from services.query.http.table_routes import PATH, rejected_row, writable_table
+from services.query.http.routes import route
+from services.query.http.table_routes import rejected_row, writable_table
 from services.query.http.validation import key_of_request, parse_query
 from services.query.lookup.problems import Problem, ProblemError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
+
+    from aiohttp import web
 
     from services.query.dependencies import Dependencies
     from services.query.http.page_routes import PageRoutes
@@ -69,7 +71,7 @@ class RuleTestRoutes:
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
-        return [web.post(f"{PATH}/test", self.post)]
+        return [route(RULE_TEST, self.post)]
 
     async def post(self, request: web.Request) -> web.Response:
         """Test the rule in the body. Raises ProblemError (400, 403 unless its sender may save it and read the keys)."""

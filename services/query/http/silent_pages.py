@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import orjson
 from pydantic import TypeAdapter
 
+from contracts.api.reads import PAGE
 from services.query.http.cursor import Start, decode_cursor, encode_cursor
 from services.query.http.forwarding import sequence_response
 from services.query.http.page_items import PageItems, merge_pages
@@ -69,7 +70,7 @@ class SilentPages:
         self, owners: Sequence[Member], reader: StateReader, query: PageParameters, partitions: Sequence[int]
     ) -> PageItems[ScanPosition]:
         members = query.model_dump(exclude_none=True) | {"partitions": ",".join(map(str, partitions))}
-        target = f"/v1/states/{reader.state.name}?{urlencode(members, doseq=True)}"
+        target = f"{PAGE.target(name=reader.state.name)}?{urlencode(members, doseq=True)}"
         (head, *texts), _ = await self._forwarder.forward_sequence(owners, ForwardedRequest(target))
         facts = orjson.loads(head)
         positions = (ScanPosition(*one) for one in facts["positions"])

@@ -5,21 +5,21 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from aiohttp import web
-
+from contracts.api import STATES
 from services.query.http.request_context import principal
 from services.query.http.responses import json_response
+from services.query.http.routes import route
 from services.query.store.buckets import time_buckets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from aiohttp import web
+
     from contracts.model.named_state import NamedState
     from services.query.dependencies import Dependencies
     from services.query.lookup.authentication import Principal
     from services.query.lookup.state_reader import StateReader, StateReaders
-
-PATH = "/v1/states"
 
 
 class StateRoutes:
@@ -31,7 +31,7 @@ class StateRoutes:
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
-        return [web.get(PATH, self.get)]
+        return [route(STATES, self.get)]
 
     async def get(self, request: web.Request) -> web.Response:
         """The states by name, with schema, partitions, keys and lag."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from aiohttp import web
-
+from contracts.api.admin import DELETE_ROW, PUT_ROW, TABLES
 from contracts.records.tables import RowRejectedError, encode_row
 from services.query.http.request_context import principal
 from services.query.http.responses import json_response
+from services.query.http.routes import route
 from services.query.http.validation import key_of_request
 from services.query.lookup.problems import Problem, ProblemError
 from services.runtime.errors import RowNotWrittenError
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from aiohttp import web
+
     from contracts import Alerts, Suite, Table
     from services.query.lookup.authentication import Principal
 
-PATH = "/v1/tables/{name}/{key:[^/]+}"
 ABSENT = "*"
 """If-None-Match: only if there is no row."""
 
@@ -61,7 +62,7 @@ class TableRoutes:
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
-        return [web.get("/v1/tables", self.list), web.put(PATH, self.put), web.delete(PATH, self.delete)]
+        return [route(TABLES, self.list), route(PUT_ROW, self.put), route(DELETE_ROW, self.delete)]
 
     async def list(self, request: web.Request) -> web.Response:
         """The tables that the sender reads."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aiohttp import web
-
+from contracts.api import WATCH_KEY, WATCH_MANY
+from services.query.http.routes import route
 from services.query.http.sse import EventStreams
 from services.query.http.websocket import WebSockets
 from services.query.push.push_service import PushService
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from aiohttp import web
 
     from services.query.dependencies import Dependencies
     from services.query.limits import WatchLimits
@@ -28,6 +30,6 @@ class WatchRoutes:
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
         return [
-            web.get("/v1/states/{name}/{key:[^/]+}/watch", self._events.watch, allow_head=False),
-            web.get("/v1/watch", self._sockets.watch, allow_head=False),
+            route(WATCH_KEY, self._events.watch, allow_head=False),
+            route(WATCH_MANY, self._sockets.watch, allow_head=False),
         ]

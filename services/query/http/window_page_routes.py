@@ -6,19 +6,19 @@ import asyncio
 import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import orjson
-from aiohttp import web
 from pydantic import TypeAdapter
 
-from contracts.api.windows import WindowPageParameters
+from contracts.api.windows import WINDOW_PAGE, WindowPageParameters
 from services.query.http.cursor import Start, decode_cursor, encode_cursor
 from services.query.http.forwarding import sequence_response
 from services.query.http.partition_reads import PartitionReads, indexes_of, parse_where
 from services.query.http.peer_client import FORWARDED, ForwardedRequest
 from services.query.http.request_context import charge_page, principal
 from services.query.http.responses import uncached_response
+from services.query.http.routes import route
 from services.query.http.validation import milliseconds_at, parse_query, unquote_segment
 from services.query.lookup.decision import iso
 from services.query.lookup.problems import Problem, ProblemError
@@ -26,6 +26,8 @@ from services.query.store import ScanPosition, WindowPageRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from aiohttp import web
 
     from services.query.cluster import Member
     from services.query.dependencies import Dependencies
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
 TIME = "now|[0-9][^/]*"
 """A time, or the present one. The other paths with this beginning are those of the key `windows`."""
-PATH = f"/v1/states/{{name}}/windows/{{time:{TIME}}}"
 TIME_SEGMENT = 5
 CURSOR: TypeAdapter[tuple[str | None, Start, float, str]] = TypeAdapter(tuple[str | None, Start, float, str])
 """The order, the start of the window, and the position of the last key of the page."""
@@ -60,7 +61,7 @@ class WindowPageRoutes:
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
-        return [web.get(PATH, self.get)]
+        return [route(WINDOW_PAGE, self.get, time=TIME)]
 
     async def get(self, request: web.Request) -> web.Response:
         """The next keys of the newest window that contains the time. Raises ProblemError."""
@@ -124,7 +125,8 @@ class WindowPageRoutes:
         partitions: Sequence[int],
     ) -> WindowItems:
         members = query.model_dump(exclude_none=True) | {"partitions": ",".join(map(str, partitions))}
-        target = f"/v1/states/{reader.state.name}/windows/{quote(iso(time))}?{urlencode(members, doseq=True)}"
+        path = WINDOW_PAGE.target(name=reader.state.name, time=iso(time))
+        target = f"{path}?{urlencode(members, doseq=True)}"
         (head, *texts), _ = await self._forwarder.forward_sequence(owners, ForwardedRequest(target))
         facts = orjson.loads(head)
         positions = (ScanPosition(*one) for one in facts["positions"])

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 import orjson
-from aiohttp import web
 from pydantic import TypeAdapter
 
-from contracts.api.windows import WindowsParameters
+from contracts.api.windows import WINDOWS, WindowsParameters
 from contracts.metrics import query as metrics
 from services.query.http.cursor import Start, decode_cursor, encode_cursor
 from services.query.http.request_context import charge_page, principal
 from services.query.http.responses import uncached_response
+from services.query.http.routes import route
 from services.query.http.validation import key_of_request, milliseconds_at, parse_query
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.projection import parse_paths, project
@@ -21,11 +21,12 @@ from services.query.lookup.state_reader import WindowsRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from aiohttp import web
+
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
     from services.query.lookup.state_reader import StateReaders
 
-PATH = "/v1/states/{name}/{key:[^/]+}/windows"
 CURSOR: TypeAdapter[tuple[Literal["asc", "desc"], Start]] = TypeAdapter(tuple[Literal["asc", "desc"], Start])
 """The order, and the start of the last window of the page: a page continues there, whatever windows are added."""
 
@@ -40,7 +41,7 @@ class WindowsRoutes:
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
-        return [web.get(PATH, self.get)]
+        return [route(WINDOWS, self.get)]
 
     async def get(self, request: web.Request) -> web.Response:
         """The next windows of the key. Raises ProblemError."""
