@@ -47,8 +47,8 @@ class Tables:
         """The rules, by the name of their alerts."""
         self.failed_rules: set[tuple[str, str, int]] = set()
         """The versions of rules that raised, by the name of their alerts: their dead letters are on the way."""
-        for one in application.alerts:
-            self._rules_of[one.rules.name].append(self.rules[one.name])
+        for alert in application.alerts:
+            self._rules_of[alert.rules.name].append(self.rules[alert.name])
 
     @property
     def topics(self) -> list[str]:

@@ -11,7 +11,7 @@ class DeriveSettings(WorkerSettings):
     def groups(self, suite: Suite) -> dict[str, Application]:
         """Return the applications with derived states or alerts, by the consumer group of their workers."""
         return {
-            suite.group(one, self.group) if self.group else f"{one.name}-derive": one
-            for one in suite.applications
-            if one.derived_names
+            suite.group(application, self.group) if self.group else f"{application.name}-derive": application
+            for application in suite.applications
+            if application.derived_names
         }

@@ -29,8 +29,8 @@ def names(application: Application) -> Iterator[str]:
 def check_partitions(application: Application, partition_counts: Mapping[str, int]) -> None:
     """Require that alerts are in the partitions of their snapshots. Raises UnequalPartitionsError."""
     wanted = partition_counts[application.topics.snapshots]
-    for one in application.alerts:
-        if (found := partition_counts[topic := application.topics.derived(one.name)]) != wanted:
+    for alert in application.alerts:
+        if (found := partition_counts[topic := application.topics.derived(alert.name)]) != wanted:
             raise UnequalPartitionsError(topic, found, wanted)
 
 

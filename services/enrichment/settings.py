@@ -130,11 +130,11 @@ class EnrichmentSettings(ApiSettings, WorkerLimitSettings):
     def webhooks(self, suite: Suite) -> dict[str, AlertDelivery]:
         """Return the alerts with webhooks, by the consumer group of their workers."""
         return {
-            f"{suite.group(one, self.group)}-{alerts.name}" if self.group else one.webhook_group(alerts): AlertDelivery(
-                one, alerts, alerts.webhook
-            )
-            for one in suite.applications
-            for alerts in one.alerts
+            f"{suite.group(application, self.group)}-{alerts.name}"
+            if self.group
+            else application.webhook_group(alerts): AlertDelivery(application, alerts, alerts.webhook)
+            for application in suite.applications
+            for alerts in application.alerts
             if alerts.webhook is not None
         }
 

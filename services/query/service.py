@@ -98,7 +98,7 @@ async def serve(settings: QuerySettings, suite: Suite) -> None:
         async with asyncio.TaskGroup() as tasks:
             ingestion = tasks.create_task(core.ingestion.run())
             cluster = tasks.create_task(core.cluster.run())
-            others = [tasks.create_task(one) for one in http.tasks]
+            others = [tasks.create_task(task) for task in http.tasks]
             async with http.server.serving(listening):
                 await stopped.wait()
                 http.health.stopping = True
@@ -177,8 +177,8 @@ async def _build_http(suite: Suite, core: Core, authenticator: Authenticator, st
         _window_closer(dependencies, cluster).run(),
         watch_partition_counts(states.values(), settings.client()),
         *(
-            TopicOwners(one, KafkaAdmin(settings.client(), "topic-owners"), log.warning).check_async()
-            for one in suite.applications
+            TopicOwners(application, KafkaAdmin(settings.client(), "topic-owners"), log.warning).check_async()
+            for application in suite.applications
         ),
     ]
     return HttpLayer(HttpServer(dependencies, api.guard, routes, api.fast_path), health, tasks)
@@ -188,7 +188,7 @@ def _window_closer(dependencies: Dependencies, cluster: Cluster) -> WindowCloser
     """Return what closes the windows by the progress of the jobs. Their clients end with the process."""
     stores, client = dependencies.window_stores, dependencies.settings.client()
     states = [one for name, one in dependencies.states.items() if name in stores and one.expires_by_clock]
-    progress = {one.name: JobProgress(KafkaAdmin(client, "progress"), one.topic) for one in states}
+    progress = {state.name: JobProgress(KafkaAdmin(client, "progress"), state.topic) for state in states}
     return WindowCloser(states, stores, lambda one: progress[one.name].read(range(one.partitions)), cluster.has_read)
 
 

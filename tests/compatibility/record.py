@@ -115,7 +115,7 @@ def main(checkout: Path, folder: Path) -> None:
         job.send_signal(signal.SIGTERM)
         job.wait(PATIENCE_S)
         for topic in TOPICS:
-            lines = [json.dumps(one) for one in records(topic)]
+            lines = [json.dumps(record) for record in records(topic)]
             (folder / f"{topic}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
         archive(Path(data, "checkpoint"), folder)
     for log in folder.glob("*.log"):
@@ -134,7 +134,7 @@ def send(pings: list[dict[str, Any]]) -> None:
 
 def merged() -> set[str]:
     """Return the couriers with a snapshot of all events and the answer."""
-    found = [json.loads(one["value"]) for one in records("snapshots")]
+    found = [json.loads(record["value"]) for record in records("snapshots")]
     return {one["device_id"] for one in found if one["version"] > PINGS and one["state"]["pings"] == PINGS}
 
 

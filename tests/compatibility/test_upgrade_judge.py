@@ -95,11 +95,11 @@ def loop() -> Iterator[Loop]:
 
 def test_a_loop_without_faults_keeps_all_promises(loop: Loop) -> None:
     assert loop.broken() == set()
-    assert sum(one.opened for one in loop.load.sessions.values()) > EVENTS / 12
+    assert sum(session.opened for session in loop.load.sessions.values()) > EVENTS / 12
 
 
 def lose_snapshot(loop: Loop) -> None:
-    loop.records.remove(next(one for one in loop.records if one[0] == "snapshots"))
+    loop.records.remove(next(record for record in loop.records if record[0] == "snapshots"))
 
 
 def merge_an_event_twice(loop: Loop) -> None:
@@ -108,7 +108,7 @@ def merge_an_event_twice(loop: Loop) -> None:
 
 
 def lose_alert(loop: Loop) -> None:
-    loop.records.remove(next(one for one in loop.records if one[0] == "speeding"))
+    loop.records.remove(next(record for record in loop.records if record[0] == "speeding"))
 
 
 def open_alert_twice(loop: Loop) -> None:
@@ -125,7 +125,7 @@ def deliver_again(loop: Loop) -> None:  # noqa: ARG001
 
 
 def answer_again(loop: Loop) -> None:
-    loop.records.append(next(one for one in loop.records if one[0] == "feedback"))
+    loop.records.append(next(record for record in loop.records if record[0] == "feedback"))
 
 
 def lose_call(loop: Loop) -> None:  # noqa: ARG001

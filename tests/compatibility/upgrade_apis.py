@@ -75,9 +75,9 @@ def serve() -> str:
 def repeated(calls: list[Call]) -> list[Call]:
     """Return the first calls of those that were made again."""
     first: dict[str, Call] = {}
-    return [first[one.name] for one in calls if first.setdefault(one.name, one) is not one]
+    return [first[call.name] for call in calls if first.setdefault(call.name, call) is not call]
 
 
 def are_uncommitted(calls: list[Call], outages: list[Outage]) -> bool:
     """Return whether each of these was in flight, or not yet committed, in an outage."""
-    return all(any(one.began <= end and start <= one.ended for start, end in outages) for one in calls)
+    return all(any(call.began <= end and start <= call.ended for start, end in outages) for call in calls)

@@ -106,7 +106,7 @@ def judge(
     expected.update({(at, "closed"): one.closed for at, one in sessions.items() if one.closed})
     alerts = sum(expected.values())
     newest, feedback = published.newest, published.counts["feedback"]
-    plates = {one.plate for one in sessions.values()}
+    plates = {session.plate for session in sessions.values()}
     return [
         _row("final states", len(sessions), sum(_state(newest, at) == one.state() for at, one in sessions.items())),
         _row("merged records", load.sent + feedback, sum(one["version"] for one in newest.values())),
@@ -114,9 +114,9 @@ def judge(
         _answered_again(load, published, outages, reread),
         _row("alerts opened or closed", alerts, sum((published.changes & expected).values())),
         _row("further alerts", 0, sum((published.changes - expected).values())),
-        _row("calls of the registry", len(plates), len({one.name for one in Apis.calls} & plates)),
+        _row("calls of the registry", len(plates), len({call.name for call in Apis.calls} & plates)),
         _repeated("calls of the registry again", Apis.calls, outages, reread),
-        _row("alerts delivered", alerts, len({one.name for one in Apis.deliveries})),
+        _row("alerts delivered", alerts, len({delivery.name for delivery in Apis.deliveries})),
         _repeated("alerts delivered again", Apis.deliveries, outages, set()),
         *_stored(load, published, store),
         _row("dead letters", 0, published.counts["dead_letters"]),

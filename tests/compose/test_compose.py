@@ -95,7 +95,9 @@ def test_every_service_has_a_health_check_and_restarts(services: dict[str, Servi
 
 
 def test_every_dependency_has_a_condition(services: dict[str, Service]) -> None:
-    waits = [(on, how["condition"]) for one in services.values() for on, how in one.get("depends_on", {}).items()]
+    waits = [
+        (on, how["condition"]) for service in services.values() for on, how in service.get("depends_on", {}).items()
+    ]
     assert waits
     for on, condition in waits:
         assert condition == ("service_completed_successfully" if on in ONE_SHOT else "service_healthy")
@@ -227,6 +229,6 @@ def test_the_build_receives_only_the_files_of_the_dockerfile() -> None:
 def test_the_console_watches_every_component(services: dict[str, Service]) -> None:
     variables = services["query"]["environment"]
     assert all(
-        unmonitored(one, json.loads(variables["STATELOOP_SCRAPE_TARGETS"])) == ()
-        for one in load_suite(variables["STATELOOP_APPLICATION"]).applications
+        unmonitored(application, json.loads(variables["STATELOOP_SCRAPE_TARGETS"])) == ()
+        for application in load_suite(variables["STATELOOP_APPLICATION"]).applications
     )

@@ -75,7 +75,7 @@ def test_the_cluster_has_a_slot_for_every_task(cluster: dict[str, Service]) -> N
     assert workers == 2
     partitions = int(variables()["PARTITIONS"])
     suite = load_suite(cluster["job"]["environment"]["STATELOOP_APPLICATION"])
-    assert slots >= sum(needed_slots(one, partitions, partitions) for one in suite.applications)
+    assert slots >= sum(needed_slots(application, partitions, partitions) for application in suite.applications)
 
 
 def test_driver_and_workers_share_the_checkpoint(cluster: dict[str, Service]) -> None:

@@ -58,17 +58,19 @@ def documented(column: int, suite: Suite) -> dict[str, set[str]]:
     (section,) = re.findall(r"^## Consumer groups\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
     rows = [re.split(r" ?\| ?", line) for line in re.findall(r"^\| `.*", section, re.MULTILINE)]
     names = {
-        "worker": [{"application": one.name} for one in suite.applications if one.enrichments],
+        "worker": [{"application": application.name} for application in suite.applications if application.enrichments],
         "worker, each webhook": [
-            {"application": one.name, "alerts": alerts.name}
-            for one in suite.applications
-            for alerts in one.alerts
+            {"application": application.name, "alerts": alerts.name}
+            for application in suite.applications
+            for alerts in application.alerts
             if alerts.webhook
         ],
-        "derive": [{"application": one.name} for one in suite.applications if one.derived_names],
+        "derive": [
+            {"application": application.name} for application in suite.applications if application.derived_names
+        ],
         "sink, each state": [{"store": "redis", "state": name} for name in named_in(suite)],
-        "query": [{"applications": "-".join(one.name for one in suite.applications)}],
-        "bootstrap": [{"events": one.topics.events} for one in suite.applications],
+        "query": [{"applications": "-".join(application.name for application in suite.applications)}],
+        "bootstrap": [{"events": application.topics.events} for application in suite.applications],
     }
     found: dict[str, set[str]] = {}
     for row in rows:
@@ -88,8 +90,8 @@ def used(suite: Suite, group: str | None, monkeypatch: pytest.MonkeyPatch) -> di
     monkeypatch.setattr(history_writer, "KafkaAdmin", lambda *_: history)
     monkeypatch.setattr(history_writer, "TransactionalKafkaProducer", lambda *_: type("", (), {"begin": print})())
     enrichment = EnrichmentSettings(application="", group=group)
-    for one in suite.applications:
-        history_writer.HistoryWriter(cast("KafkaSettings", enrichment), one.topics.events)
+    for application in suite.applications:
+        history_writer.HistoryWriter(cast("KafkaSettings", enrichment), application.topics.events)
     sink = SinkSettings.model_validate({"application": "", "sink_url": "redis://host", "group": group})
     return {
         "worker": set(enrichment.groups(suite)),

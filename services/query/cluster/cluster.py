@@ -140,12 +140,12 @@ class Cluster:
 
     def _receive(self, announcements: Sequence[Announcement]) -> None:
         now = self._now()
-        for one in announcements:
-            self.instance.receive(one, now)
+        for announcement in announcements:
+            self.instance.receive(announcement, now)
         self._wake.set()
 
     def _assign(self, partitions: Collection[StatePartition]) -> None:
-        names = sorted(f"{one.state}/{one.number}" for one in partitions)
+        names = sorted(f"{partition.state}/{partition.number}" for partition in partitions)
         log.info("partitions", extra={"facts": {"assigned": names}})
         self.instance.assigned = self.instance.in_use(partitions)
         self._wake.set()

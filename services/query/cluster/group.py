@@ -73,7 +73,9 @@ class KafkaGroupMember:
         return KafkaClientError("group", error.name(), error.str())
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        consumer.incremental_assign([TopicPartition(one.topic, one.partition, OFFSET_END) for one in partitions])
+        consumer.incremental_assign(
+            [TopicPartition(partition.topic, partition.partition, OFFSET_END) for partition in partitions]
+        )
         consumer.pause(partitions)
         self._assignment |= self._state_partitions(partitions)
         self._notify()
@@ -89,7 +91,7 @@ class KafkaGroupMember:
         self._on_revoke(consumer, partitions)
 
     def _state_partitions(self, partitions: Iterable[TopicPartition]) -> set[StatePartition]:
-        known = (one for one in partitions if one.topic in self._topics)
+        known = (partition for partition in partitions if partition.topic in self._topics)
         return {StatePartition(self._topics[one.topic], one.partition) for one in known}
 
     def _notify(self) -> None:

@@ -185,7 +185,7 @@ class Instance:
 
     def owners(self, partition: StatePartition) -> list[Peer]:
         """Return the others that may answer for it: with a lease first, then assigned, then with a replica."""
-        peers = [one for one in self.lease_table.membership.peers() if one.partitions.get(partition)]
+        peers = [peer for peer in self.lease_table.membership.peers() if peer.partitions.get(partition)]
 
         def rank(one: Peer) -> tuple[bool, int, bool, bool]:
             return (

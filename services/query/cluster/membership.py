@@ -112,5 +112,5 @@ def _sequence(announcement: Announcement) -> tuple[int, int]:
 
 def _partitions(announcement: Announcement) -> Iterator[tuple[StatePartition, AnnouncedPart]]:
     for name, state in announcement.states.items():
-        for one in state.parts:
-            yield StatePartition(name, one.partition), one
+        for part in state.parts:
+            yield StatePartition(name, part.partition), part

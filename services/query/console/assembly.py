@@ -27,7 +27,7 @@ async def console(suite: Suite, dependencies: Dependencies) -> AsyncIterator[Con
     settings = dependencies.settings
     every_s = settings.scrape_every.total_seconds()
     loops = Loops(suite, every_s)
-    topics = {name for one in suite.applications for name in topics_of(one).values()}
+    topics = {name for application in suite.applications for name in topics_of(application).values()}
     sources = Sources(
         targets=targets(settings.scrape_targets),
         end_offsets=EndOffsets(settings.client(), topics),

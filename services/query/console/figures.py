@@ -44,37 +44,37 @@ class _Part(TypedDict):
 def figures(application: Application, before: Observation, now: Observation, away: Mapping[str, float]) -> LoopMetrics:
     """Return the current metrics of the loop, with rates since `before`. `away` has the silence of each address."""
     growth = Increase(before, now)
-    kinds = {one.target.kind for one in now.parts}
+    kinds = {part.target.kind for part in now.parts}
     return LoopMetrics(
         application=application.name,
         components=components(application),
         at=now.clock,
         kafka=now.end_offsets is not None,
         topics=_topics(application, growth, now),
-        job=tuple(_job(one, growth, now, away) for one in _parts(now, JOB)),
-        workers=tuple(_worker(one, growth, away) for one in _parts(now, WORKER)),
+        job=tuple(_job(part, growth, now, away) for part in _parts(now, JOB)),
+        workers=tuple(_worker(part, growth, away) for part in _parts(now, WORKER)),
         others={
-            kind: tuple(ProcessStatus(**_part(one, away)) for one in _parts(now, kind))
+            kind: tuple(ProcessStatus(**_part(part, away)) for part in _parts(now, kind))
             for kind in sorted(kinds - {JOB, WORKER})
         },
         unmonitored=unmonitored(application, kinds),
         apis=tuple(_api(name, growth, now) for name in sorted({*application.called_apis})),
         states=tuple(
             StateStatus(
-                name=one.name,
-                topic=one.topic,
-                roles={str(role): count for role, count in one.roles.items()},
-                lag=one.lag,
-                unowned=one.unowned,
+                name=state.name,
+                topic=state.topic,
+                roles={str(role): count for role, count in state.roles.items()},
+                lag=state.lag,
+                unowned=state.unowned,
             )
-            for one in now.states
+            for state in now.states
         ),
         instances=now.instances,
     )
 
 
 def _parts(observation: Observation, kind: str) -> Iterator[ScrapeResult]:
-    return (one for one in observation.parts if one.target.kind == kind)
+    return (part for part in observation.parts if part.target.kind == kind)
 
 
 def topics_of(application: Application) -> dict[str, str]:

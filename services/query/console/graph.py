@@ -25,22 +25,27 @@ def graph(application: Application, before: Observation, now: Observation) -> Gr
         application=application.name,
         nodes=tuple(
             EnrichmentNode(
-                name=one.name,
-                step=steps[one.name],
-                api=one.api,
-                gives=one.result.__name__,
-                needs=tuple(need.name for need in one.needs),
-                optional=tuple(need.name for need in one.needs if need.optional),
-                notes=_notes(one),
-                totals={status: round(count) for (name, status), count in totals.items() if name == one.name},
-                rates={status: rate for (name, status), rate in rates.items() if name == one.name},
-                calls=calls.get((one.name,)),
-                breaker=breaker(one.api, now),
+                name=enrichment.name,
+                step=steps[enrichment.name],
+                api=enrichment.api,
+                gives=enrichment.result.__name__,
+                needs=tuple(need.name for need in enrichment.needs),
+                optional=tuple(need.name for need in enrichment.needs if need.optional),
+                notes=_notes(enrichment),
+                totals={status: round(count) for (name, status), count in totals.items() if name == enrichment.name},
+                rates={status: rate for (name, status), rate in rates.items() if name == enrichment.name},
+                calls=calls.get((enrichment.name,)),
+                breaker=breaker(enrichment.api, now),
             )
-            for one in application.enrichments
+            for enrichment in application.enrichments
         ),
         fields=tuple(
-            dict.fromkeys(need.name for one in application.enrichments for need in one.needs if need.name not in names)
+            dict.fromkeys(
+                need.name
+                for enrichment in application.enrichments
+                for need in enrichment.needs
+                if need.name not in names
+            )
         ),
     )
 
@@ -48,14 +53,14 @@ def graph(application: Application, before: Observation, now: Observation) -> Gr
 def without_counts(found: GraphResponse) -> GraphResponse:
     """Return the graph without counts, which are totals over all keys."""
     hidden: dict[str, object] = {"totals": {}, "rates": {}, "calls": None}
-    return found.model_copy(update={"nodes": tuple(one.model_copy(update=hidden) for one in found.nodes)})
+    return found.model_copy(update={"nodes": tuple(node.model_copy(update=hidden) for node in found.nodes)})
 
 
 def _steps(application: Application) -> dict[str, int]:
     """The step of each enrichment: one more than the last of those that it needs."""
     found: dict[str, int] = {}
-    for one in application.enrichments:
-        found[one.name] = 1 + max((found.get(need.name, 0) for need in one.needs), default=0)
+    for enrichment in application.enrichments:
+        found[enrichment.name] = 1 + max((found.get(need.name, 0) for need in enrichment.needs), default=0)
     return found
 
 

@@ -28,8 +28,10 @@ class Loops:
 
     def __init__(self, suite: Suite, every_s: float) -> None:
         self._by_name = {
-            one.name: ApplicationLoop(one, MetricsHistory(one, every_s), DeadLetterLog(one.topics.dead_letters))
-            for one in suite.applications
+            application.name: ApplicationLoop(
+                application, MetricsHistory(application, every_s), DeadLetterLog(application.topics.dead_letters)
+            )
+            for application in suite.applications
         }
         self._default = suite.applications[0].name
 

@@ -55,7 +55,7 @@ class MetricsHistory:
         report = self.health
         if self._figures is None or report is None:
             return None
-        points = () if since is None else tuple(one for one in self._points if one.at > since)
+        points = () if since is None else tuple(point for point in self._points if point.at > since)
         return LoopResponse(**dict(self._figures), health=report, every_ms=round(self._every_s * 1000), history=points)
 
     @property
@@ -106,7 +106,7 @@ def _point(found: LoopMetrics, observation: Observation, growth: Increase) -> Me
         calls=calls.get(()),
         job_lag=_lag(one.lag for one in found.job),
         worker_lag=_lag(one.lag for one in found.workers),
-        query_lag=sum(one.lag for one in found.states) if found.states else None,
+        query_lag=sum(state.lag for state in found.states) if found.states else None,
         p50_ms=milliseconds(quantile(0.5, buckets)),
         p95_ms=milliseconds(quantile(0.95, buckets)),
     )

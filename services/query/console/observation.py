@@ -53,18 +53,18 @@ class Observation:
 
     def of_application(self, application: Application) -> Observation:
         """Return what belongs to one application: the targets that work for it, its samples, and its states."""
-        mine = (one for one in self.parts if works_for(one.target.kind, application))
+        mine = (part for part in self.parts if works_for(part.target.kind, application))
         parts = tuple(one._replace(samples=one.samples and one.samples.of(application.name)) for one in mine)
-        states = tuple(one for one in self.states if one.name in application.state_names)
+        states = tuple(state for state in self.states if state.name in application.state_names)
         return replace(self, parts=parts, states=states)
 
     def of(self, kind: str) -> Iterator[tuple[str, Samples]]:
         """Return the targets of a kind that answered, by their address."""
-        return ((one.target.url, one.samples) for one in self.parts if one.target.kind == kind and one.samples)
+        return ((part.target.url, part.samples) for part in self.parts if part.target.kind == kind and part.samples)
 
     def samples(self, url: str) -> Samples | None:
         """Return the samples of the target at this address."""
-        return next((one.samples for one in self.parts if one.target.url == url), None)
+        return next((part.samples for part in self.parts if part.target.url == url), None)
 
     def total(self, kind: str, metric: Metric) -> float | None:
         """Return a metric summed over the targets of a kind; None when no target has it."""

@@ -51,7 +51,7 @@ def websocket_frame(text: bytes) -> bytes:
 def delivery_message(delivery: Delivery[Subscription]) -> bytes:
     """A delivery as a message: the members that differ between clients precede those that do not."""
     notification = delivery.notification
-    ids = orjson.dumps([one.name for one in delivery.subscriptions])
+    ids = orjson.dumps([subscription.name for subscription in delivery.subscriptions])
     head = b'{"type":"' + notification.kind.encode() + b'","ids":' + ids
     if notification.kind is NotificationKind.STATE:
         return head + b',"tag":"' + notification.tag.encode() + b'","answer":' + notification.body + b"}"

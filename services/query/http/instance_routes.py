@@ -61,7 +61,7 @@ def instance_facts(
     states = {name: state for name, state in announcement.states.items() if sender.reads(name)}
     for name, state in states.items():
         numbers = [part.partition for part in state.parts]
-        owns[name] += [one for one in numbers if owners.get(StatePartition(name, one)) == announcement.store]
+        owns[name] += [number for number in numbers if owners.get(StatePartition(name, number)) == announcement.store]
     return {
         "instance": announcement.instance,
         "url": announcement.url,

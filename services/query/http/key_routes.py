@@ -78,7 +78,7 @@ class KeyRoutes:
             return (await self._forwarder.forward_read(request, reader.state.name, found.partition)).response()
         latest, partition_status = _entry_of(reader, key, found), found.partition_status
         encode, now = reader.encoder.encode, self._dependencies.now()
-        answers = (encode(key, one, partition_status, now, _select(one.value, fields)) for one in versions)
+        answers = (encode(key, version, partition_status, now, _select(version.value, fields)) for version in versions)
         headers = self._responses[reader.state.name].headers(
             latest.etag, partition_status.role.value, str(partition_status.lag)
         )

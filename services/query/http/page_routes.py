@@ -94,7 +94,7 @@ class PageRoutes:
         members = query.model_dump(exclude_none=True) | {"partitions": ",".join(map(str, partitions))}
         target = f"{PAGE.target(name=reader.state.name)}?{urlencode(members, doseq=True)}"
         (after, *texts), _ = await self._forwarder.forward_sequence(owners, ForwardedRequest(target))
-        return PageItems([(orjson.loads(one)["key"], one) for one in texts], orjson.loads(after))
+        return PageItems([(orjson.loads(text)["key"], text) for text in texts], orjson.loads(after))
 
 
 def _respond(found: PageItems[str], *, forwarded: bool) -> HttpResponse:

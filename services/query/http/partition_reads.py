@@ -40,15 +40,15 @@ class PartitionReads:
         """The partitions with these numbers, or all. Raises ProblemError (421, 503): a partial page would be wrong."""
         local: list[int] = []
         others: dict[tuple[Member, ...], list[int]] = {}
-        for one in _partitions(reader, numbers):
-            at = self._routing.partition_status(reader.state.name, one)
+        for partition in _partitions(reader, numbers):
+            at = self._routing.partition_status(reader.state.name, partition)
             if at.role in ANSWERING_ROLES:
-                local.append(one)
+                local.append(partition)
                 continue
             if at.role is Role.CATCHING_UP:
-                detail = f"Partition {one} is catching up"
+                detail = f"Partition {partition} is catching up"
                 raise ProblemError(Problem("catching_up", detail, retry_after=RETRY_AFTER_S))
-            others.setdefault(tuple(self._forwarder.owners(reader.state.name, one)), []).append(one)
+            others.setdefault(tuple(self._forwarder.owners(reader.state.name, partition)), []).append(partition)
         if others and not self._forwarder.can_forward(request):
             raise ProblemError(Problem("elsewhere", "Another instance owns some of these partitions"))
         return DividedPartitions(local, others)
@@ -72,7 +72,7 @@ class PartitionReads:
 
     def statuses(self, reader: StateReader, partitions: Collection[int]) -> dict[int, PartitionStatus]:
         """The status of partitions that were just read. Raises ProblemError (503) if one moved meanwhile."""
-        found = {one: self._routing.partition_status(reader.state.name, one) for one in partitions}
+        found = {partition: self._routing.partition_status(reader.state.name, partition) for partition in partitions}
         if any(at.role not in ANSWERING_ROLES for at in found.values()):
             detail = "Some partitions are moving to another instance"
             raise ProblemError(Problem("catching_up", detail, retry_after=RETRY_AFTER_S))

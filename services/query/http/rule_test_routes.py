@@ -86,7 +86,7 @@ class RuleTestRoutes:
         now = None if declared.is_replay else datetime.fromtimestamp(milliseconds / 1000, UTC)
         place = RuleTestPosition(0, None) if query.cursor is None else decode_cursor(CURSOR, query.cursor)
         tests = [RuleTest(alerts, key, rule, now) for alerts in declared.alerts]
-        sources = [self._readers.get(one.name, sender) for one in declared.alerts]
+        sources = [self._readers.get(alert.name, sender) for alert in declared.alerts]
         run = RuleTestRun(self._pages, request, rule, tests, states, sources)
         async with self._lock:
             until = self._dependencies.clock() + WITHIN_S
@@ -96,7 +96,7 @@ class RuleTestRoutes:
                 left = await run.advance(left, min(SLICE, query.limit - run.read))
         charge(request, run.read)
         cursor = None if left is None else encode_cursor(tuple(left))
-        results = [_result(one) for one in tests]
+        results = [_result(test) for test in tests]
         return json_response(
             {"table": declared.table.name, "key": key, "results": results, "cursor": cursor}
         ).response()
@@ -145,7 +145,7 @@ class RuleTestRun:
     async def _add_states(self, after: str | None, limit: int) -> str | None:
         query = PageParameters(prefix=self._rule.prefix, after=after, limit=limit)
         page = await self._pages.read(self._request, self._states, query)
-        former = [await self._open_alerts(one, after, page.after) for one in self._alerts]
+        former = [await self._open_alerts(alert, after, page.after) for alert in self._alerts]
         began = time.perf_counter()
         await asyncio.to_thread(self._evaluate, page.items, former)
         self.evaluated_s = time.perf_counter() - began

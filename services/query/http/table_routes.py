@@ -67,7 +67,7 @@ class TableRoutes:
     async def list(self, request: web.Request) -> web.Response:
         """The tables that the sender reads."""
         sender = principal(request)
-        readable = [one for one in self._tables.values() if sender.reads(one.table.name)]
+        readable = [table for table in self._tables.values() if sender.reads(table.table.name)]
         readable.sort(key=lambda one: not one.alerts)
         return json_response({"tables": [_facts(one, sender) for one in readable]}).response()
 
@@ -103,13 +103,13 @@ def tables_of(suite: Suite) -> dict[str, DeclaredTable]:
     return {
         table.name: DeclaredTable(
             table,
-            one.topics.table(table),
-            one.name,
-            tuple(alerts for alerts in one.alerts if alerts.rules.name == table.name),
-            one.topics.replay,
+            application.topics.table(table),
+            application.name,
+            tuple(alerts for alerts in application.alerts if alerts.rules.name == table.name),
+            application.topics.replay,
         )
-        for one in suite.applications
-        for table in one.tables
+        for application in suite.applications
+        for table in application.tables
     }
 
 
@@ -127,7 +127,7 @@ def rejected_row(table: Table, error: ValueError) -> ProblemError:
     """The problem of a row that the table does not take; `fields` has what is wrong with each field."""
     facts: dict[str, Any] = {}
     if isinstance(error, RowRejectedError):
-        facts["fields"] = [{"field": one.field, "detail": one.detail} for one in error.problems]
+        facts["fields"] = [{"field": problem.field, "detail": problem.detail} for problem in error.problems]
     return ProblemError(Problem("bad_request", f"{table.name} does not take this row: {error}", facts))
 
 

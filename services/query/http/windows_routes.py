@@ -60,7 +60,8 @@ class WindowsRoutes:
         paths = None if query.fields is None else parse_paths(query.fields)
         now, encode, status = self._dependencies.now(), reader.encoder.encode, found.partition_status
         answers = [
-            encode(key, one, status, now, None if paths is None else project(one.value, paths)) for one in windows
+            encode(key, window, status, now, None if paths is None else project(window.value, paths))
+            for window in windows
         ]
         cursor = encode_cursor([query.order, windows[-1].window_start]) if has_more else None
         body = b'{"windows":[%b],"cursor":%b}' % (b",".join(answers), orjson.dumps(cursor))

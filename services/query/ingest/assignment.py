@@ -100,12 +100,14 @@ class PartitionAssignment:
 
     def rewind(self) -> None:
         """Read all partitions from their stores' positions: records that were read and not written are read again."""
-        partitions = [one for one in self._partitions if one not in self._clearing]
-        self._reader.replace({(self._topics[one.state], one.number): self._position(one) for one in partitions})
+        partitions = [partition for partition in self._partitions if partition not in self._clearing]
+        self._reader.replace(
+            {(self._topics[partition.state], partition.number): self._position(partition) for partition in partitions}
+        )
 
     def is_almost_caught_up(self, state: str) -> bool:
         """Return whether each assigned partition of the state lacks fewer than NEARLY_CAUGHT_UP records."""
-        known = [self.progress.get(one) for one in self._partitions if one.state == state]
+        known = [self.progress.get(partition) for partition in self._partitions if partition.state == state]
         return bool(known) and all(one and one.end is not None and one.lag < NEARLY_CAUGHT_UP for one in known)
 
     def reached(self, partition: StatePartition, position: int) -> None:

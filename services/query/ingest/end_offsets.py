@@ -34,7 +34,7 @@ class EndOffsetReader:
 
     def read(self, partitions: Collection[StatePartition]) -> dict[StatePartition, int]:
         """Return the end offset of each partition; without those that the brokers do not return in time."""
-        requested = {(self._topics[one.state], one.number): one for one in partitions}
+        requested = {(self._topics[partition.state], partition.number): partition for partition in partitions}
         times = [TopicPartition(topic, number, LATEST) for topic, number in requested]
         try:
             found = self._consumer.offsets_for_times(times, timeout=RESPONSE_TIMEOUT_S) if times else []

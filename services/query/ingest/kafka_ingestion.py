@@ -198,7 +198,7 @@ class KafkaIngestion:
             if self._restart_if_stale(StatePartition(name, one), offsets)
         }
         if restarted:
-            updates = [one for one in updates if one.partition not in restarted]
+            updates = [update for update in updates if update.partition not in restarted]
         positions = {one: offsets[-1] + 1 for one, offsets in pending.offsets.items() if one not in restarted}
         if not positions:
             return

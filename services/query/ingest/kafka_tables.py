@@ -28,9 +28,9 @@ class KafkaTables:
             partitions = self._reader.partitions([topic])
             home = [partitions[partition(name, len(partitions))]] if partitions else []
             for records in self._reader.read(self._reader.bounds(home)):
-                for one in records:
-                    if one.key == name:
-                        found = None if one.value is None else one.offset
+                for record in records:
+                    if record.key == name:
+                        found = None if record.value is None else record.offset
             self._reader.stop()
         except TopicReadError as error:
             raise RowNotWrittenError(topic, key, error.detail) from error

@@ -191,4 +191,7 @@ def _read_principals(path: Path) -> list[tuple[bytes, Principal]]:
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors())
         raise TokensUnreadableError(path, problems) from None
-    return [(one.digest(), Principal(one.name, one.states, one.keys, one.digest(), one.writes)) for one in read.tokens]
+    return [
+        (token.digest(), Principal(token.name, token.states, token.keys, token.digest(), token.writes))
+        for token in read.tokens
+    ]

@@ -113,7 +113,7 @@ class StateReader:
         requested = latest
         if latest is not None and conditions.as_of is not None:
             order = conditions.as_of.resolve(latest)
-            requested = next((one for one in versions if one.order == order), None)
+            requested = next((version for version in versions if version.order == order), None)
         found = self._decide(key, latest, requested, conditions._replace(at=at), self._partition_status)
         return found, versions
 
@@ -234,7 +234,7 @@ class StateReaders:
         principal.check(name)
         found = self._readers.get(name)
         if found is None:
-            known = ", ".join(one for one in self._readers if principal.reads(one)) or "none"
+            known = ", ".join(state for state in self._readers if principal.reads(state)) or "none"
             raise ProblemError(Problem("unknown_state", f"The states are: {known}", {"state": name}))
         return found
 

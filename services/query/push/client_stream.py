@@ -86,7 +86,7 @@ class ClientStream:
 
     def put_first(self, subscription: Subscription, notifications: Iterable[Notification]) -> None:
         """Send each of these before everything that is queued."""
-        self._first.extend([Delivery(one, [subscription])] for one in notifications)
+        self._first.extend([Delivery(notification, [subscription])] for notification in notifications)
         self._woken.set()
 
     def respond(self, message: bytes) -> None:
@@ -118,7 +118,7 @@ class ClientStream:
         """Remove everything that is queued for the subscription."""
         self.queue.withdraw(subscription)
         self._first = deque(one for one in self._first if not _is_for(subscription, one))
-        self._scans = deque(one for one in self._scans if one.subscription is not subscription)
+        self._scans = deque(scan for scan in self._scans if scan.subscription is not subscription)
         self._scanned = deque(one for one in self._scanned if one[1].subscription is not subscription)
 
     def add(self, subscription: Subscription) -> None:

@@ -159,7 +159,10 @@ class ChangeFanout:
 
     def positions(self, state: str) -> dict[int, int]:
         """The offset after the last change, by partition that this instance serves."""
-        known = ((one, self._positions.get((state, one))) for one in self._routing.local_partitions(state))
+        known = (
+            (local_partition, self._positions.get((state, local_partition)))
+            for local_partition in self._routing.local_partitions(state)
+        )
         return {one: offset for one, offset in known if offset is not None}
 
     def forget(self, state: str, partition: int) -> None:

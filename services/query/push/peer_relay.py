@@ -122,12 +122,12 @@ class PeerRelay:
             self._handlers[kind](subscriptions, message)
         elif kind == NotificationKind.STATE:
             notification = self._value_notification(message, raw)
-            for one in subscriptions:
-                one.deliver(notification)
+            for subscription in subscriptions:
+                subscription.deliver(notification)
         elif kind in GONE:
             notification = self._gone_notification(message)
-            for one in subscriptions:
-                one.deliver_gone(notification)
+            for subscription in subscriptions:
+                subscription.deliver_gone(notification)
 
     def _gone_notification(self, message: dict[str, Any]) -> Notification:
         """The notification of a key without a value, in a windowed state of a window of it."""
@@ -166,16 +166,16 @@ class PeerRelay:
     def _on_started(self, subscriptions: list[Subscription], message: dict[str, Any]) -> None:
         """The instance delivers these partitions from here on. Present values that are wanted follow."""
         offsets = {int(number): offset for number, offset in message["reached"].items()}
-        for one in subscriptions:
-            one.delivered_offsets.update(offsets)
-            if not one.current:
-                one.started.update(offsets)
+        for subscription in subscriptions:
+            subscription.delivered_offsets.update(offsets)
+            if not subscription.current:
+                subscription.started.update(offsets)
 
     def _on_initial_state(self, subscriptions: list[Subscription], message: dict[str, Any]) -> None:
-        for one in subscriptions:
-            one.started.update(message["partitions"])
-            if one.current:
-                one.sink.scan(StoreScan(one, message["partitions"], is_initial=True, done=True))
+        for subscription in subscriptions:
+            subscription.started.update(message["partitions"])
+            if subscription.current:
+                subscription.sink.scan(StoreScan(subscription, message["partitions"], is_initial=True, done=True))
 
     def _on_mark(self, _: list[Subscription], message: dict[str, Any]) -> None:
         """Everything before these positions was delivered."""
@@ -187,12 +187,12 @@ class PeerRelay:
 
     def _on_reset(self, subscriptions: list[Subscription], _: dict[str, Any]) -> None:
         """This instance was too slow. A key is requested again; clients of many keys must read again."""
-        for one in subscriptions:
-            if one.filter.key is None:
-                one.sink.reset()
+        for subscription in subscriptions:
+            if subscription.filter.key is None:
+                subscription.sink.reset()
             else:
-                self.remove(one)
-                self.add(one)
+                self.remove(subscription)
+                self.add(subscription)
 
     def _on_error(self, subscriptions: list[Subscription], message: dict[str, Any]) -> None:
         self._on_acknowledged(subscriptions, message)

@@ -188,7 +188,7 @@ class PushService:
     def progress(self, stream: ClientStream, mark: ProgressMark) -> dict[str, Any]:
         """The members of a mark. It has positions only if everything before them was sent."""
         states: dict[str, Any] = {}
-        for name in sorted({one.filter.state for one in stream.subscriptions.values()}):
+        for name in sorted({subscription.filter.state for subscription in stream.subscriptions.values()}):
             local = self._routing.local_partitions(name)
             states[name] = {
                 "lag": {"records": sum(self._dependencies.routing.partition_status(name, one).lag for one in local)}

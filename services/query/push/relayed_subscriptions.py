@@ -43,7 +43,7 @@ class RelayedSubscriptions:
 
     def named(self, names: Iterable[str]) -> list[Subscription]:
         """The subscriptions of these names that still exist."""
-        return [self._subscriptions[one] for one in names if one in self._subscriptions]
+        return [self._subscriptions[name] for name in names if name in self._subscriptions]
 
     def add(self, subscription: Subscription) -> None:
         """Subscribe."""

@@ -93,7 +93,9 @@ class StateWindows:
     def closed_page(self, scan: StoreScan, closed: ClosedWindows) -> tuple[Sequence[tuple[str, Entry]], str | None]:
         """The entries of the chosen windows of the next keys that have closed, and the key to continue after."""
         found, choice = self._keys(scan, {}), scan.subscription.filter.window
-        return [(key, one) for key, _ in found.items for one in self.closed_entries(key, choice, closed)], found.after
+        return [
+            (key, closed_entry) for key, _ in found.items for closed_entry in self.closed_entries(key, choice, closed)
+        ], found.after
 
     def _keys(self, scan: StoreScan, where: Mapping[str, str]) -> EntryPage:
         """The next keys with their newest windows."""

@@ -85,7 +85,7 @@ class StoreScanner:
     def deliver_page(self, scan: StoreScan) -> None:
         """Deliver the next keys, of partitions that this instance still serves and that are still the scan's."""
         wanted = scan.subscription.filter
-        scan.partitions = [one for one in scan.partitions if self._is_active(scan, one)]
+        scan.partitions = [partition for partition in scan.partitions if self._is_active(scan, partition)]
         where = dict(wanted.where) if scan.since is None else {}
         if scan.closed is not None:
             items, scan.after = self._windows[wanted.state].closed_page(scan, scan.closed)

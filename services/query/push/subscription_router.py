@@ -86,14 +86,14 @@ class SubscriptionRouter:
     def refresh_members(self) -> None:
         """Relay subscriptions to many keys from all other instances that are in the cluster."""
         own = self._dependencies.settings.instance
-        others = {one.url for one in self._dependencies.routing.members() if one.instance != own}
+        others = {member.url for member in self._dependencies.routing.members() if member.instance != own}
         if others == self._others:
             return
         self._others = others
         for state in self._dependencies.states:
-            for one in self._fanout.subscriptions(state):
-                if one.filter.key is None and not one.is_relayed:
-                    self._relays.route(one, others)
+            for subscription in self._fanout.subscriptions(state):
+                if subscription.filter.key is None and not subscription.is_relayed:
+                    self._relays.route(subscription, others)
 
     def stop(self, subscription: Subscription) -> None:
         """End the relays of the subscription."""
@@ -108,9 +108,9 @@ class SubscriptionRouter:
             else (subscription.partition,)
         )
         return {
-            one: self._delivered_offset(subscription, one)
-            for one in partitions
-            if self._routing.route(state, one) == url
+            partition: self._delivered_offset(subscription, partition)
+            for partition in partitions
+            if self._routing.route(state, partition) == url
         }
 
     def _route(self, subscription: Subscription) -> str | None:

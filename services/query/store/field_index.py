@@ -16,7 +16,7 @@ class FieldIndex:
     """The declared indexes of a state, all in one database: by index number, hash of the value, and key."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self._paths = tuple(tuple(one.split(".")) for one in paths)
+        self._paths = tuple(tuple(path.split(".")) for path in paths)
         self._end = HEADER.size + HASH_SIZE * len(paths)
 
     def columns(self, value: bytes) -> bytes:

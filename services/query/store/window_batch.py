@@ -75,4 +75,4 @@ class WindowBatch(WriteBatch):
 
     @override
     def _other_slots(self) -> dict[int, list[Slot]]:
-        return {one: [] for one in self._slots}
+        return {slot: [] for slot in self._slots}

@@ -36,7 +36,7 @@ class WindowIndex:
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self._paths = tuple(tuple(one.split(".")) for one in paths)
+        self._paths = tuple(tuple(path.split(".")) for path in paths)
         self._numbers_at = HEADER.size + COLUMN_SIZE * len(paths)
         self._end = self._numbers_at + COLUMN_SIZE * len(paths)
 

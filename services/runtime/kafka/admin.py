@@ -174,7 +174,10 @@ class KafkaAdmin(Admin):
                 return []
             raise
         return [
-            GroupMember(member.client_id, frozenset(one.topic for one in member.assignment.topic_partitions))
+            GroupMember(
+                member.client_id,
+                frozenset(assigned.topic for assigned in member.assignment.topic_partitions),
+            )
             for member in described.members
         ]
 

@@ -42,7 +42,7 @@ def new_instructions(before: ImageLayers, after: ImageLayers) -> list[str]:
     """
     same = takewhile(lambda pair: pair[0] == pair[1], zip(before.digests, after.digests, strict=False))
     new = len(after.digests) - len([*same])
-    made = [one for one in after.instructions if not METADATA.match(one)]
+    made = [instruction for instruction in after.instructions if not METADATA.match(instruction)]
     return made[max(0, len(made) - new) :]
 
 

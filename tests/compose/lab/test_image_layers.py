@@ -77,6 +77,6 @@ def test_the_code_is_in_the_last_layers_of_an_image(image: str) -> None:
     joined = (ROOT / "Dockerfile").read_text().replace("\\\n", "")
     (stage,) = re.findall(rf"^FROM \S+ AS {image}\n(.*?)(?=^FROM |\Z)", joined, re.MULTILINE | re.DOTALL)
     layers = re.findall(r"^(?:COPY|RUN) .*", stage, re.MULTILINE)
-    code = [one for one in layers if is_of_code(one)]
+    code = [layer for layer in layers if is_of_code(layer)]
     assert layers[-len(code) :] == code
     assert {"contracts", "python3"} <= {one.split()[1] for one in code}

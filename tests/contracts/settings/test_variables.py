@@ -50,7 +50,7 @@ def shown() -> Iterator[str]:
     for path, inherits, filters in SECTION.findall((ROOT / "docs/reference/settings.md").read_text()):
         module, _, name = path.rpartition(".")
         model = getattr(import_module(module), name)
-        hidden = [re.compile(one.removeprefix("!")) for one in json.loads(filters)]
+        hidden = [re.compile(load.removeprefix("!")) for load in json.loads(filters)]
         for field in model.model_fields if inherits else model.__annotations__:
             if not any(one.search(field) for one in hidden):
                 yield f"{PREFIX}{field}".upper()

@@ -228,7 +228,7 @@ def test_the_scaler_watches_the_workers_group_and_topic() -> None:
     scaler = MANIFESTS["enrichment-scaling/ScaledObject"]["spec"]
     triggers = [one["metadata"] for one in scaler["triggers"]]
     workers = [(one.enrichment_group, one.topics.snapshots) for one in APPLICATIONS if one.enrichments]
-    assert [(one["consumerGroup"], one["topic"]) for one in triggers] == workers
+    assert [(trigger["consumerGroup"], trigger["topic"]) for trigger in triggers] == workers
     for watched in triggers:
         assert watched["bootstrapServers"] == MANIFESTS["settings/ConfigMap"]["data"]["STATELOOP_KAFKA"]
     partitions = {one["name"]: one["value"] for one in pods()["topics/Job"]["containers"][0]["env"]}

@@ -50,9 +50,9 @@ def test_labels_that_divide_a_figure_are_those_of_the_catalogue() -> None:
     expressions = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
     divided = [
         (name, by)
-        for one in expressions
-        for by in re.findall(r"by \(([^)]+)\)", one)
-        for name in re.findall(r"stateloop_\w+", one)
+        for expression in expressions
+        for by in re.findall(r"by \(([^)]+)\)", expression)
+        for name in re.findall(r"stateloop_\w+", expression)
     ]
     assert divided
     assert [(name, by) for name, by in divided if not set(by.split(", ")) <= labels[name]] == []

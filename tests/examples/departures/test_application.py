@@ -7,9 +7,9 @@ from examples.departures.state import CarrierDay, Departures
 
 def test_the_suite_reads_one_topic_of_events_and_writes_to_topics_of_each() -> None:
     suite = load_suite("examples.departures.application:suite")
-    assert [one.name for one in suite.applications] == ["flights", "departures", "carriers"]
-    assert {one.topics.events for one in suite.applications} == {"events"}
-    outputs = [topic for one in suite.applications for topic in one.outputs]
+    assert [application.name for application in suite.applications] == ["flights", "departures", "carriers"]
+    assert {application.topics.events for application in suite.applications} == {"events"}
+    outputs = [topic for application in suite.applications for topic in application.outputs]
     assert len(outputs) == len(set(outputs))
 
 

@@ -22,7 +22,11 @@ def differences(expected: dict[str, Any], snapshot: Snapshot) -> list[str]:
 def _differences(path: str, expected: Any, found: Any) -> list[str]:
     if isinstance(expected, dict) and isinstance(found, dict):
         names = sorted(expected.keys() | found.keys())
-        return [one for name in names for one in _differences(f"{path}/{name}", expected.get(name), found.get(name))]
+        return [
+            difference
+            for name in names
+            for difference in _differences(f"{path}/{name}", expected.get(name), found.get(name))
+        ]
     return [] if _same(expected, found) else [f"{path}: expected {expected!r}, found {found!r}"]
 
 

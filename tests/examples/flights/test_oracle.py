@@ -46,9 +46,9 @@ async def test_the_first_day_is_that_of_the_oracle_and_has_each_status_of_an_enr
     require_agreement(snapshots, expected(FIRST))
     counts: Counter[tuple[str, EnrichmentStatus | str]] = Counter()
     for snapshot in snapshots.values():
-        for one in app.enrichments:
-            answer = snapshot.enrichments.get(one.name)
-            counts[one.name, answer.status if answer else enrichment_status(app, one, snapshot, NOW)] += 1
+        for enrichment in app.enrichments:
+            answer = snapshot.enrichments.get(enrichment.name)
+            counts[enrichment.name, answer.status if answer else enrichment_status(app, enrichment, snapshot, NOW)] += 1
     assert len(snapshots) == 842
     assert counts["aircraft", "absence"] == 144
     assert counts["aircraft", EnrichmentStatus.WAITING] == 4  # cancelled

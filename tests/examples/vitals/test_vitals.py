@@ -32,7 +32,7 @@ def folded(application: Application) -> dict[WindowKey, Snapshot]:
     """The last snapshot of each window."""
     decoder, events, fold = RawDecoder(application, raw), Decoder(application, clock=lambda: NOW), Fold(application)
     newest = {}
-    sent = [one for number in SECONDS for one in arrivals(SEED, PATIENTS, number)]
+    sent = [arrival for number in SECONDS for arrival in arrivals(SEED, PATIENTS, number)]
     for offset, one in enumerate(sent):
         for event in decoder.decode(RawRecord(raw.topic, 0, offset, NOW, one.patient.encode(), one.value)):
             for delta in events.event(Record("", 0, offset, timestamp_ms(NOW), event.key, event.value)):

@@ -19,7 +19,7 @@ DEGREES = 4.99
 
 @pytest.mark.parametrize("station", ["EWR", "JFK", "LGA"])
 def test_the_rule_and_the_processor_find_the_same_changes(station: str) -> None:
-    year = [one for one in readings() if one.station == station and one.temperature is not None]
+    year = [reading for reading in readings() if reading.station == station and reading.temperature is not None]
     found = by_rule(year)
     assert len(found) > 50
     assert by_processor(year) == found

@@ -46,7 +46,7 @@ class Reader:
 
     def offsets(self, **limits: int) -> list[int]:
         batches = stored(cast("BlockingTopicReader", self), [PLACE], lambda: self.is_stopping, **limits)
-        return [one.offset for records in batches for one in records]
+        return [record.offset for records in batches for record in records]
 
 
 @pytest.mark.parametrize(("before", "found"), [(2, []), (4, [2, 3]), (6, [2, 3, 4, 5]), (9, [2, 3, 4, 5])])

@@ -25,7 +25,7 @@ TEXTS = st.text("ab\0*?[]!-", min_size=1, max_size=4)
 def test_each_key_of_the_rules_is_visited_once(keys: set[str], patterns: list[str], names_all: bool) -> None:  # noqa: FBT001
     states = PresentStates()
     snapshots = (Snapshot(device_id=key, first_seen=AT, version=1, as_of=AT, state={}) for key in keys)
-    states.change((position_of(one.window), one.order, one.encode()) for one in snapshots)
+    states.change((position_of(snapshot.window), snapshot.order, snapshot.encode()) for snapshot in snapshots)
     rules = Rules({str(number): TableRow(number, AlertRule(keys=one), None, AT) for number, one in enumerate(patterns)})
     only = [str(number) for number in range(len(patterns)) if names_all or number % 2]
     with patch.object(sweep, "SLICE", 2):

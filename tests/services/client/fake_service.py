@@ -141,8 +141,8 @@ class Fake:
     def _windows(self, request: web.Request, state: str, path: list[str]) -> web.StreamResponse:
         """Respond with the windows of a key, or the keys of a window: pages of two, the second of them empty."""
         name = "windows" if path[-1] == "windows" else "items"
-        keys = path[:1] if name == "windows" else [one["key"] for one in self.windows]
-        entries = [one for one in self.windows if one["state"] == state and one["key"] in keys]
+        keys = path[:1] if name == "windows" else [window["key"] for window in self.windows]
+        entries = [window for window in self.windows if window["state"] == state and window["key"] in keys]
         begin, _, was_empty = request.query.get("cursor", "0").partition("-")
         at = int(begin)
         if at and not was_empty:
@@ -192,11 +192,11 @@ def cluster(*fakes: Fake, owners: Sequence[Fake] = ()) -> None:
     """List all fakes in the directory of each. `owners` own the partitions of flights; by default, they take turns."""
     owning = owners or [fakes[number % len(fakes)] for number in range(PARTITIONS)]
     instances = [
-        {"instance": one.name, "url": one.url, "owns": {"flights": [n for n, of in enumerate(owning) if of is one]}}
-        for one in fakes
+        {"instance": fake.name, "url": fake.url, "owns": {"flights": [n for n, of in enumerate(owning) if of is fake]}}
+        for fake in fakes
     ]
-    for one in fakes:
-        one.instances = {"instances": instances, "partitions": {"flights": PARTITIONS}}
+    for fake in fakes:
+        fake.instances = {"instances": instances, "partitions": {"flights": PARTITIONS}}
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:

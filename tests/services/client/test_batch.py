@@ -36,8 +36,8 @@ async def test_answers_are_in_the_order_of_the_keys(fake: Fake) -> None:
     async with Client(fake.url) as states:
         answers = await states.get_many("flights", ["b", "old", "absent", "a", "b"])
         assert await states.get_many("flights", []) == []
-    assert [one.key for one in answers] == ["b", "old", "absent", "a", "b"]
-    assert [type(one) for one in answers] == [Found, Expired, NeverSeen, Found, Found]
+    assert [answer.key for answer in answers] == ["b", "old", "absent", "a", "b"]
+    assert [type(answer) for answer in answers] == [Found, Expired, NeverSeen, Found, Found]
     assert fake.batches == [["b", "old", "absent", "a"]]
 
 
@@ -46,7 +46,7 @@ async def test_each_owner_gets_a_request_for_its_own_keys(fakes: list[Fake]) -> 
     async with Client(fakes[0].url) as states:
         await discover_owners(states, fakes)
         answers = await states.get_many("flights", KEYS)
-    assert [one.key for one in answers] == KEYS
+    assert [answer.key for answer in answers] == KEYS
     for fake in fakes:
         assert [[key for key in KEYS if owner(fakes, key) is fake]] == fake.batches
 
@@ -56,7 +56,7 @@ async def test_many_keys_are_split(fake: Fake) -> None:
     fake.put(*(entry(key, 1) for key in keys))
     async with Client(fake.url) as states:
         answers = await states.get_many("flights", keys, model=Flight)
-    assert [one.value.device_id for one in answers if isinstance(one, Found)] == keys
+    assert [answer.value.device_id for answer in answers if isinstance(answer, Found)] == keys
     assert sorted(len(batch) for batch in fake.batches) == [50, 100, 100]
 
 
@@ -83,7 +83,7 @@ async def test_an_owner_that_is_down_delays_no_other_keys(fakes: list[Fake]) -> 
         await discover_owners(states, fakes)
         await fakes[1].stop()
         answers = await states.get_many("flights", KEYS, deadline=3.0)
-    assert {type(one) for one in answers} == {Found}
+    assert {type(answer) for answer in answers} == {Found}
 
 
 async def test_a_batch_of_any_size_keeps_its_deadline(fake: Fake) -> None:

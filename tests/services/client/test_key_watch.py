@@ -45,7 +45,7 @@ async def following(updates: AsyncGenerator[Any, None], count: int) -> list[Any]
 
 
 def versions(updates: list[Any]) -> list[int]:
-    return [one.version for one in updates]
+    return [update.version for update in updates]
 
 
 async def test_each_change_is_delivered(streaming: Streaming) -> None:

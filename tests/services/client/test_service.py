@@ -139,13 +139,13 @@ async def test_watches_and_reads_continue_when_the_owner_is_killed(fleet: Fleet,
             every = states.watch_many(WatchFilter("cars", prefix="car/"))
             async with asyncio.TaskGroup() as tasks:
                 reads = tasks.create_task(_read(states))
-                singles = [tasks.create_task(_until_last(one, 1)) for one in watches]
+                singles = [tasks.create_task(_until_last(watch, 1)) for watch in watches]
                 whole = tasks.create_task(_until_last(every, len(CARS)))
                 for version in range(2, LAST + 1):
                     await asyncio.to_thread(fleet.publish, *(snapshot(key, version) for key in CARS))
                     if version == KILLED_AT:
                         process.send_signal(signal.SIGKILL)
-            for delivered in [*(one.result() for one in singles), whole.result(), reads.result()]:
+            for delivered in [*(single.result() for single in singles), whole.result(), reads.result()]:
                 for key, seen in delivered.items():
                     assert seen == sorted(seen), key
                     assert seen[-1] == LAST, key

@@ -13,7 +13,7 @@ START = "2026-01-01T12:00:00.000Z"
 def admitted(*versions: tuple[int, bool]) -> list[bool]:
     """Return whether each of these updates of one window is yielded; an update is a version and whether it is open."""
     yielded = YieldedVersions(HighWaterMarks(10), {"departures"})
-    return [yielded.admits(update("state", body(*one), lambda value: value)) for one in versions]
+    return [yielded.admits(update("state", body(*version), lambda value: value)) for version in versions]
 
 
 def body(version: int, is_open: bool) -> dict[str, Any]:  # noqa: FBT001

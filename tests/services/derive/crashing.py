@@ -165,7 +165,7 @@ class Member:
             if self.loop.time() - self.noted_at > SETTLED_S and not handler.is_busy:
                 return
         if (error := self._task.exception()) is not None:
-            raise next((one for one in leaves(error) if isinstance(one, KilledError)), error)
+            raise next((leaf for leaf in leaves(error) if isinstance(leaf, KilledError)), error)
 
     async def _partition_counts(self) -> dict[str, int]:
         application = self.broker.application
@@ -246,11 +246,11 @@ class Producer:
 
     async def send(self, outputs: Sequence[Output]) -> Sequence[int]:
         """Write all of these; or some, before the worker is killed, or does not know of the others."""
-        for one in outputs:
+        for output in outputs:
             await asyncio.sleep(0)
             if self.broker.step() == "refuse":
-                raise DeliveryFailedError(one.topic, "_MSG_TIMED_OUT", "no broker acknowledged it in time")
-            self.broker.append(one.topic, one.key, one.value)
+                raise DeliveryFailedError(output.topic, "_MSG_TIMED_OUT", "no broker acknowledged it in time")
+            self.broker.append(output.topic, output.key, output.value)
         return [0] * len(outputs)
 
     def drop_unsent(self) -> None:
@@ -272,10 +272,10 @@ class Reader:
 
     def bounds(self, partitions: Sequence[Partition], within_s: float) -> dict[Partition, BoundedRange]:
         assert within_s
-        return {one: BoundedRange(0, len(self.broker.topics[one.topic])) for one in partitions}
+        return {partition: BoundedRange(0, len(self.broker.topics[partition.topic])) for partition in partitions}
 
     def bounds_since(self, partitions: Sequence[Partition], time: datetime) -> dict[Partition, BoundedRange]:
-        topics = {one: self.broker.topics[one.topic] for one in partitions}
+        topics = {partition: self.broker.topics[partition.topic] for partition in partitions}
         earlier = {one: sum(record.timestamp < time for record in records) for one, records in topics.items()}
         return {one: BoundedRange(earlier[one], len(records)) for one, records in topics.items()}
 

@@ -57,7 +57,7 @@ class Sensors:
             AdminClient({"bootstrap.servers": bootstrap}),
             ("snapshots", "too_high", "limits", "dead_letters"),
         )
-        for future in admin.create_topics([NewTopic(f"{prefix}{one}", PARTITIONS, 1) for one in names]).values():
+        for future in admin.create_topics([NewTopic(f"{prefix}{name}", PARTITIONS, 1) for name in names]).values():
             future.result(DEADLINE_S)
         self.producer = create_producer(self.client, "test")
         self.writer = TableWriter(self.client)
@@ -192,7 +192,7 @@ def test_alerts_continue_in_the_partitions_that_were_added(
     world.publish(3, 8)
 
     def found() -> tuple[list[Crossing], list[tuple[Crossing, str]]]:
-        return transitions([one[1:] for one in world.records()])
+        return transitions([record[1:] for record in world.records()])
 
     growing = threading.Thread(target=world.grow)
     growing.start()

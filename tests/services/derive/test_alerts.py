@@ -144,7 +144,7 @@ def _last(broker: Broker) -> AlertRecord:
 
 def _last_of(broker: Broker, key: str) -> AlertRecord:
     records = [AlertRecord.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["too_high"]]
-    return [one for one in records if one.device_id == key][-1]
+    return [record for record in records if record.device_id == key][-1]
 
 
 def test_a_pending_alert_opens_by_the_progress_of_the_job_while_no_snapshot_comes() -> None:
@@ -210,7 +210,7 @@ def test_a_snapshot_that_is_removed_closes_its_alerts() -> None:
     broker.run()
     broker.append("snapshots", window_key("a", AT), None)
     broker.run()
-    assert [(one.status, one.closed_by) for one in _last(broker).alerts] == [("closed", "expired")]
+    assert [(alert.status, alert.closed_by) for alert in _last(broker).alerts] == [("closed", "expired")]
 
 
 def test_an_alert_that_is_closed_before_its_snapshot_is_committed_does_not_open_again() -> None:
@@ -282,7 +282,7 @@ def test_a_condition_that_raises_makes_one_dead_letter_and_other_rules_go_on() -
         _publish(broker, "a", version, "no number")
     _publish(broker, "b", 1, 7)
     broker.run()
-    assert {one.rule for one in _last(broker).alerts} == {"r", "s"}
+    assert {alert.rule for alert in _last(broker).alerts} == {"r", "s"}
     (dead_letter,) = (
         DeadLetter.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["dead_letters"]
     )
@@ -374,7 +374,9 @@ def test_a_value_that_held_for_long_enough_until_the_next_snapshot_opens_an_aler
     _publish(broker, "a", 2, 1, AT + timedelta(seconds=12))
     broker.run(is_live=True)
     records = [AlertRecord.model_validate_json(one.value or b"") for one in broker.topics["too_high"]]
-    assert [[(one.status, one.opened_at, one.closed_at) for one in record.alerts] for record in records[-2:]] == [
+    assert [
+        [(alert.status, alert.opened_at, alert.closed_at) for alert in record.alerts] for record in records[-2:]
+    ] == [
         [("open", AT + timedelta(seconds=10), None)],
         [("closed", AT + timedelta(seconds=10), AT + timedelta(seconds=12))],
     ]
@@ -391,7 +393,7 @@ def test_a_pending_alert_begins_anew_where_snapshots_are_missing() -> None:
     _publish(broker, "b", 3, 7, later)
     broker.published = Published(4, later)
     broker.run(is_live=True)
-    assert [(one.status, one.since) for one in _last_of(broker, "b").alerts] == [("pending", later)]
+    assert [(alert.status, alert.since) for alert in _last_of(broker, "b").alerts] == [("pending", later)]
     broker.published = Published(4, later + timedelta(seconds=10))
     broker.run(is_live=True)
     opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
@@ -431,7 +433,7 @@ def test_the_alerts_of_a_quiet_partition_expire_by_the_progress_of_the_job() -> 
     assert _last(broker).status == "open", "a snapshot before that time may be unread"
     broker.published = Published(1, later)
     broker.run(is_live=True)
-    assert [one.closed_by for one in _last(broker).alerts] == ["expired"]
+    assert [alert.closed_by for alert in _last(broker).alerts] == ["expired"]
     value = encode_row(LIMITS, "s", Limit(high=5, low=5).model_dump_json(), "ann")
     broker.append("limits", b"s", value)
     broker.run(is_live=True)
@@ -449,7 +451,7 @@ def test_an_alert_of_an_expired_window_closes_though_the_broker_has_deleted_the_
         _publish(broker, "b", version, 1, later)
     broker.published = Published(3, later)
     broker.run(is_live=True)
-    assert [one.closed_by for one in _last_of(broker, "a").alerts] == ["expired"]
+    assert [alert.closed_by for alert in _last_of(broker, "a").alerts] == ["expired"]
 
 
 def test_compaction_of_a_snapshot_whose_successor_is_unread_leaves_its_alert_open() -> None:

@@ -51,7 +51,9 @@ def test_the_last_record_of_each_window_is_of_the_last_snapshot_and_row(seed: in
     story = Story(seed)
     story.broker.application = APP
     faults = story.kill, story.refuse, story.stop
-    story.kill, story.refuse, story.stop = (one / 8 for one in faults)  # a slice has a record for each window and row
+    story.kill, story.refuse, story.stop = (
+        fault / 8 for fault in faults
+    )  # a slice has a record for each window and row
     story.run(waits=waits)
     last = {}
     for one in story.broker.topics["margins"]:

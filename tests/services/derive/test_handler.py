@@ -150,7 +150,7 @@ class InMemory:
     @property
     def committed(self) -> list[int]:
         """The offsets before the committed position."""
-        return [one for one in self.records if self.position is not None and one < self.position]
+        return [record for record in self.records if self.position is not None and record < self.position]
 
     @property
     def counts(self) -> dict[str, float]:

@@ -49,9 +49,12 @@ class Topics:
     def publish(self, *snapshots: Snapshot) -> None:
         """Have these in the topic of snapshots."""
         producer = create_producer({"bootstrap.servers": self.bootstrap}, "test")
-        for one in snapshots:
-            key, home = window_key(one.device_id, one.first_seen), partition(one.device_id.encode(), PARTITIONS)
-            producer.produce(f"{self.prefix}snapshots", key=key, value=one.encode(), partition=home)
+        for snapshot in snapshots:
+            key, home = (
+                window_key(snapshot.device_id, snapshot.first_seen),
+                partition(snapshot.device_id.encode(), PARTITIONS),
+            )
+            producer.produce(f"{self.prefix}snapshots", key=key, value=snapshot.encode(), partition=home)
         assert producer.flush(DEADLINE_S) == 0
 
     def derived(self, enough: int, isolation: str = "read_committed") -> list[dict[str, Any]]:

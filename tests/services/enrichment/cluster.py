@@ -60,7 +60,7 @@ class Cluster:
 
     def create(self, *names: str) -> None:
         """Create topics; returns when the broker lists them."""
-        topics = [NewTopic(one, PARTITIONS, 1, config=KEPT) for one in names]
+        topics = [NewTopic(name, PARTITIONS, 1, config=KEPT) for name in names]
         for future in self._admin.create_topics(topics).values():
             future.result(DEADLINE_S)
         wait_until(lambda: {*names} <= self.listed(), "the broker lists the new topics", DEADLINE_S)
@@ -78,9 +78,12 @@ class Cluster:
     def publish(self, *snapshots: Snapshot) -> None:
         """Produce snapshots as the job does."""
         producer = create_producer({"bootstrap.servers": self.bootstrap}, "test")
-        for one in snapshots:
-            key, home = window_key(one.device_id, one.first_seen), partition(one.device_id.encode(), PARTITIONS)
-            producer.produce(self.topics.snapshots, one.encode(), key, home)
+        for snapshot in snapshots:
+            key, home = (
+                window_key(snapshot.device_id, snapshot.first_seen),
+                partition(snapshot.device_id.encode(), PARTITIONS),
+            )
+            producer.produce(self.topics.snapshots, snapshot.encode(), key, home)
         assert producer.flush(DEADLINE_S) == 0
 
     def produce(self, *records: tuple[str, bytes | None]) -> None:

@@ -49,18 +49,18 @@ class Receiver:
 
     def accepted(self) -> set[str]:
         """The keys of the events that were accepted."""
-        return {one.key for one in self.attempts if one.is_accepted}
+        return {attempt.key for attempt in self.attempts if attempt.is_accepted}
 
     def assert_ordered(self) -> None:
         """Each alert: closed is sent after opened was accepted."""
         opened = {
-            one.event.id: one.ended
-            for one in reversed(self.attempts)
-            if one.event.event == "opened" and one.is_accepted
+            attempt.event.id: attempt.ended
+            for attempt in reversed(self.attempts)
+            if attempt.event.event == "opened" and attempt.is_accepted
         }
-        for one in self.attempts:
-            if one.event.event == "closed":
-                assert opened[one.event.id] < one.began, one
+        for attempt in self.attempts:
+            if attempt.event.event == "closed":
+                assert opened[attempt.event.id] < attempt.began, attempt
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[Receiver]:

@@ -56,7 +56,7 @@ async def test_an_api_that_refuses_everything_waits_and_delays_no_other() -> Non
         refuses = False
         await until(lambda: 100 in log.committed)
         assert gated.counts.get(metrics.BREAKER, "prices") == 0
-    assert {one.detail for one in gated.dead_letters()} == {"quote: status 401"}
+    assert {dead_letter.detail for dead_letter in gated.dead_letters()} == {"quote: status 401"}
     assert len(gated.dead_letters()) == FIRST - 1
     assert gated.counts.get(metrics.ANSWERS, "quote", "result") == 100 - (FIRST - 1)
 

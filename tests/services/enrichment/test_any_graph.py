@@ -182,7 +182,7 @@ def require_budget(application: Application, begun: list[tuple[datetime, Request
 
 
 def require_intervals(application: Application, begun: list[tuple[datetime, Request]]) -> None:
-    for one in application.enrichments:
-        times = [at for at, request in begun if request.enrichment == one.name and request.round == 1]
-        every = one.at_most_every or timedelta(0)
+    for enrichment in application.enrichments:
+        times = [at for at, request in begun if request.enrichment == enrichment.name and request.round == 1]
+        every = enrichment.at_most_every or timedelta(0)
         assert all(later - earlier >= every for earlier, later in pairwise(times))

@@ -129,7 +129,7 @@ async def _settled(log: Loop, gated: Gated) -> None:
 
     def done() -> bool:
         log.merge(gated.feedback())
-        ended = all(settled(app, one, START) for one in log.states.values())
+        ended = all(settled(app, state, START) for state in log.states.values())
         return ended and (not log.values or len(log.values) in log.committed)
 
     await until(done)

@@ -60,9 +60,9 @@ async def test_a_worker_reports_its_metrics_and_its_health(cluster: Cluster, reg
                 families = list(text_string_to_metric_families(await metrics.text()))
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0
-    samples = [one for family in families for one in family.samples if one.name.startswith("stateloop_")]
-    assert {one.labels.pop("application") for one in samples} == {f"{cluster.prefix}fleet"}
-    values = {(one.name, *one.labels.values()): one.value for one in samples}
+    samples = [sample for family in families for sample in family.samples if sample.name.startswith("stateloop_")]
+    assert {sample.labels.pop("application") for sample in samples} == {f"{cluster.prefix}fleet"}
+    values = {(sample.name, *sample.labels.values()): sample.value for sample in samples}
     assert values["stateloop_worker_snapshots_total",] == 2
     assert values["stateloop_worker_partitions",] == PARTITIONS
     assert values["stateloop_worker_calls_total", "registry", "owner", "result"] == 1

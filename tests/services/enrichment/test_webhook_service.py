@@ -58,7 +58,7 @@ class Pagers:
         self.bootstrap, self.prefix, self.folder = bootstrap, prefix, folder
         self.topic, self.dead_letters = f"{prefix}too_high", f"{prefix}dead_letters"
         names = (self.topic, self.dead_letters, f"{prefix}snapshots", f"{prefix}limits")
-        topics = [NewTopic(one, PARTITIONS, 1) for one in names]
+        topics = [NewTopic(name, PARTITIONS, 1) for name in names]
         admin = AdminClient({"bootstrap.servers": bootstrap})
         for future in admin.create_topics(topics).values():
             future.result(DEADLINE_S)
@@ -66,9 +66,11 @@ class Pagers:
 
     def publish(self, records: Sequence[AlertRecord | Snapshot], topic: str = "too_high") -> None:
         producer = create_producer({"bootstrap.servers": self.bootstrap}, "test")
-        for one in records:
-            home = partition(one.device_id.encode(), PARTITIONS)
-            producer.produce(f"{self.prefix}{topic}", one.encode(), window_key(one.device_id, one.first_seen), home)
+        for record in records:
+            home = partition(record.device_id.encode(), PARTITIONS)
+            producer.produce(
+                f"{self.prefix}{topic}", record.encode(), window_key(record.device_id, record.first_seen), home
+            )
         assert producer.flush(DEADLINE_S) == 0
 
     def worker(self, url: str) -> AbstractContextManager[Forked]:
@@ -103,7 +105,9 @@ class Pagers:
     def has_partitions(self) -> bool:
         """Whether the worker that started last has some."""
         lines = self.output().splitlines()
-        return any(json.loads(one).get("partitions") for one in lines if '"message":"stats"' in one and one[-1] == "}")
+        return any(
+            json.loads(line).get("partitions") for line in lines if '"message":"stats"' in line and line[-1] == "}"
+        )
 
     def output(self) -> str:
         """The output of the process that started last."""
@@ -168,10 +172,10 @@ async def test_killed_workers_and_a_failing_receiver_lose_no_event_and_keep_the_
                 assert await asyncio.to_thread(other.wait, DEADLINE_S) == 0
 
     assert receiver.accepted() == set(expected)
-    contents = {(one.key, one.content) for one in receiver.attempts}
+    contents = {(attempt.key, attempt.content) for attempt in receiver.attempts}
     assert len(contents) == len(expected)
-    assert all(one.event == expected[one.key] for one in receiver.attempts)
-    assert all(one.headers["webhook-signature"].startswith("v1,") for one in receiver.attempts)
+    assert all(attempt.event == expected[attempt.key] for attempt in receiver.attempts)
+    assert all(attempt.headers["webhook-signature"].startswith("v1,") for attempt in receiver.attempts)
     receiver.assert_ordered()
     assert pagers.dead_letter_count() == 0
     assert APP.webhook_group(APP.alerts[0]) == "sensors-too_high-webhook"
@@ -185,14 +189,14 @@ async def test_a_snapshot_that_breaks_a_rule_becomes_a_call(
     pagers, devices = Pagers(broker.bootstrap, topics_prefix, tmp_path), [f"sensor-{number}" for number in range(20)]
     snapshots = [
         Snapshot(
-            device_id=one,
+            device_id=device,
             first_seen=NOON,
             version=version,
             as_of=NOON + timedelta(seconds=version),
             state={"value": value},
         )
         for version, value in enumerate((3, 9, 9, 4), start=1)
-        for one in devices
+        for device in devices
     ]
     rule = encode_row(LIMITS, "high", '{"high": 8}', "ann")
     writer = TableWriter({"bootstrap.servers": broker.bootstrap})
@@ -203,7 +207,11 @@ async def test_a_snapshot_that_breaks_a_rule_becomes_a_call(
             await condition(lambda: len(receiver.accepted()) >= 2 * len(devices), "all alerts are delivered")
     assert len(receiver.attempts) == 2 * len(devices)
     receiver.assert_ordered()
-    found = sorted((one.event.device_id, one.event.version, one.event.event) for one in receiver.attempts)
-    assert found == sorted((one, *event) for one in devices for event in ((2, "opened"), (4, "closed")))
-    assert {(one.event.rule, one.event.rule_version) for one in receiver.attempts} == {("high", rule_version)}
-    assert all(one.key == one.event.idempotency_key for one in receiver.attempts)
+    found = sorted(
+        (attempt.event.device_id, attempt.event.version, attempt.event.event) for attempt in receiver.attempts
+    )
+    assert found == sorted((device, *event) for device in devices for event in ((2, "opened"), (4, "closed")))
+    assert {(attempt.event.rule, attempt.event.rule_version) for attempt in receiver.attempts} == {
+        ("high", rule_version)
+    }
+    assert all(attempt.key == attempt.event.idempotency_key for attempt in receiver.attempts)

@@ -65,12 +65,12 @@ class Delivering(Gated):
 
     def __init__(self, values: Sequence[AlertRecord]) -> None:
         super().__init__()
-        self.log = Log([one.encode() for one in values], APP.topics.derived("too_high"))
+        self.log = Log([value.encode() for value in values], APP.topics.derived("too_high"))
         self.log.batch = FEW
 
     @override
     def dead_letters(self) -> list[DeadLetter]:
-        return [one for one in super().dead_letters() if one.reason == "delivery_failed"]
+        return [dead_letter for dead_letter in super().dead_letters() if dead_letter.reason == "delivery_failed"]
 
 
 @asynccontextmanager
@@ -161,7 +161,7 @@ async def test_a_webhook_that_refuses_everything_stops_no_other_and_goes_on_in_o
         is_refused = False
         await until(lambda: one.log.confirmed == {0: len(records)})
     assert_delivered(healthy, records)
-    failed = {one.idempotency_key for one in one.dead_letters()}
+    failed = {dead_letter.idempotency_key for dead_letter in one.dead_letters()}
     assert len(failed) == FIRST - 1
     opened = [event for event in refusing.accepted if event.event == "opened"]
     assert len(refusing.accepted) == len(expected(records)) - len(failed)

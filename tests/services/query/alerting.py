@@ -73,8 +73,8 @@ class Sensors:
         else:
             record = Record("limits", 0, offset, timestamp_ms(WINDOW), rule.encode(), value)
             self.rows[rule] = decode_row(LIMITS, record)
-        for one in self._snapshots.values():
-            self._evaluate(one, only=(rule,))
+        for snapshot in self._snapshots.values():
+            self._evaluate(snapshot, only=(rule,))
         return offset
 
     def _evaluate(self, snapshot: Snapshot, only: Collection[str] | None = None) -> None:

@@ -188,13 +188,13 @@ def dependencies_of(
 ) -> Dependencies:
     """Return the dependencies of an instance with these states and settings. The time of day is NOW."""
     usual: dict[str, Any] = {"application": "none:none", "http_port": 0, "instance": "one", "stop_within": 0.1}
-    lifetimes = {one.name: int(one.lifetime.total_seconds() * 1000) if one.lifetime else None for one in states}
-    made: dict[str, Store] = {one.name: MemoryStore(lifetimes[one.name], one.query.history) for one in states}
+    lifetimes = {state.name: int(state.lifetime.total_seconds() * 1000) if state.lifetime else None for state in states}
+    made: dict[str, Store] = {state.name: MemoryStore(lifetimes[state.name], state.query.history) for state in states}
     assert overrides.keys() <= QuerySettings.model_fields.keys(), overrides
     settings = QuerySettings(**(usual | overrides))
     return Dependencies(
         settings=settings,
-        states={one.name: one for one in states},
+        states={state.name: state for state in states},
         stores=stores or made,
         routing=routing or MemoryRouting(),
         counts=Counts(CATALOGUE),

@@ -58,9 +58,12 @@ class Fleet:
     def publish(self, *snapshots: Snapshot) -> None:
         """Write snapshots as the job does."""
         producer = create_producer({"bootstrap.servers": self._bootstrap}, "test")
-        for one in snapshots:
-            key, home = window_key(one.device_id, one.first_seen), partition(one.device_id.encode(), PARTITIONS)
-            producer.produce(self.topics.snapshots, key=key, value=one.encode(), partition=home)
+        for snapshot in snapshots:
+            key, home = (
+                window_key(snapshot.device_id, snapshot.first_seen),
+                partition(snapshot.device_id.encode(), PARTITIONS),
+            )
+            producer.produce(self.topics.snapshots, key=key, value=snapshot.encode(), partition=home)
         assert producer.flush(DEADLINE_S) == 0
 
     def start(self, **settings: str) -> Forked:

@@ -89,7 +89,7 @@ def test_batches_pages_and_fields(fleet: Fleet) -> None:
         assert fleet.ask("/v1/states/cars?where=state.tail:x").status == 400
         batch = {"keys": [CARS[7], "absent", CARS[3]], "fields": "state.plate"}
         answers = fleet.ask("/v1/states/cars:batchGet", body=json.dumps(batch)).body["answers"]
-        assert [one.get("type") or one["value"] for one in answers] == [
+        assert [answer.get("type") or answer["value"] for answer in answers] == [
             {"state": {"plate": "P1"}}, "never_seen", {"state": {"plate": "P1"}},
         ]  # fmt: skip
         refused = fleet.ask("/v1/states/cars/absent", Host="evil.example")
@@ -264,7 +264,7 @@ def test_an_idle_car_expires_by_the_clock_and_its_watcher_is_notified(fleet: Fle
             connection.request("GET", "/v1/states/cars/car%2F1/watch")
             lines = iter(connection.getresponse().readline, b"")
             events = (line.split()[1].decode() for line in lines if line.startswith(b"event:"))
-            assert next(one for one in events if one in ("expired", "never_seen")) == "expired"
+            assert next(event for event in events if event in ("expired", "never_seen")) == "expired"
         assert datetime.now(UTC) > began + kept, "not before it has expired"
         gone = fleet.ask("/v1/states/cars/car%2F1")
         assert (gone.status, gone.body["type"]) == (410, "expired")

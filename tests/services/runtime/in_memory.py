@@ -19,8 +19,8 @@ class InMemoryProducer:
 
     async def send(self, outputs: Sequence[Output]) -> Sequence[int]:
         """See `Producer.send`."""
-        for one in outputs:
-            await self.write(one)
+        for output in outputs:
+            await self.write(output)
         return [0] * len(outputs)
 
     def drop_unsent(self) -> None:

@@ -76,6 +76,8 @@ def test_a_client_that_disconnects_leaves_no_traceback(capfd: pytest.CaptureFixt
             assert metrics.asked.wait(DEADLINE_S)
         metrics.disconnected.set()
         wait_until(
-            lambda: not any("process_request_thread" in one.name for one in threads()), "the answer ends", DEADLINE_S
+            lambda: not any("process_request_thread" in thread.name for thread in threads()),
+            "the answer ends",
+            DEADLINE_S,
         )
     assert not capfd.readouterr().err

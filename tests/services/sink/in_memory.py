@@ -60,7 +60,9 @@ class Topic:
         if positions:
             self.committed += positions.values()
             self.listener.on_committed(dict(positions))
-        found = [] if paused or 0 in full else [one for one in self.records if one.offset >= self.at][: self.batch]
+        found = (
+            [] if paused or 0 in full else [record for record in self.records if record.offset >= self.at][: self.batch]
+        )
         self.at = found[-1].offset + 1 if found else self.at
         return found
 

@@ -55,9 +55,9 @@ class Loop:
         self._producer = create_producer({"bootstrap.servers": bootstrap}, "test")
 
     def publish(self, snapshots: Iterable[Snapshot]) -> None:
-        for one in snapshots:
-            self.published.append(one)
-            self.produce(one.device_id, window_key(one.device_id, one.first_seen), one.encode())
+        for snapshot in snapshots:
+            self.published.append(snapshot)
+            self.produce(snapshot.device_id, window_key(snapshot.device_id, snapshot.first_seen), snapshot.encode())
 
     def produce(self, device: str, key: bytes, value: bytes) -> None:
         home = partition(device.encode(), PARTITIONS)

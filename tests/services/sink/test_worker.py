@@ -38,7 +38,7 @@ def topic(changes: Iterable[Change] = CHANGES, start: int = 0) -> Topic:
 
 
 def rows(state: StoredState) -> list[StoredRow]:
-    return sorted(StoredRow(one.key, *one.order, json.loads(one.value)) for one in state.rows.values())
+    return sorted(StoredRow(row.key, *row.order, json.loads(row.value)) for row in state.rows.values())
 
 
 async def written(sink: RunningSink, position: int = len(CHANGES)) -> list[StoredRow]:
@@ -112,7 +112,9 @@ async def test_rows_that_the_store_refuses_become_dead_letters_and_the_others_ar
     source = topic(changes)
     source.batch = len(changes)
     async with running(source, store, published, sink_batch=len(changes)) as sink:
-        assert await written(sink, len(changes)) == folded([one for one in changes if one.key in "abc"], Windows.NEWEST)
+        assert await written(sink, len(changes)) == folded(
+            [change for change in changes if change.key in "abc"], Windows.NEWEST
+        )
     found = [(key, one.reason, one.detail, one.topic, one.offset) for key, one in published.dead_letters]
     last = len(CHANGES)
     assert sorted(found, key=lambda one: one[-1]) == [

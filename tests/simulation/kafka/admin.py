@@ -117,7 +117,7 @@ class ModelAdmin:
         with requested(f"return the offsets of the group {group}"):
             self._network.require()
         offsets = self._broker.groups.group(group).offsets
-        return {one: offsets.get(one, NOT_COMMITTED) for one in partitions}
+        return {partition: offsets.get(partition, NOT_COMMITTED) for partition in partitions}
 
     def commit(self, group: str, offsets: Mapping[Partition, GroupOffset], within_s: float = 10.0) -> bool:  # noqa: ARG002
         """See `Admin.commit`. It commits the others also if one is refused."""
@@ -141,8 +141,8 @@ class ModelAdmin:
         with requested(f"describe the group {group}"):
             self._network.require()
         return [
-            GroupMember(one.client_id, frozenset([one.topic] if one.assigned else ()))
-            for one in self._broker.groups.group(group).members.values()
+            GroupMember(member.client_id, frozenset([member.topic] if member.assigned else ()))
+            for member in self._broker.groups.group(group).members.values()
         ]
 
     def close(self) -> None:

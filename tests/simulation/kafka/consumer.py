@@ -84,7 +84,7 @@ class ModelGroupConsumer:
 
     async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
         """See `GroupConsumer.next_offsets`."""
-        return {one: self._next_offset(one) for one in partitions if one in self._ours}
+        return {partition: self._next_offset(partition) for partition in partitions if partition in self._ours}
 
     def proven_at(self, partition: int) -> float:
         """See `FencedGroupConsumer.proven_at`."""
@@ -98,7 +98,10 @@ class ModelGroupConsumer:
 
     async def lag(self) -> int:
         """See `GroupConsumer.lag`."""
-        return sum(max(0, self._broker.topics.log(self._place(one)).end - self._next_offset(one)) for one in self._ours)
+        return sum(
+            max(0, self._broker.topics.log(self._place(number)).end - self._next_offset(number))
+            for number in self._ours
+        )
 
     def problem(self) -> str | None:
         """See `GroupConsumer.problem`."""
@@ -195,7 +198,10 @@ class ModelGroupConsumer:
             log = self._broker.topics.log(place)
             position = fetch_position(log, self._position(partition))
             entries, following = log.read(position, self._batch - len(found))
-            found += [Record(*place, one.offset, one.timestamp_ms, one.key, one.value, one.headers) for one in entries]
+            found += [
+                Record(*place, entry.offset, entry.timestamp_ms, entry.key, entry.value, entry.headers)
+                for entry in entries
+            ]
             self._ours[partition] = following
             if following > position:
                 self._read[partition] = following

@@ -65,8 +65,11 @@ class Cursor:
             log = self._broker.topics.log(partition)
         start = fetch_position(log, self._positions[partition])
         entries, position = log.read(start, BATCH)
-        records = [Record(*partition, one.offset, one.timestamp_ms, one.key, one.value, one.headers) for one in entries]
-        within = [one for one in records if one.offset < end]
+        records = [
+            Record(*partition, entry.offset, entry.timestamp_ms, entry.key, entry.value, entry.headers)
+            for entry in entries
+        ]
+        within = [record for record in records if record.offset < end]
         if len(within) < len(records):
             position = records[len(within)].offset
         self._positions[partition] = position

@@ -98,8 +98,8 @@ class Group:
             return
         self.generation += 1
         self._joined, self._is_rebalancing, self._assigned_at = set(), False, now
-        for topic in {one.topic for one in self.members.values()}:
-            self._assign([one for one in self.members.values() if one.topic == topic], self._numbers(topic))
+        for topic in {member.topic for member in self.members.values()}:
+            self._assign([member for member in self.members.values() if member.topic == topic], self._numbers(topic))
 
     def _assign(self, members: list[Member], numbers: set[int]) -> None:
         """Let members keep what they own up to their share; what they lose is free in the next rebalance."""
@@ -114,8 +114,10 @@ class Group:
         if now - self._assigned_at < REFRESH_S:
             return False
         return any(
-            self._numbers(topic).difference(*(one.assigned for one in self.members.values() if one.topic == topic))
-            for topic in {one.topic for one in self.members.values()}
+            self._numbers(topic).difference(
+                *(member.assigned for member in self.members.values() if member.topic == topic)
+            )
+            for topic in {member.topic for member in self.members.values()}
         )
 
     def _numbers(self, topic: str) -> set[int]:

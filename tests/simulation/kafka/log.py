@@ -76,7 +76,7 @@ class PartitionLog:
 
     def first_since(self, timestamp_ms: int) -> Entry | None:
         """Return the first entry of this time or a later one; it may be a marker, or of an aborted transaction."""
-        return next((one for one in self._entries if one.timestamp_ms >= timestamp_ms), None)
+        return next((entry for entry in self._entries if entry.timestamp_ms >= timestamp_ms), None)
 
     def newest(self) -> Entry | None:
         """Return the first entry of the latest time; it may be a marker, deleted, or of an aborted transaction."""
@@ -89,7 +89,7 @@ class PartitionLog:
 
     def expire(self, before_ms: int) -> None:
         """Delete the entries that are older, up to the first one that is not."""
-        first = next((one.offset for one in self._entries if one.timestamp_ms >= before_ms), self.end)
+        first = next((entry.offset for entry in self._entries if entry.timestamp_ms >= before_ms), self.end)
         self.delete_before(min(first, self.stable_end))
         self._newest = max(self._entries, key=attrgetter("timestamp_ms"), default=None)
 

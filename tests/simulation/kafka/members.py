@@ -38,7 +38,7 @@ class Member:
         self.ours.update(partitions)
 
     async def on_revoked(self, partitions: list[int]) -> dict[int, int]:
-        positions = {one: self.positions[one] for one in partitions if one in self.positions}
+        positions = {partition: self.positions[partition] for partition in partitions if partition in self.positions}
         self.on_lost(partitions)
         return positions
 
@@ -58,7 +58,7 @@ class Member:
         """Read once."""
         records = await self.consumer.fetch(paused=False, full=(), positions=self.positions)
         self.read += records
-        self.positions.update((one.partition, one.offset + 1) for one in records)
+        self.positions.update((record.partition, record.offset + 1) for record in records)
 
 
 async def fetch_until_settled(world: World) -> None:
@@ -69,7 +69,7 @@ async def fetch_until_settled(world: World) -> None:
         quiet = 0
         while quiet < QUIET:
             quiet = quiet + 1 if await _is_settled(list(world.members.values()), ends) else 0
-            await asyncio.gather(*(one.fetch() for one in world.members.values()))
+            await asyncio.gather(*(member.fetch() for member in world.members.values()))
 
 
 async def _is_settled(members: list[Member], ends: dict[int, int]) -> bool:
@@ -78,7 +78,7 @@ async def _is_settled(members: list[Member], ends: dict[int, int]) -> bool:
         return False
     for member in members:
         places = {**await member.consumer.next_offsets(member.ours), **member.positions}
-        if any(places.get(one, -1) < ends[one] for one in member.ours) or await member.consumer.lag():
+        if any(places.get(number, -1) < ends[number] for number in member.ours) or await member.consumer.lag():
             return False
         if any(member.confirmed.get(one) != at for one, at in member.positions.items()):
             return False
@@ -121,10 +121,10 @@ class Settle(Write):
         if not world.members:
             return None
         world.run(fetch_until_settled(world))
-        read = sorted(record for one in world.members.values() for record in one.read)
-        for one in world.members.values():
-            one.read = []
-        return observed(read), Counter(len(one.ours) for one in world.members.values())
+        read = sorted(record for member in world.members.values() for record in member.read)
+        for member in world.members.values():
+            member.read = []
+        return observed(read), Counter(len(member.ours) for member in world.members.values())
 
 
 @dataclass(frozen=True)

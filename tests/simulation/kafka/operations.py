@@ -90,9 +90,9 @@ def stamp(timestamp_ms: int) -> object:
 def observed(records: Iterable[Record]) -> dict[Partition, list[object]]:
     """Return records by partition."""
     found: dict[Partition, list[object]] = {}
-    for one in records:
-        values = (one.offset, stamp(one.timestamp_ms), one.key, one.value, one.headers)
-        found.setdefault(Partition(one.topic, one.partition), []).append(values)
+    for record in records:
+        values = (record.offset, stamp(record.timestamp_ms), record.key, record.value, record.headers)
+        found.setdefault(Partition(record.topic, record.partition), []).append(values)
     return found
 
 

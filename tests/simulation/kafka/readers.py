@@ -41,12 +41,15 @@ class ModelBlockingReader:
     def bounds(self, partitions: Collection[Partition], within_s: float = 10.0) -> Mapping[Partition, BoundedRange]:  # noqa: ARG002
         """See `BlockingTopicReader.bounds`. A new partition has a leader at once."""
         starts, ends = self._offsets(partitions, EARLIEST), self._offsets(partitions, LATEST)
-        return {one: BoundedRange(starts[one], ends[one]) for one in partitions}
+        return {partition: BoundedRange(starts[partition], ends[partition]) for partition in partitions}
 
     def bounds_since(self, partitions: Collection[Partition], time: datetime) -> Mapping[Partition, BoundedRange]:
         """See `BlockingTopicReader.bounds_since`."""
         starts, ends = self._offsets(partitions, int(time.timestamp() * 1000)), self._offsets(partitions, LATEST)
-        return {one: BoundedRange(ends[one] if starts[one] < 0 else starts[one], ends[one]) for one in partitions}
+        return {
+            partition: BoundedRange(ends[partition] if starts[partition] < 0 else starts[partition], ends[partition])
+            for partition in partitions
+        }
 
     def read(
         self, ranges: Mapping[Partition, OffsetRange], is_stopping: Callable[[], bool] = lambda: False
@@ -83,9 +86,12 @@ class ModelBlockingReader:
         """See `BlockingTopicReader.close`."""
 
     def _offsets(self, partitions: Collection[Partition], at: int) -> dict[Partition, int]:
-        with reading({one.topic for one in partitions}):
+        with reading({partition.topic for partition in partitions}):
             self._network.require()
-            return {one: offset_at(self._broker.topics.log(one, UNKNOWN_PARTITION), at) for one in partitions}
+            return {
+                partition: offset_at(self._broker.topics.log(partition, UNKNOWN_PARTITION), at)
+                for partition in partitions
+            }
 
 
 class ModelTopicReader:
@@ -120,7 +126,7 @@ class ModelTopicReader:
         """See `TopicReader.at`."""
         found: list[Record] = []
         async for records in self.read({partition: BoundedRange(offsets[0], offsets[-1] + 1)}):
-            found += [one for one in records if one.offset in offsets]
+            found += [record for record in records if record.offset in offsets]
             if not is_wanted():
                 break
         return found

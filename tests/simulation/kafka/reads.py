@@ -29,7 +29,7 @@ class Ends(Read):
 
     def run(self, world: World) -> object:
         bounds, ends = world.reader.bounds(places(world)), world.admin.records(dict.fromkeys(places(world), LATEST))
-        return {one: (*bounds[one], ends[one].offset) for one in bounds}
+        return {partition: (*bounds[partition], ends[partition].offset) for partition in bounds}
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,8 @@ def test_records_wait_while_the_broker_is_away(simulation: Simulation) -> None:
         simulation.network.is_up = False
         futures = [producer.send([Output("events", b"a", value, 0)]) for value in (b"1", b"2")]
         await later(simulation.network, 100.0)
-        assert not any(one.done() for one in futures)
-        offsets = [offset for one in futures for offset in await one]
+        assert not any(future.done() for future in futures)
+        offsets = [offset for future in futures for offset in await future]
         await producer.close()
         return offsets
 

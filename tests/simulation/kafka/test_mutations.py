@@ -72,7 +72,7 @@ def readers_see_aborted_records(patch: pytest.MonkeyPatch) -> None:
 @mutation
 def a_time_is_looked_up_from_the_end(patch: pytest.MonkeyPatch) -> None:
     def last(log: PartitionLog, timestamp_ms: int) -> Entry | None:
-        return next((one for one in reversed(log._entries) if one.timestamp_ms >= timestamp_ms), None)  # noqa: SLF001
+        return next((entry for entry in reversed(log._entries) if entry.timestamp_ms >= timestamp_ms), None)  # noqa: SLF001
 
     patch.setattr(PartitionLog, "first_since", last)
 
@@ -80,7 +80,7 @@ def a_time_is_looked_up_from_the_end(patch: pytest.MonkeyPatch) -> None:
 @mutation
 def a_lookup_skips_markers(patch: pytest.MonkeyPatch) -> None:
     def first(log: PartitionLog, timestamp_ms: int) -> Entry | None:
-        found = (one for one in log._entries if one.timestamp_ms >= timestamp_ms and not one.is_marker)  # noqa: SLF001
+        found = (entry for entry in log._entries if entry.timestamp_ms >= timestamp_ms and not entry.is_marker)  # noqa: SLF001
         return next(found, None)
 
     patch.setattr(PartitionLog, "first_since", first)

@@ -41,8 +41,8 @@ class Send(Write):
     is_blocking: bool = False
 
     def run(self, world: World) -> Sequence[int]:
-        outputs = [one.output(world.prefix + self.topic) for one in self.messages]
-        calls = [[one] for one in outputs] if self.topic == "appended" else [outputs]
+        outputs = [message.output(world.prefix + self.topic) for message in self.messages]
+        calls = [[output] for output in outputs] if self.topic == "appended" else [outputs]
         return [offset for call in calls for offset in write(world, call, is_blocking=self.is_blocking)]
 
 

@@ -47,9 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def empty() -> list[str]:
         return [
-            one
-            for one in queries
-            if values(options.prometheus, one) == 0 and not any(metric in one for metric in NOT_OF_EVERY_DAY)
+            query
+            for query in queries
+            if values(options.prometheus, query) == 0 and not any(metric in query for metric in NOT_OF_EVERY_DAY)
         ]
 
     try:

@@ -96,8 +96,8 @@ async def answered(port: int, state: NamedState) -> Rows:
         newest = [one async for one in client.items(state.name)]
         if state.window is None:
             return {one.key: one.value for one in newest}
-        windows = [one for key in newest async for one in client.windows(state.name, key.key)]
-        return {named(state, one.key, one.window_start): one.value for one in windows}
+        windows = [window for key in newest async for window in client.windows(state.name, key.key)]
+        return {named(state, window.key, window.window_start): window.value for window in windows}
 
 
 def in_redis(port: int, state: NamedState) -> Rows:

@@ -78,7 +78,7 @@ def test_stopped_again_and_again_it_sends_each_event_once(
         ended = replay(tmp_path / "p", producer, Stop(stop_after))
         assert ended == (stop_after is None)
         delivered = set(producer.delivered)
-        sent += [one for one in positions if one in delivered]
+        sent += [position for position in positions if position in delivered]
     assert sent == positions
 
 

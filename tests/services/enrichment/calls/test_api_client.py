@@ -89,7 +89,7 @@ def test_the_log_reports_once_why_an_api_is_down_and_once_that_it_is_back(
 
     with caplog.at_level(logging.INFO):
         virtually(scenario())
-    logged = [(one.levelname, one.getMessage(), getattr(one, "facts", {})) for one in caplog.records]
+    logged = [(record.levelname, record.getMessage(), getattr(record, "facts", {})) for record in caplog.records]
     assert logged == [
         ("WARNING", DOWN, {"api": "registry", "why": "status 503", "failures": 5}),
         ("INFO", "an API is back", {"api": "registry"}),
@@ -124,7 +124,7 @@ def test_the_reason_is_the_current_one_in_log_and_figures(caplog: pytest.LogCapt
 
     with caplog.at_level(logging.INFO):
         virtually(scenario())
-    logged = [(one.getMessage(), getattr(one, "facts", {}).get("why", "")[:18]) for one in caplog.records]
+    logged = [(record.getMessage(), getattr(record, "facts", {}).get("why", "")[:18]) for record in caplog.records]
     assert logged == [
         (DOWN, "connection refused"),
         ("an API is down for another reason", "the response is no"),

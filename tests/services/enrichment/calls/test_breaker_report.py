@@ -56,7 +56,7 @@ def test_the_log_has_each_new_reason_once(caplog: pytest.LogCaptureFixture) -> N
             for state in (BreakerState.HALF_OPEN, BreakerState.OPEN):
                 report.note(state, failure)
         report.note(BreakerState.CLOSED)
-    logged: list[Any] = [getattr(one, "facts", {}).get("why") for one in caplog.records]
+    logged: list[Any] = [getattr(record, "facts", {}).get("why") for record in caplog.records]
     assert logged == ["refused", "not JSON", "refused", None]
 
 

@@ -36,7 +36,7 @@ def uncollected() -> Iterator[None]:
 
 
 def left(kind: type = Seen) -> int:
-    return sum(isinstance(one, kind) for one in gc.get_objects())
+    return sum(isinstance(instance, kind) for instance in gc.get_objects())
 
 
 @pytest.mark.usefixtures("uncollected")
@@ -92,8 +92,8 @@ async def test_no_object_of_a_call_is_part_of_a_reference_cycle(segments: list[b
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with closing(writer):
             await reader.readuntil(b"\r\n\r\n")
-            for one in segments:
-                writer.write(one)
+            for segment in segments:
+                writer.write(segment)
                 await asyncio.sleep(0.02)  # so that it is a segment of its own
 
     async with (

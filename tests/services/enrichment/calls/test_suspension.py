@@ -39,7 +39,7 @@ class World:
 
     def start(self, *names: str) -> list[asyncio.Task[Outcome]]:
         requests = [deliveries("too_high", crossing(name, 1)[0])[0] for name in names]
-        return [asyncio.create_task(self.suspension.outcome(self, one)) for one in requests]
+        return [asyncio.create_task(self.suspension.outcome(self, request)) for request in requests]
 
 
 async def test_after_the_first_failures_the_others_wait_and_are_tried_one_by_one() -> None:

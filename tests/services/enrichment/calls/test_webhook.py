@@ -82,7 +82,9 @@ async def test_a_failed_attempt_is_repeated_with_the_same_content_after_the_paus
     async with sending(receiver, Webhook("pager", "/hooks", Policy(attempts=3, breaker=None))) as sender:
         assert await sender.caller.answer(OPENED) == Outcome("result")
         assert sender.pauses == [3, 3]
-    assert {(one.key, one.content) for one in receiver.attempts} == {(OPENED.fingerprint, receiver.attempts[0].content)}
+    assert {(attempt.key, attempt.content) for attempt in receiver.attempts} == {
+        (OPENED.fingerprint, receiver.attempts[0].content)
+    }
     assert "webhook-signature" not in receiver.attempts[0].headers
 
 
@@ -117,7 +119,7 @@ async def test_the_events_of_an_alert_wait_for_each_other_and_those_of_others_do
     async with sending(receiver) as sender:
         await asyncio.gather(*(sender.caller.answer(one) for one in (OPENED, CLOSED, other)))
     receiver.assert_ordered()
-    began = {one.key: one.began for one in receiver.attempts}
+    began = {attempt.key: attempt.began for attempt in receiver.attempts}
     assert max(began[OPENED.fingerprint], began[other.fingerprint]) < began[CLOSED.fingerprint]
 
 

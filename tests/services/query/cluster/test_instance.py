@@ -115,12 +115,12 @@ def test_routers_agree_on_the_owner_of_a_partition() -> None:
     world.log += [claim("a", 3, term=2), claim("b", 3, term=1)]
     calm(world, 1)
     for process in world.processes.values():
-        assert [one.announcement.instance for one in process.instance.owners(partition)][:2] == ["a", "b"]
+        assert [owner.announcement.instance for owner in process.instance.owners(partition)][:2] == ["a", "b"]
     both = [claim("b", 4, term=3), claim("a", 4, term=2)]
     world.log += both
     calm(world, 1)
     for process in world.processes.values():
-        assert [one.announcement.instance for one in process.instance.owners(partition)][:2] == ["b", "a"]
+        assert [owner.announcement.instance for owner in process.instance.owners(partition)][:2] == ["b", "a"]
     assert owners_of(both) == owners_of(reversed(both)) == {partition: "b"}
     assert [instance_facts(one, owners_of(both), ANONYMOUS)["owns"] for one in both] == [
         {"flights": [0]},

@@ -126,7 +126,7 @@ class Visit:
     def check_only(self, text: str) -> None:
         """Check that the page logged errors with this text and no other ones, and forget them."""
         assert self.errors
-        assert [one for one in self.errors if text not in one] == []
+        assert [error for error in self.errors if text not in error] == []
         self.errors.clear()
 
     def leave(self) -> None:

@@ -130,7 +130,7 @@ def at_work(at: float, rate: float = 30.0, **overrides: Any) -> Observation:
         _worker(at, rate, WORKERS[1], overrides),
         derive_part(),
     )
-    monitored = tuple(one for one in parts if one.target.kind not in overrides.get("unmonitored", ()))
+    monitored = tuple(part for part in parts if part.target.kind not in overrides.get("unmonitored", ()))
     own = StateObservation("flights", "snapshots", {Role.OWNER: 4}, round(overrides.get("query_lag", 0)), 0)
     derived = StateObservation("tails", "tails", {Role.OWNER: 4}, 0, 0)
     return Observation(

@@ -135,7 +135,7 @@ def test_normal_values_give_no_reason(overrides: dict[str, Callable[[float], flo
 
 
 def test_a_lag_that_stopped_rising_is_not_growing() -> None:
-    assert [one.kind for one in reasons(minutes(1, worker_lag=lambda at: 100 * at))] == ["lag_growing"]
+    assert [reason.kind for reason in reasons(minutes(1, worker_lag=lambda at: 100 * at))] == ["lag_growing"]
     assert reasons(minutes(3, worker_lag=lambda at: 100 * min(at, 60))) == []
 
 
@@ -149,7 +149,9 @@ def test_a_stuck_watermark_is_reported_after_ten_minutes() -> None:
 def test_an_unreachable_process_is_reported_and_one_missed_scrape_is_not(address: object, where: str) -> None:
     def without(at: float) -> Observation:
         there = healthy_loop(at)
-        return replace(there, parts=tuple(away(one.target) if one.target == address else one for one in there.parts))
+        return replace(
+            there, parts=tuple(away(part.target) if part.target == address else part for part in there.parts)
+        )
 
     assert reasons([healthy_loop(0), healthy_loop(2), without(4)]) == []
     (found,) = reasons([healthy_loop(0), healthy_loop(2), without(4), without(8)])
@@ -223,9 +225,9 @@ def test_a_job_without_a_committed_batch_is_reported_as_silent_sooner() -> None:
 def test_an_unreachable_job_is_not_reported_as_silent() -> None:
     def without(at: float) -> Observation:
         there = healthy_loop(at, snapshots=0)
-        return replace(there, parts=tuple(away(JOB) if one.target == JOB else one for one in there.parts))
+        return replace(there, parts=tuple(away(JOB) if part.target == JOB else part for part in there.parts))
 
-    assert [one.kind for one in reasons(without(2.0 * number) for number in range(60))] == ["process_unreachable"]
+    assert [reason.kind for reason in reasons(without(2.0 * number) for number in range(60))] == ["process_unreachable"]
 
 
 def test_unowned_partitions_are_reported() -> None:
@@ -237,6 +239,10 @@ def test_unowned_partitions_are_reported() -> None:
 
 def test_causes_come_first() -> None:
     observations = minutes(2, worker_lag=lambda at: 100 * at, breaker=lambda _: 2, dead_letters=lambda at: at)
-    assert [one.kind for one in reasons(observations)] == ["breaker_open", "lag_growing", "dead_letters_increasing"]
+    assert [reason.kind for reason in reasons(observations)] == [
+        "breaker_open",
+        "lag_growing",
+        "dead_letters_increasing",
+    ]
     broken = [replace(one, end_offsets=None) for one in observations]
     assert reasons(broken)[0].kind == "kafka_unreachable"

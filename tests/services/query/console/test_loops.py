@@ -59,8 +59,8 @@ def test_each_application_has_its_own_metrics() -> None:
         found = response(loops, name)
         assert found.application == name
         assert [one.keys for one in found.job] == [keys]
-        assert name in {one.name for one in found.states}
-    assert {one.name for one in response(loops, "departures").states} == {"departures"}
+        assert name in {state.name for state in found.states}
+    assert {state.name for state in response(loops, "departures").states} == {"departures"}
     assert response(loops, "departures").topics["snapshots"].rate == RATE
     assert response(loops, "departures").apis == ()
     assert response(loops, None).application == "flights"
@@ -70,7 +70,7 @@ def test_each_application_has_its_own_health() -> None:
     assert [(one.name, one.healthy) for one in working().health()] == [("flights", True), ("departures", True)]
     loops = working(starts=0)
     assert [(one.name, one.healthy) for one in loops.health()] == [("flights", True), ("departures", False)]
-    assert [one.kind for one in response(loops, "departures").health.reasons] == ["job_starting"]
+    assert [reason.kind for reason in response(loops, "departures").health.reasons] == ["job_starting"]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_an_application_is_unhealthy_without_the_processes_that_it_depends_on(
 ) -> None:
     loops = working(down=down)
     assert [(one.name, one.healthy) for one in loops.health()] == [*zip(KEYS, healthy, strict=True)]
-    kinds = {one.kind for name in KEYS for one in response(loops, name).health.reasons}
+    kinds = {reason.kind for name in KEYS for reason in response(loops, name).health.reasons}
     assert kinds == {"process_unreachable"}
 
 

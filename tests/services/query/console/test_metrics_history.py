@@ -113,7 +113,7 @@ def test_a_webhook_that_is_down_is_an_api_that_is_down(enrichments: float) -> No
     (api,) = found.apis
     assert (api.name, api.breaker) == ("reference", "open")
     assert api.failure == ApiFailure(reason="timed out", count=3, at=datetime.fromtimestamp(1060, UTC))
-    assert "breaker_open" in {one.kind for one in found.health.reasons}
+    assert "breaker_open" in {reason.kind for reason in found.health.reasons}
 
 
 def test_an_api_that_is_down_has_the_latest_reason_of_all_workers_with_its_count_and_time() -> None:

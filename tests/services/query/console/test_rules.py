@@ -81,7 +81,7 @@ async def room(browser: Browser, tmp_path: Path, tokens: Path) -> AsyncIterator[
             stage.work()
             async with visiting(browser, stage) as visit:
                 yield Room(visit, written)
-                visit.errors[:] = [one for one in visit.errors if "status of 4" not in one]  # expected problems
+                visit.errors[:] = [error for error in visit.errors if "status of 4" not in error]  # expected problems
                 visit.check()
 
 

@@ -113,18 +113,22 @@ class Fleet:
         try:
             yield
         finally:
-            for one in self._instances:
-                one.kill()
+            for instance in self._instances:
+                instance.kill()
 
     def logs(self) -> str:
         """Return the end of the logs of all instances."""
-        return "\n".join(f"== {one.name}\n{one.log.read_text()[-1500:]}" for one in self._instances if one.log.exists())
+        return "\n".join(
+            f"== {instance.name}\n{instance.log.read_text()[-1500:]}"
+            for instance in self._instances
+            if instance.log.exists()
+        )
 
     def settle(self, *instances: Instance) -> None:
         """Wait until these instances own all partitions, each some of them."""
 
         def shared() -> bool:
-            owned = [one.owns() for one in instances]
+            owned = [instance.owns() for instance in instances]
             return all(owned) and sum(map(len, owned)) == PARTITIONS and set().union(*owned) == set(range(PARTITIONS))
 
         wait_until(shared, f"partitions shared by {[one.name for one in instances]}", DEADLINE_S)

@@ -72,8 +72,8 @@ async def scene(broker: EmbeddedBroker, prefix: str, folder: Path, names: str, *
     writer = Writer(broker.bootstrap, fleet.topic, KEYS)
     writer.once()
     with fleet.running():
-        for one in instances:
-            one.start()
+        for instance in instances:
+            instance.start()
         await asyncio.to_thread(fleet.settle, *instances)
         async with Checker(instances, KEYS) as checker:
             found = Scene(fleet, instances, checker, writer)

@@ -53,9 +53,9 @@ async def test_every_message_of_a_web_socket_matches_its_model(instance: Instanc
         await client.send(type="rubbish")
         messages += await client.until("error")
     models = {kind: model for model in MESSAGES for kind in get_args(model.model_fields["type"].annotation)}
-    for one in messages:
-        models[one["type"]].model_validate_json(orjson.dumps(one))
-    kinds = {one["type"] for one in messages}
+    for message in messages:
+        models[message["type"]].model_validate_json(orjson.dumps(message))
+    kinds = {message["type"] for message in messages}
     usual = {
         "state",
         "left",

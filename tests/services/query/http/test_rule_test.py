@@ -260,7 +260,7 @@ async def test_the_states_of_all_instances_count(tmp_path: Path) -> None:
     for own, name in enumerate(("one", "two")):
         routing = MemoryRouting()
         numbers = range(STATES["sensors"].partitions)
-        routing.others = {one: PartitionStatus(Role.ELSEWHERE, 0) for one in numbers if one % 2 != own}
+        routing.others = {number: PartitionStatus(Role.ELSEWHERE, 0) for number in numbers if number % 2 != own}
         routing.known = [Member(("two", "one")[own], "http://unused")]
         made.append((tmp_path / name, routing, name))
     async with (

@@ -285,7 +285,7 @@ async def test_subscriptions_count_against_the_rate() -> None:
     """A subscription reads keys: repeated subscriptions must not exceed the rate of requests."""
     async with Instance(rate=5).serving() as instance, connected(instance) as client:
         messages = [await client.subscribe("one", key="a", current=False) for _ in range(100)]
-        refused = [one for one in messages if one["type"] == "error"]
+        refused = [message for message in messages if message["type"] == "error"]
         assert messages[0]["type"] == "subscribed"
         assert {one["problem"]["type"] for one in refused} == {"too_many"}
         assert len(refused) > 50

@@ -106,7 +106,7 @@ class RecordingListener:
 
     def versions(self, key: str) -> list[int | None]:
         """Return the versions of a key that it received."""
-        return [one.entry and one.entry.version for one in self.changes if one.key == key]
+        return [change.entry and change.entry.version for change in self.changes if change.key == key]
 
 
 class Running:

@@ -34,7 +34,7 @@ def test_the_alerts_of_one_snapshot_are_in_the_order_of_their_records() -> None:
     assert (first.window_start, first.version, first.event_time) == (NOON_MS, 24, NOON_MS)
     assert second.order > first.order
     assert former is not None
-    assert [one.status for one in former.alerts] == ["closed", "open"]
+    assert [alert.status for alert in former.alerts] == ["closed", "open"]
 
 
 def test_a_row_has_its_offset_as_version_and_the_time_of_its_record() -> None:

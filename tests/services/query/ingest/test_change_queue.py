@@ -48,7 +48,7 @@ async def test_changes_while_the_loop_is_busy_are_delivered_together_and_in_orde
     queue.put([])
     await until(lambda: bool(listener.sizes))
     assert listener.sizes == [3]
-    assert [one.key for one in listener.changes] == ["a", "b", "c"]
+    assert [change.key for change in listener.changes] == ["a", "b", "c"]
     queue.put(changes("d"))
     await until(lambda: len(listener.changes) == 4)
     assert listener.sizes == [3, 1]
@@ -60,7 +60,7 @@ async def test_a_call_follows_the_changes_queued_before_it_and_is_awaited() -> N
 
     def call() -> None:
         queue.put(changes("a"))
-        assert queue.call(lambda: order.append([one.key for one in listener.changes]))
+        assert queue.call(lambda: order.append([change.key for change in listener.changes]))
         order.append(["answered"])
 
     await asyncio.to_thread(call)

@@ -119,7 +119,7 @@ async def test_undecodable_records_are_skipped(
         await running.caught_up()
         assert running.version("a") == 2
         assert running.ingestion.counts.undecodable == {"flights": 4}
-        facts = [one.__dict__["facts"] for one in caplog.records if "is skipped" in one.message]
+        facts = [record.__dict__["facts"] for record in caplog.records if "is skipped" in record.message]
         assert facts[0] == {"topic": topic.name, "partition": 0, "offset": 1, "reason": "is not JSON"}
         assert len(facts) == 4
 

@@ -175,7 +175,7 @@ async def test_a_request_is_charged_once_on_either_path(hot: bool, path: str) ->
     dependencies.routing.own = PartitionStatus(Role.ELSEWHERE, 0)
     async with answering(dependencies, hot=hot) as instance:
         responses = [await _key_of_another(instance, path) for _ in range(20)]
-        assert [one.status != 429 for one in responses].count(True) == 9, (
+        assert [response.status != 429 for response in responses].count(True) == 9, (
             "a second's worth, and the one that exceeds it"
         )
 

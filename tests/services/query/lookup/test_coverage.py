@@ -67,7 +67,7 @@ class Scene(NamedTuple):
         return start >= self.first_known and bool(self.events_of(start))
 
     def events_of(self, start: int) -> list[tuple[int, int]]:
-        return [one for one in self.events if start <= one[0] < start + self.size]
+        return [event for event in self.events if start <= event[0] < start + self.size]
 
     def windows(self) -> list[WindowCoverage]:
         """Return the windows that a store has."""
@@ -132,7 +132,7 @@ def test_the_parts_of_a_range_add_up_to_the_range(scene: Scene, bounds: list[int
     bounds.sort()
     windows = scene.windows()
     parts = [one for start, end in pairwise(bounds) for one in cover(windows, start, end, scene.timeline)]
-    assert sum(one.end - one.start for one in parts) == bounds[-1] - bounds[0]
+    assert sum(part.end - part.start for part in parts) == bounds[-1] - bounds[0]
     whole = cover(windows, bounds[0], bounds[-1], scene.timeline)
     assert [kind for kind, _ in groupby(parts, key=lambda one: one.kind)] == [one.kind for one in whole]
 

@@ -85,8 +85,8 @@ async def test_a_failure_during_delivery_causes_one_reconnect() -> None:
     failures = iter([RuntimeError("a client's stream")])
 
     def on_delivered() -> None:
-        for one in failures:
-            raise one
+        for failure in failures:
+            raise failure
 
     peer = Peer([SUBSCRIBED])
     async with relaying(peer, on_delivered=on_delivered):
@@ -98,8 +98,8 @@ async def test_a_failure_to_make_a_command_causes_one_reconnect() -> None:
     failures = iter([KeyError("flights")])
 
     def since(_: Subscription) -> dict[int, int | None]:
-        for one in failures:
-            raise one
+        for failure in failures:
+            raise failure
         return {}
 
     peer = Peer()

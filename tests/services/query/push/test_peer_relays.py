@@ -166,7 +166,7 @@ async def test_many_keys_resume_at_the_new_owner_with_the_changes_between(
         pair.share(*after)
         pair.refresh()
         messages = [await client.next() for _ in range(4 if current else 3)]
-        found = {(one["type"], one.get("answer", one)["key"], *one["ids"]) for one in messages}
+        found = {(message["type"], message.get("answer", message)["key"], *message["ids"]) for message in messages}
         left = {("left", moved[0], "flying")} if current else set()
         assert {one for one in found if one[0] == "left"} == left
         assert {one[1] for one in found if one[0] == "state"} == set(moved[:2])

@@ -74,8 +74,8 @@ async def test_a_stalled_client_gets_only_the_latest_value_and_the_number_of_mis
         assert versions == sorted(set(versions))
         assert (len(versions) < 100, versions[-1]) == (True, 1000)
         marks = [orjson.loads(line[6:]) for line in received.split(b"\n") if line.startswith(b'data: {"waiting')]
-        assert max(one["oldest_ms"] for one in marks) > 200
-        assert {one["waiting"] for one in marks if "positions" in one["states"]["flights"]} == {0}
+        assert max(mark["oldest_ms"] for mark in marks) > 200
+        assert {mark["waiting"] for mark in marks if "positions" in mark["states"]["flights"]} == {0}
         assert marks[-1]["conflated"] + len(versions) == 1000
 
 
@@ -96,7 +96,7 @@ async def test_a_stalled_client_does_not_delay_a_thousand_others() -> None:
             for number in range(OTHERS):
                 instance.change(f"k{number}", version)
             events = await asyncio.gather(*(client.next() for client in clients))
-            assert [one.id for one in events] == [f"{NOW}.0.{version}"] * OTHERS
+            assert [event.id for event in events] == [f"{NOW}.0.{version}"] * OTHERS
 
 
 async def test_the_queue_of_a_slow_client_is_bounded_and_reset() -> None:

@@ -95,8 +95,8 @@ class World:
         for _ in range(number):
             item = self.stream.next_item()
             for delivery in item if isinstance(item, list) else ():
-                for one in delivery.subscriptions:
-                    self.views[one].take(delivery)
+                for subscription in delivery.subscriptions:
+                    self.views[subscription].take(delivery)
 
     def lose(self, partition: int) -> None:
         self._set_role(partition, Role.CATCHING_UP)
@@ -137,8 +137,8 @@ class World:
     def _set_role(self, partition: int, role: Role) -> None:
         self.roles.others[partition] = PartitionStatus(role, 0)
         for change in self.routing.refresh():
-            for one in self.fanout.subscriptions("flights"):
-                self.router.move(one, change)
+            for subscription in self.fanout.subscriptions("flights"):
+                self.router.move(subscription, change)
 
 
 class View:

@@ -102,7 +102,7 @@ async def test_subscriptions_out_of_scope_are_denied_and_others_continue(guarded
             await client.subscribe(name, current=False, **options)
         guarded.renew(token=SECRET, keys=["a/"], states=["flights"])
         messages = [await client.next() for _ in range(3)]
-        assert {(one["type"], one["id"], one["problem"]["type"]) for one in messages} == {
+        assert {(message["type"], message["id"], message["problem"]["type"]) for message in messages} == {
             ("error", name, "not_yours") for name in ("all", "key", "gates")
         }
         guarded.instance.change("a/1", 1)

@@ -142,8 +142,8 @@ class Stores(RuleBasedStateMachine):
 
     def _apply(self, batch: list[Update], positions: dict[int, int]) -> None:
         changes = self.store.apply(batch, positions)
-        assert {one.key: one.entry for one in changes} == self.model.apply(batch, positions)
-        assert len(changes) == len({one.key for one in changes})
+        assert {change.key: change.entry for change in changes} == self.model.apply(batch, positions)
+        assert len(changes) == len({change.key for change in changes})
 
     def _last(self, key: str) -> Entry | None:
         kept = self.model.entries.get(key)

@@ -162,7 +162,10 @@ class Windows(RuleBasedStateMachine):
 
     def _apply(self, batch: list[Update], positions: dict[int, int]) -> None:
         changes = self.store.apply(batch, positions)
-        found = {(one.key, one.window_start if one.entry is None else one.entry.window_start): one for one in changes}
+        found = {
+            (change.key, change.window_start if change.entry is None else change.entry.window_start): change
+            for change in changes
+        }
         assert len(found) == len(changes)
         expected = self.model.apply(batch, positions)
         visible = {name: one.entry for name, one in found.items() if name in expected or one.entry is not None}

@@ -65,7 +65,7 @@ def sizes(store: LmdbStore) -> tuple[int, int, int]:
     """Return the numbers of entries, earlier entries and index entries."""
     with store._begin() as txn:  # noqa: SLF001
         slots = store._databases.slots  # noqa: SLF001
-        counts = [[txn.stat(one)["entries"] for one in slot.databases] for slot in slots]
+        counts = [[txn.stat(database)["entries"] for database in slot.databases] for slot in slots]
     first, second, third = (sum(kind) for kind in zip(*counts, strict=True))
     return first, second, third
 
@@ -277,7 +277,7 @@ def test_a_newer_epoch_replaces_an_older_one_and_never_the_reverse(store: LmdbSt
     store.apply([update("a", 1, 61, epoch=100)], {})
     assert len(store.apply([update("a", 1, 1, epoch=200, status="new")], {})) == 1
     assert store.apply([update("a", 1, 62, epoch=100)], {}) == []
-    assert [one.order for one in store.versions("a")] == [(1, 100, 61), (1, 200, 1)]
+    assert [version.order for version in store.versions("a")] == [(1, 100, 61), (1, 200, 1)]
     assert dict(store.page(prefix="", after=None, limit=9, where={"state.status": "new"}, partitions={0}).items)
 
 

@@ -196,7 +196,7 @@ def test_a_commit_is_refused_to_a_client_that_is_no_member_and_any_other_refusal
             error = KafkaError(codes.pop(0))
             if is_whole:
                 raise KafkaException(error)
-            return [SimpleNamespace(topic=one.topic, partition=one.partition, error=error) for one in offsets]
+            return [SimpleNamespace(topic=offset.topic, partition=offset.partition, error=error) for offset in offsets]
 
     monkeypatch.setattr(admins, "create_consumer", lambda *_: Group())
     admin, offsets = KafkaAdmin({}, "test"), {Partition("events", 0): GroupOffset(3)}

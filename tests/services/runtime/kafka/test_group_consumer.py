@@ -54,7 +54,7 @@ class Member:
         assert asynchronous
         if self.raises:
             raise REJECTED
-        self.commits += [(one.partition, one.offset) for one in offsets]
+        self.commits += [(offset.partition, offset.offset) for offset in offsets]
         self.pending.append(offsets)
 
     def pause(self, partitions: list[TopicPartition]) -> None:

@@ -47,7 +47,7 @@ def test_options_of_a_part_replace_those_of_the_user_which_replace_the_common_on
     first, second = configs
     assert (first["client.id"], first["reconnect.backoff.max.ms"], first["linger.ms"]) == ("mine", 5, 1)
     assert second["client.id"] == "stateloop-tool"
-    assert [one["partitioner"] for one in configs] == ["murmur2_random"] * 2, "keys stay in their partitions"
+    assert [config["partitioner"] for config in configs] == ["murmur2_random"] * 2, "keys stay in their partitions"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_errors_are_logged_with_the_name_of_the_client(
     deadline = time.monotonic() + DEADLINE_S
     while not found and time.monotonic() < deadline:
         client.poll(0.1)
-        found = [one.__dict__["facts"] for one in caplog.records if one.message == "kafka"]
+        found = [record.__dict__["facts"] for record in caplog.records if record.message == "kafka"]
     facts = found[0]
     assert facts["client"] == "tool"
     assert facts["code"] in {"_TRANSPORT", "_ALL_BROKERS_DOWN"}

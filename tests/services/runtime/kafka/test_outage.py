@@ -36,7 +36,7 @@ async def test_what_was_begun_continues(broker: EmbeddedBroker, monkeypatch: pyt
 
     def follow() -> None:
         for records in reader.read({PLACE: EndlessRange(0)}, lambda: len(found) == 3):
-            found.extend(one.value for one in records)
+            found.extend(record.value for record in records)
 
     following = threading.Thread(target=follow)
     following.start()

@@ -300,7 +300,7 @@ class FakeConsumer:
         self.assigned: list[tuple[str, int, int]] = []
 
     def assign(self, partitions: list[TopicPartition]) -> None:
-        self.assigned += [(one.topic, one.partition, one.offset) for one in partitions]
+        self.assigned += [(partition.topic, partition.partition, partition.offset) for partition in partitions]
 
     def pause(self, _: object) -> None:
         pass

@@ -20,15 +20,15 @@ class StoredTopics:
     """Partitions with these records, from offset 0 to behind the last one. Implements TopicReader."""
 
     def __init__(self, records: Iterable[Record], partitions: Collection[Partition] = ()) -> None:
-        self.records: dict[Partition, list[Record]] = {one: [] for one in partitions}
+        self.records: dict[Partition, list[Record]] = {partition: [] for partition in partitions}
         for record in records:
             self.records.setdefault(Partition(record.topic, record.partition), []).append(record)
 
     async def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
-        return [one for one in self.records if one.topic in topics]
+        return [record for record in self.records if record.topic in topics]
 
     async def bounds(self, partitions: Collection[Partition]) -> Mapping[Partition, BoundedRange]:
-        kept = {one: self.records.get(one, []) for one in partitions}
+        kept = {partition: self.records.get(partition, []) for partition in partitions}
         return {one: BoundedRange(0, found[-1].offset + 1 if found else 0) for one, found in kept.items()}
 
     async def read(self, ranges: Mapping[Partition, OffsetRange]) -> AsyncIterator[Sequence[Record]]:

@@ -157,5 +157,8 @@ async def test_a_process_with_several_workers_names_each() -> None:
     assert await asyncio.to_thread(monitored.unhealthy) == "trips: the consumer was not polled for 61 s"
     assert await asyncio.to_thread(monitored.unready) == "trips: the consumer group has not taken it in yet"
     text = (await asyncio.to_thread(monitored.text)).decode()
-    families = [one for one in text_string_to_metric_families(text) if one.name == "stateloop_worker_calls"]
-    assert [(s.labels["application"], s.value) for one in families for s in one.samples] == [("fleet", 3), ("trips", 4)]
+    families = [family for family in text_string_to_metric_families(text) if family.name == "stateloop_worker_calls"]
+    assert [(s.labels["application"], s.value) for family in families for s in family.samples] == [
+        ("fleet", 3),
+        ("trips", 4),
+    ]

@@ -90,12 +90,12 @@ async def test_refused_events_are_delivered_by_a_redrive_and_others_are_not_repe
     assert pagers.dead_letter_count() == COUNT, "a redrive writes none"
     order = {(one.event.id, one.event.event): place for place, one in enumerate(receiver.attempts[done : done + COUNT])}
     assert all(order[alert, "opened"] < order[alert, "closed"] for alert, _ in order)
-    times = Counter(one.key for one in receiver.attempts)
+    times = Counter(attempt.key for attempt in receiver.attempts)
     assert {times[one] for one in times.keys() - set(keys)} == {1}
     expected = {
         event.idempotency_key: event for one in (*before, *refused, *after) for event in events("too_high", one)
     }
-    assert {one.key: one.event for one in receiver.attempts} == expected
-    own = {(one.key, one.content, *sorted(one.headers.keys())) for one in receiver.attempts}
+    assert {attempt.key: attempt.event for attempt in receiver.attempts} == expected
+    own = {(attempt.key, attempt.content, *sorted(attempt.headers.keys())) for attempt in receiver.attempts}
     assert len(own) == len(expected), "each repetition has the same headers and the same content"
-    assert all(one.headers["webhook-id"] == one.key for one in receiver.attempts)
+    assert all(attempt.headers["webhook-id"] == attempt.key for attempt in receiver.attempts)

@@ -35,8 +35,12 @@ async def test_events_are_delivered_one_after_the_other_with_retries_and_the_hea
     statuses = iter((503, ACCEPTED, ACCEPTED))
     async with Receiver(lambda: next(statuses)).serving() as receiver:
         assert [one.status for one in await deliver(receiver)] == ["result", "result"]
-    assert [one.key for one in receiver.attempts] == [OPENED.fingerprint, OPENED.fingerprint, CLOSED.fingerprint]
-    assert {one.headers["X-Team"] for one in receiver.attempts} == {"a"}
+    assert [attempt.key for attempt in receiver.attempts] == [
+        OPENED.fingerprint,
+        OPENED.fingerprint,
+        CLOSED.fingerprint,
+    ]
+    assert {attempt.headers["X-Team"] for attempt in receiver.attempts} == {"a"}
     receiver.assert_ordered()
 
 
