@@ -69,7 +69,6 @@ async def serve(settings: DeriveSettings, groups: Mapping[str, Application], kaf
                 settings,
                 kafka,
                 one,
-                name=NAME,
                 group=group,
                 topics=(one.topics.snapshots, *names(one)),
                 drain=DRAIN,

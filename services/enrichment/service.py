@@ -158,7 +158,6 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
         settings,
         kafka,
         application,
-        name=NAME,
         group=group,
         topics=planner.topics,
         drain=settings.drain,

@@ -83,21 +83,6 @@ class TopicsMissingError(RetryableError):
         self.missing = missing
 
 
-class SharedGroupError(PermanentError):
-    """Another kind of process reads the topic as a member of the same group. `others` are its commands."""
-
-    def __init__(self, group: str, topic: str, others: Sequence[str]) -> None:
-        super().__init__(
-            f"the consumer group {group!r} also has members of `{'` and `'.join(others)}`, and each would miss the "
-            f"records of {topic} that the other reads: set STATELOOP_GROUP to a different group for each command, or "
-            "unset it. If both have already run with this group, it has skipped records: a new group reads its topic "
-            "from the beginning"
-        )
-        self.group = group
-        self.topic = topic
-        self.others = others
-
-
 class OlderCheckpointError(PermanentError):
     """A job of another checkpoint, which is newer, writes the topics of the application. Both are epochs."""
 

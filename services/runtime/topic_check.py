@@ -23,9 +23,8 @@ PATIENCE_S = 15.0
 class TopicCheck:
     """Lists the topics until all exist, and then checks their owner; lists them again from time to time.
 
-    Raises TopicsMissingError if one is missing for too long at the start, and the errors of `check_owner` and
-    `check_group`. A topic that is deleted later is a `problem`, because the worker continues when the topic is created
-    again. `check_group` is called each time that all exist: two processes that start at once join after their checks.
+    Raises TopicsMissingError if one is missing for too long at the start, and the errors of `check_owner`. A topic that
+    is deleted later is a `problem`, because the worker continues when the topic is created again.
     """
 
     def __init__(
@@ -34,13 +33,11 @@ class TopicCheck:
         kafka: str,
         check_owner: Callable[[], object],
         clock: Callable[[], float] = time.monotonic,
-        check_group: Callable[[], object] = lambda: None,
     ) -> None:
         self._topics = topics
         self._kafka = kafka
         self._check_owner = check_owner
         self._clock = clock
-        self._check_group = check_group
         self._next_look = float("-inf")
         self._missing_since: float | None = None
         self._has_started = False
@@ -76,7 +73,6 @@ class TopicCheck:
         """Check the owner once, and again when topics were missing: another application may have created them."""
         if not self.is_complete:
             self._check_owner()
-        self._check_group()
         self._has_started = self.is_complete = True
         self._missing_since = self.problem = None
         self._next_look = now + RECHECK_S

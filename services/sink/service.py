@@ -68,7 +68,6 @@ async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
                 settings,
                 kafka,
                 application,
-                name=NAME,
                 group=group_of[name],
                 topics=(state.topic, application.topics.dead_letters),
                 drain=DRAIN,

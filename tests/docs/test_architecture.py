@@ -31,8 +31,7 @@ def _listed(section: str, step: str) -> list[str]:
 def test_the_listed_files_exist() -> None:
     assert [
         path
-        for section in ("One event", "One alert", "One GET")
-        for path in all_files(section) + occasional_files(section)
+        for path in all_files("One event") + all_files("One alert") + occasional_files("One alert") + files("One GET")
         if not (ROOT / path).is_file()
     ] == []
 

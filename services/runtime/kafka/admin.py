@@ -1,8 +1,9 @@
-"""Administers topics, and the members and offsets of groups.
+"""Administers topics, and the offsets of groups.
 
 Offsets are looked up, read and committed with consumers. An admin client whose broker stops while it waits may never
 answer again, and its `list_consumer_group_offsets` dereferences a null pointer when the broker is not the coordinator
-of the group (librdkafka issue 5040). So each wait for its answer has an end.
+of the group (librdkafka issue 5040). So each wait for its answer has an end. Groups are not described: while the broker
+restarts, `describe_consumer_groups` may abort the process (an assertion of librdkafka 2.16).
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ from services.runtime.kafka.values import (
     EARLIEST,
     LATEST,
     NEWEST,
-    GroupMember,
     GroupOffset,
     OffsetAt,
     Partition,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from confluent_kafka import Consumer
-    from confluent_kafka.admin import AdminClient, ConsumerGroupDescription
+    from confluent_kafka.admin import AdminClient
 
     from services.runtime.kafka.options import Options
     from services.runtime.kafka.values import NewTopic
@@ -166,22 +166,6 @@ class KafkaAdmin(Admin):
             self._consumer(group).commit(offsets=_places(offsets), asynchronous=True)
 
     @override
-    def members(self, group: str, within_s: float = ANSWER_S) -> Collection[GroupMember]:
-        try:
-            described = _repeated(lambda: self._described(group, within_s), within_s)
-        except KafkaRequestError as error:
-            if error.code == "GROUP_ID_NOT_FOUND":
-                return []
-            raise
-        return [
-            GroupMember(
-                member.client_id,
-                frozenset(assigned.topic for assigned in member.assignment.topic_partitions),
-            )
-            for member in described.members
-        ]
-
-    @override
     def close(self) -> None:
         for consumer in self._consumers.values():
             consumer.close()
@@ -211,16 +195,6 @@ class KafkaAdmin(Admin):
             for commit in self._consumer(group).commit(offsets=places, asynchronous=False) or ():
                 if commit.error is not None:
                     raise KafkaException(commit.error)
-
-    def _described(self, group: str, within_s: float) -> ConsumerGroupDescription:
-        futures = self._admin.describe_consumer_groups([group], request_timeout=within_s)
-        request = f"describe the group {group}"
-        try:
-            with requested(request):
-                described: ConsumerGroupDescription = futures[group].result(within_s + GRACE_S)
-        except TimeoutError as error:
-            raise KafkaRequestError(request, "_TIMED_OUT", "no answer") from error
-        return described
 
     def _consumer(self, group: str) -> Consumer:
         if group not in self._consumers:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from contracts.records.record import Record
     from services.runtime.kafka.values import (
         BoundedRange,
-        GroupMember,
         GroupOffset,
         NewTopic,
         OffsetAt,
@@ -88,7 +87,10 @@ class TransactionalProducer(Protocol):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit a transaction at the end of the block, or abort it after an error. Raises KafkaRequestError."""
+        """Begin a transaction, and commit it at the end of the block, or abort it after an error.
+
+        Raises KafkaRequestError.
+        """
         self.begin()
         try:
             yield
@@ -249,7 +251,7 @@ class BlockingTopicReader(Protocol):
 
 
 class Admin(Protocol):
-    """Administers topics, and groups and their offsets. Its methods block, and raise KafkaRequestError."""
+    """Administers topics and the offsets of groups. Its methods block, and raise KafkaRequestError."""
 
     def partition_counts(self) -> Mapping[str, int]:
         """Return the number of partitions of each topic that this user may see; a new one may be listed later."""
@@ -296,9 +298,6 @@ class Admin(Protocol):
 
     def commit_async(self, group: str, offsets: Mapping[Partition, GroupOffset]) -> None:
         """Commit offsets for a group without waiting for the answer: a broker's refusal is not reported."""
-
-    def members(self, group: str, within_s: float = 10.0) -> Collection[GroupMember]:
-        """Return the members of a group; none of a group that does not exist."""
 
     def close(self) -> None:
         """Close the clients."""

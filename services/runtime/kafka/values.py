@@ -76,10 +76,3 @@ class NewTopic(NamedTuple):
     partitions: int
     replicas: int
     config: Mapping[str, str]
-
-
-class GroupMember(NamedTuple):
-    """A member of a group, and the topics of the partitions that are assigned to it."""
-
-    client_id: str
-    topics: frozenset[str]

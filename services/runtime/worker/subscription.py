@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Literal
 
-from services.runtime.group_check import GroupCheck
 from services.runtime.kafka.interfaces import TopicSubscription
 from services.runtime.topic_check import TopicCheck
 from services.runtime.topic_owners import TopicOwners
@@ -47,7 +46,6 @@ def subscription(  # noqa: PLR0913  # the parts of a subscription
     kafka: Kafka,
     application: Application,
     *,
-    name: str,
     group: str,
     topics: Sequence[str],
     drain: timedelta,
@@ -55,16 +53,14 @@ def subscription(  # noqa: PLR0913  # the parts of a subscription
 ) -> TopicSubscription:
     """Return a subscription to the first of these topics.
 
-    All of them must exist, no other application may own the output topics of this one, and no process of another kind
-    than `name` may read the first topic with this group.
+    All of them must exist, and no other application may own the output topics of this one.
     """
     owners = TopicOwners(application, kafka.admin("topic-owners"), log.warning)
-    members = GroupCheck(name, group, topics[0], kafka.admin("group-check"), log.warning)
     return TopicSubscription(
         group=group,
         topic=topics[0],
         batch=settings.max_poll_records,
         drain=drain,
-        check=TopicCheck(topics, settings.kafka, owners.check, check_group=members.check),
+        check=TopicCheck(topics, settings.kafka, owners.check),
         options=options,
     )

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from services.runtime.errors import KafkaRequestError
-from services.runtime.kafka.values import GroupMember, GroupOffset, TopicInfo
+from services.runtime.kafka.values import GroupOffset, TopicInfo
 from tests.simulation.kafka.errors import RefusedError, requested
 from tests.simulation.kafka.lookup import UNKNOWN_PARTITION, offset_at, record_at
 
@@ -135,15 +135,6 @@ class ModelAdmin:
         """See `Admin.commit_async`."""
         with suppress(KafkaRequestError):
             self.commit(group, offsets)
-
-    def members(self, group: str, within_s: float = 10.0) -> Collection[GroupMember]:  # noqa: ARG002
-        """See `Admin.members`."""
-        with requested(f"describe the group {group}"):
-            self._network.require()
-        return [
-            GroupMember(member.client_id, frozenset([member.topic] if member.assigned else ()))
-            for member in self._broker.groups.group(group).members.values()
-        ]
 
     def close(self) -> None:
         """See `Admin.close`."""

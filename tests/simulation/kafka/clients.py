@@ -36,9 +36,9 @@ class ModelKafka:
         self.network = network
         self._patience_s = patience_s
 
-    def consumer(self, name: str, subscription: TopicSubscription) -> FencedGroupConsumer:
+    def consumer(self, name: str, subscription: TopicSubscription) -> FencedGroupConsumer:  # noqa: ARG002
         """See `Kafka.consumer`."""
-        return ModelGroupConsumer(self.broker, self.network, name, subscription)
+        return ModelGroupConsumer(self.broker, self.network, subscription)
 
     def reader(
         self,

@@ -28,9 +28,8 @@ MARGIN_S = 1.0
 class ModelGroupConsumer:
     """Joins the group at its first fetch, and sends heartbeats until it is closed. Implements FencedGroupConsumer."""
 
-    def __init__(self, broker: Broker, network: Network, name: str, subscription: TopicSubscription) -> None:
+    def __init__(self, broker: Broker, network: Network, subscription: TopicSubscription) -> None:
         self._broker = broker
-        self._client_id = subscription.options.get("client.id", f"stateloop-{name}")
         self._network = network
         self._group = broker.groups.group(subscription.group)
         self._topic = subscription.topic
@@ -128,7 +127,7 @@ class ModelGroupConsumer:
             return
         if not self._group.heartbeat(self._member, self._broker.now):
             self._lose()
-            self._member = self._group.join(self._topic, self._session_s, self._broker.now, self._client_id)
+            self._member = self._group.join(self._topic, self._session_s, self._broker.now)
         if self._group.generation != self._generation:
             await self._take(self._group.member(self._member).assigned)
         if self._group.is_awaiting(self._member):

@@ -26,7 +26,6 @@ class Member:
     session_s: float
     heartbeat_at: float
     owned: frozenset[int]
-    client_id: str
     assigned: frozenset[int] = field(default=frozenset())
 
 
@@ -43,10 +42,10 @@ class Group:
         self._assigned_at = 0.0
         self._last_id = 0
 
-    def join(self, topic: str, session_s: float, now: float, client_id: str) -> int:
+    def join(self, topic: str, session_s: float, now: float) -> int:
         """Return the id of a new member."""
         self._last_id += 1
-        self.members[self._last_id] = Member(topic, session_s, now, frozenset(), client_id)
+        self.members[self._last_id] = Member(topic, session_s, now, frozenset())
         self.rejoin(self._last_id, (), now)
         return self._last_id
 

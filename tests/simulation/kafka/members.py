@@ -200,16 +200,6 @@ class CommittedOffsets(Read):
         return world.admin.committed(world.prefix + GROUP, places)
 
 
-@dataclass(frozen=True)
-class DescribeMembers(Read):
-    """Reads the client ids of the members of the group, and whether each has partitions, when all are settled."""
-
-    def run(self, world: World) -> object:
-        Settle().run(world)
-        found = world.admin.members(world.prefix + GROUP)
-        return Counter((one.client_id, one.topics == {world.prefix + TOPIC}) for one in found)
-
-
 def end_of(world: World, partition: int) -> int:
     """Return the end of a partition."""
     place = Partition(world.prefix + TOPIC, partition)

@@ -193,7 +193,7 @@ def test_a_member_that_is_cut_off_loses_its_partitions(simulation: Simulation) -
     def member(network: Network) -> Member:
         check = TopicCheck(["events"], "the model", lambda: None, simulation.loop.time)
         subscription = TopicSubscription("g", "events", 10, SOON, check, {"session.timeout.ms": 6_000})
-        made = Member(ModelGroupConsumer(simulation.broker, network, "test", subscription))
+        made = Member(ModelGroupConsumer(simulation.broker, network, subscription))
         made.consumer.subscribe(made, asyncio.get_running_loop())
         return made
 

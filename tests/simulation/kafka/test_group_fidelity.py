@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests.simulation.kafka.members import (
     CommitFromOutside,
     CommittedOffsets,
-    DescribeMembers,
     Join,
     Leave,
     Produce,
@@ -32,17 +31,7 @@ if TYPE_CHECKING:
 EXAMPLES, MANY = 3, 60
 LENGTH = 8
 BEGINNING = (Join("x"), Produce(0, 5), Produce(1, 3))
-EVERYTHING = (
-    Settle(),
-    CommittedOffsets(),
-    DescribeMembers(),
-    Leave("x"),
-    Settle(),
-    Leave("y"),
-    Leave("z"),
-    DescribeMembers(),
-    CommittedOffsets(),
-)
+EVERYTHING = (Settle(), CommittedOffsets(), Leave("x"), Settle(), Leave("y"), Leave("z"), CommittedOffsets())
 
 
 def scripts() -> st.SearchStrategy[list[Operation]]:
@@ -54,7 +43,6 @@ def scripts() -> st.SearchStrategy[list[Operation]]:
         st.builds(Leave, names),
         st.builds(Produce, partitions, st.integers(1, 30)),
         st.builds(Settle),
-        st.builds(DescribeMembers),
         st.builds(Seek, partitions, some),
         st.builds(Prove, partitions),
         st.builds(CommitFromOutside, some),

@@ -125,7 +125,7 @@ def model_world(prefix: str) -> Iterator[World]:
             ModelTopicReader(broker, network, PATIENCE_S),
             ModelAdmin(broker, network),
             broker.delete_topic,
-            lambda topic: ModelGroupConsumer(broker, network, "test", subscription(prefix, topic, loop.time)),
+            lambda topic: ModelGroupConsumer(broker, network, subscription(prefix, topic, loop.time)),
         )
         try:
             yield world

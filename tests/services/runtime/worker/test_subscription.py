@@ -43,9 +43,7 @@ def kafka() -> Iterator[ModelKafka]:
 def subscribed(kafka: ModelKafka) -> TopicSubscription:
     settings = WorkerSettings(application="", max_poll_records=7)
     drain, options = timedelta(seconds=3), {"client.rack": "a"}
-    return subscription(
-        settings, kafka, flights, name="enrichment", group="g", topics=TOPICS, drain=drain, options=options
-    )
+    return subscription(settings, kafka, flights, group="g", topics=TOPICS, drain=drain, options=options)
 
 
 def test_the_options_of_the_user_replace_the_defaults() -> None:
