@@ -53,7 +53,7 @@ def published_state(
     unpublished: set[str] = set()
 
     def take(rows: DataFrame, made: Savepoint) -> None:
-        rows = rows.persist()  # the state can be read once in a batch
+        rows = rows.localCheckpoint()  # the state can be read once in a batch; Spark may confuse equal cached plans
         windows = rows.where(F.col(DEVICE_ID).isNotNull() & F.col(DEAD_LETTER).isNull())
         keys = choose(windows.select(F.col(DEVICE_ID).alias(KEY)).distinct())
         records = published(windows.where(F.col(DEVICE_ID).isin(*keys)), application, made.epoch, partitions=1)
@@ -62,7 +62,6 @@ def published_state(
                 snapshots.append(decode_snapshot(value.encode()))
             else:
                 unpublished.add(key)
-        rows.unpersist()
 
     made = export(spark, application, settings, scratch, take)
     folder = active_folder(CheckpointFolder(spark, settings.checkpoint))
