@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 STATE, KEY = "vitals", "ward/7"
 PATH = "/v1/states/vitals/ward%2F7/coverage"
 STARTS = [datetime(2026, 1, 1, 12, minute, tzinfo=UTC) for minute in range(0, 60, 10)]
+LATER = {"later": 1}
+"""A member that a later release adds."""
 KINDS = ("gap", "data", "data", "gap", "open")
 
 
@@ -28,7 +30,7 @@ async def parts(fake: Fake, request: web.Request) -> web.StreamResponse:  # noqa
     first = STARTS.index(datetime.fromisoformat(request.query.get("from", STARTS[0].isoformat())))
     last = min(first + 2, len(KINDS))
     intervals = [
-        {"kind": KINDS[at], "from": STARTS[at].isoformat(), "to": STARTS[at + 1].isoformat()}
+        {"kind": KINDS[at], "from": STARTS[at].isoformat(), "to": STARTS[at + 1].isoformat(), **LATER}
         for at in range(first, last)
     ]
     body = {
@@ -45,7 +47,7 @@ async def parts(fake: Fake, request: web.Request) -> web.StreamResponse:  # noqa
         "role": "owner",
         "instance": "q1",
     }
-    return web.json_response(body)
+    return web.json_response(body | LATER)
 
 
 async def test_the_parts_of_a_long_range_are_joined(fake: Fake) -> None:
