@@ -19,7 +19,7 @@ from pathlib import Path
 
 import redis
 
-from tests.compatibility.upgrade_apis import Apis, are_uncommitted, repeated
+from tests.compatibility.upgrade_apis import Apis, is_uncommitted, repeated
 from tests.compatibility.upgrade_commits import watch
 from tests.compatibility.upgrade_judge import Reader, Row, judge, reread_calls
 from tests.compatibility.upgrade_loop import (
@@ -98,7 +98,7 @@ def settle(loop: Upgrade, store: redis.Redis) -> list[Row]:
             )
             reread = reread_calls(loop.load, published, loop.handovers)
             for call in (*repeated(Apis.calls), *repeated(Apis.deliveries)):
-                if call.name not in reread and not are_uncommitted([call], loop.outages):
+                if call.name not in reread and not is_uncommitted(call, loop.outages):
                     report(f"again without a reason: {call}")
             return rows
         time.sleep(1)

@@ -78,6 +78,6 @@ def repeated(calls: list[Call]) -> list[Call]:
     return [first[call.name] for call in calls if first.setdefault(call.name, call) is not call]
 
 
-def are_uncommitted(calls: list[Call], outages: list[Outage]) -> bool:
-    """Return whether each of these was in flight, or not yet committed, in an outage."""
-    return all(any(call.began <= end and start <= call.ended for start, end in outages) for call in calls)
+def is_uncommitted(call: Call, outages: list[Outage]) -> bool:
+    """Return whether it was in flight, or not yet committed, in an outage."""
+    return any(call.began <= end and start <= call.ended for start, end in outages)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.compatibility.upgrade_apis import Apis, Call, Outage, are_uncommitted, repeated
+from tests.compatibility.upgrade_apis import Apis, Call, Outage, is_uncommitted, repeated
 from tests.compatibility.upgraded import PARTITIONS, PREFIX, Load, Window
 
 if TYPE_CHECKING:
@@ -145,17 +145,20 @@ def reread_calls(load: Load, published: Published, handovers: list[Outage]) -> s
 
 def _answered_again(load: Load, published: Published, outages: list[Outage], reread: set[str]) -> Row:
     """At most those that were not yet committed in an outage: they come again from the cache, or by a call."""
-    may_come_again = reread | {call.name for call in Apis.calls if are_uncommitted([call], outages)}
+    allowed = reread | _uncommitted(Apis.calls, outages)
     again = {window: number - 1 for window, number in published.answers.items() if number > 1}
-    is_right = all(window in load.sessions and load.sessions[window].plate in may_come_again for window in again)
-    return "answers again, at most", len(may_come_again), sum(again.values()), is_right
+    is_right = all(window in load.sessions and load.sessions[window].plate in allowed for window in again)
+    return "answers again, at most", len(allowed), sum(again.values()), is_right
 
 
 def _repeated(name: str, calls: list[Call], outages: list[Outage], reread: set[str]) -> Row:
     """At most those that were in flight in an outage, or that a new owner makes again."""
-    may_come_again = reread | {call.name for call in calls if are_uncommitted([call], outages)}
-    again = repeated(calls)
-    return f"{name}, at most", len(may_come_again), len(again), {call.name for call in again} <= may_come_again
+    allowed, again = reread | _uncommitted(calls, outages), repeated(calls)
+    return f"{name}, at most", len(allowed), len(again), {call.name for call in again} <= allowed
+
+
+def _uncommitted(calls: list[Call], outages: list[Outage]) -> set[str]:
+    return {call.name for call in calls if is_uncommitted(call, outages)}
 
 
 def _stored(load: Load, published: Published, store: redis.Redis) -> list[Row]:
