@@ -5,22 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import orjson
 from aiohttp import web
 
 from contracts.api.loop import LOOP, LOOP_DEAD_LETTERS, LOOP_GRAPH, ApplicationQuery, DeadLettersQuery, LoopQuery
 from services.query.console.graph import graph, without_counts
 from services.query.console.page import INDEX, charts, file_response, page
-from services.query.http.request_context import principal
-from services.query.http.responses import problem_response
+from services.query.http.responses import json_response, problem_response
 from services.query.http.routes import route
-from services.query.http.validation import parse_query
 from services.query.lookup.problems import RETRY_AFTER_S, Problem
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from services.query.console.loops import Loops
+    from services.query.http.requests import HttpRequest
+    from services.query.http.responses import HttpResponse
 
 JARS = Path(".stateloop/jars")
 
@@ -46,37 +45,32 @@ class Console:
         """Return the file that the path names, the page itself for `/`."""
         return file_response(request, self._files.get(request.match_info.get("file", INDEX)))
 
-    async def loop(self, request: web.Request) -> web.Response:
+    async def loop(self, request: HttpRequest) -> HttpResponse:
         """Return the metrics and the health, with the history after `since` (milliseconds since 1970)."""
-        sender = principal(request)
-        sender.check_all()
-        query = parse_query(LoopQuery, request)
-        found = self._loops.get(query.application, sender).history.answer(query.since)
+        request.sender.check_all()
+        query = request.parse(LoopQuery)
+        found = self._loops.get(query.application, request.sender).history.answer(query.since)
         return _not_yet() if found is None else _json(found.model_copy(update={"applications": self._loops.health()}))
 
-    async def graph(self, request: web.Request) -> web.Response:
+    async def graph(self, request: HttpRequest) -> HttpResponse:
         """Return the enrichments; with their counts for a token that reads all keys."""
-        sender = principal(request)
-        loop = self._loops.get(parse_query(ApplicationQuery, request).application, sender)
+        sender = request.sender
+        loop = self._loops.get(request.parse(ApplicationQuery).application, sender)
         if (span := loop.history.span) is None:
             return _not_yet()
         found = graph(loop.application, *span)
         return _json(found if sender.is_unbounded else without_counts(found))
 
-    async def dead_letters(self, request: web.Request) -> web.Response:
+    async def dead_letters(self, request: HttpRequest) -> HttpResponse:
         """Return the counts by reason, and the latest dead letters."""
-        sender = principal(request)
-        sender.check_all()
-        query = parse_query(DeadLettersQuery, request)
-        return _json(self._loops.get(query.application, sender).dead_letters.answer(query.limit))
+        request.sender.check_all()
+        query = request.parse(DeadLettersQuery)
+        return _json(self._loops.get(query.application, request.sender).dead_letters.answer(query.limit))
 
 
-def _json(answer: BaseModel) -> web.Response:
-    body = orjson.dumps(answer.model_dump(mode="json"))
-    return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})
+def _json(answer: BaseModel) -> HttpResponse:
+    return json_response(answer.model_dump(mode="json"))
 
 
-def _not_yet() -> web.Response:
-    return problem_response(
-        Problem("catching_up", "The loop has not been sampled yet", retry_after=RETRY_AFTER_S)
-    ).response()
+def _not_yet() -> HttpResponse:
+    return problem_response(Problem("catching_up", "The loop has not been sampled yet", retry_after=RETRY_AFTER_S))

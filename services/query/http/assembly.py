@@ -48,14 +48,15 @@ def state_api(dependencies: Dependencies, authenticator: Authenticator, peers: P
         Forwarder(dependencies, peers),
     )
     waiters = KeyWaiters(dependencies.settings.waits, dependencies.counts)
+    keys = KeyRoutes(dependencies, readers, forwarder, waiters)
     batches, pages = BatchRoutes(dependencies, readers, forwarder), PageRoutes(dependencies, readers, forwarder)
     routes: list[Routes] = [
         StateRoutes(dependencies, readers),
         batches,
         pages,
-        KeyRoutes(dependencies, readers, forwarder, waiters),
+        keys,
         WindowsRoutes(dependencies, readers, forwarder),
         CoverageRoutes(dependencies, readers, forwarder),
         WindowPageRoutes(dependencies, readers, forwarder),
     ]
-    return StateApi(guard, routes, FastPath(dependencies, readers, guard, batches), waiters, readers, pages)
+    return StateApi(guard, routes, FastPath(dependencies, guard, keys, batches), waiters, readers, pages)

@@ -9,10 +9,8 @@ import orjson
 
 from contracts.api.reads import BATCH, BatchRequest
 from services.query.http.forwarding import sequence_response
-from services.query.http.peer_client import FORWARDED, ForwardedRequest
-from services.query.http.request_context import charge, principal
+from services.query.http.peer_client import ForwardedRequest
 from services.query.http.responses import JSON, uncached_response
-from services.query.http.retry import RetryBudget
 from services.query.http.routes import route
 from services.query.http.validation import milliseconds_at, validate
 from services.query.lookup.batch import Selection, Unanswered, encode_problem, read_batch
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from services.query.cluster import Member
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
+    from services.query.http.requests import HttpRequest
     from services.query.http.responses import HttpResponse
     from services.query.lookup.authentication import Principal
     from services.query.lookup.state_reader import StateReader, StateReaders
@@ -43,19 +42,26 @@ class BatchRoutes:
         """See Routes."""
         return [route(BATCH, self.post)]
 
-    async def post(self, request: web.Request) -> web.Response:
+    async def post(self, request: HttpRequest) -> HttpResponse:
         """An answer or a problem for each key. Raises ProblemError."""
-        sender = principal(request)
-        reader = self._readers.get(request.match_info["name"], sender)
-        batch = self.parse(await request.read())
-        charge(request, len(batch.keys))
-        found = self.read(reader, sender, batch)
+        reader, batch, found = self._read_own(request)
         if self._forwarder.can_forward(request):
             await self._complete(reader, batch, found)
-            await self._retry(reader, sender, batch, found, RetryBudget(request, self._dependencies.clock))
-        return batch_response(found, forwarded=FORWARDED in request.headers).response()
+            await self._retry(request, reader, batch, found)
+        return _respond(request, found)
 
-    def parse(self, body: bytes) -> BatchRequest:
+    def post_now(self, request: HttpRequest) -> HttpResponse | None:
+        """The same; None if some of the keys must be forwarded or retried. Raises ProblemError."""
+        _, _, found = self._read_own(request)
+        return None if any(isinstance(answer, Unanswered) for answer in found) else _respond(request, found)
+
+    def _read_own(self, request: HttpRequest) -> tuple[StateReader, BatchRequest, list[bytes | Unanswered]]:
+        """The batch, with the answers of this instance. Raises ProblemError."""
+        reader, batch = self._readers.get(request.name, request.sender), self._parse(request.body)
+        request.charge(len(batch.keys))
+        return reader, batch, self._read(reader, request.sender, batch)
+
+    def _parse(self, body: bytes) -> BatchRequest:
         """The batch in the body. Raises ProblemError (400, 413)."""
         try:
             members = orjson.loads(body)
@@ -67,26 +73,21 @@ class BatchRoutes:
             raise ProblemError(Problem("too_large", f"{len(keys)} keys, and a batch may have {limit}"))
         return validate(BatchRequest, members)
 
-    def read(self, reader: StateReader, sender: Principal, batch: BatchRequest) -> list[bytes | Unanswered]:
+    def _read(self, reader: StateReader, sender: Principal, batch: BatchRequest) -> list[bytes | Unanswered]:
         """The answers of this instance."""
         return read_batch(
             reader, sender, batch.keys, Selection(batch.fields, milliseconds_at(batch.at)), self._dependencies
         )
 
     async def _retry(
-        self,
-        reader: StateReader,
-        sender: Principal,
-        batch: BatchRequest,
-        found: list[bytes | Unanswered],
-        budget: RetryBudget,
+        self, request: HttpRequest, reader: StateReader, batch: BatchRequest, found: list[bytes | Unanswered]
     ) -> None:
         """Read the keys of moving partitions again, while the budget lasts."""
         while moving := [at for at, one in enumerate(found) if isinstance(one, Unanswered)]:
-            if not await budget.pause():
+            if not await request.retries.pause():
                 return
             again = batch.model_copy(update={"keys": tuple(batch.keys[at] for at in moving)})
-            some = self.read(reader, sender, again)
+            some = self._read(reader, request.sender, again)
             await self._complete(reader, again, some)
             for at, one in zip(moving, some, strict=True):
                 found[at] = one
@@ -116,19 +117,19 @@ class BatchRoutes:
             members["at"] = batch.at
         body = orjson.dumps(members)
         target = BATCH.target(name=reader.state.name)
-        request = ForwardedRequest(target, "POST", (("Content-Type", JSON),), body)
+        forwarded = ForwardedRequest(target, "POST", (("Content-Type", JSON),), body)
         try:
-            texts, passing = await self._forwarder.forward_sequence(owners, request, len(indices))
+            texts, passing = await self._forwarder.forward_sequence(owners, forwarded, len(indices))
         except ProblemError as error:
             return {at: _unanswered(batch.keys[at], error.problem) for at in indices}
         found: dict[int, bytes | Unanswered] = dict(zip(indices, texts, strict=True))
         return found | {indices[one]: Unanswered(-1, "forwarded", texts[one]) for one in passing if one < len(texts)}
 
 
-def batch_response(found: Sequence[bytes | Unanswered], *, forwarded: bool) -> HttpResponse:
+def _respond(request: HttpRequest, found: Sequence[bytes | Unanswered]) -> HttpResponse:
     """The answers and problems together; to another instance with the indices of the problems that may pass."""
     texts = [one if isinstance(one, bytes) else one.text for one in found]
-    if forwarded:
+    if request.is_forwarded:
         return sequence_response(texts, (at for at, one in enumerate(found) if isinstance(one, Unanswered)))
     return uncached_response(b'{"answers":[%b]}' % b",".join(texts))
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from contracts.api.windows import COVERAGE, CoverageParameters
 from contracts.metrics import query as metrics
-from services.query.http.request_context import charge_page, principal
 from services.query.http.responses import json_response
 from services.query.http.routes import route
-from services.query.http.validation import key_of_request, milliseconds_at, parse_query
+from services.query.http.validation import milliseconds_at
 from services.query.lookup.coverage_reader import CoverageReader, CoverageRequest
 from services.query.lookup.decision import NO_CONDITIONS, iso
 from services.query.lookup.problems import Problem, ProblemError
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from contracts.model.named_state import CoverageField
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
+    from services.query.http.requests import HttpRequest
+    from services.query.http.responses import HttpResponse
     from services.query.lookup.coverage_reader import CoveredRange
     from services.query.lookup.state_reader import StateReaders
 
@@ -39,20 +40,18 @@ class CoverageRoutes:
         """See Routes."""
         return [route(COVERAGE, self.get)]
 
-    async def get(self, request: web.Request) -> web.Response:
+    async def get(self, request: HttpRequest) -> HttpResponse:
         """The intervals of the range, or of its beginning if it has more windows than `limit`. Raises ProblemError."""
-        sender, key = principal(request), key_of_request(request)
-        reader = self._readers.get(request.match_info["name"], sender)
-        sender.check(reader.state.name, key)
-        query = parse_query(CoverageParameters, request)
-        charge_page(request, query.limit, self._dependencies.settings.max_page_keys, "windows")
+        key = request.key
+        reader, query = self._readers.get(request.name, request.sender, key), request.parse(CoverageParameters)
+        request.charge_page(query.limit, self._dependencies.settings.max_page_keys, "windows")
         windows = CoverageReader(reader)
         field = windows.field(query.field)
         wanted = CoverageRequest(field, milliseconds_at(query.start), milliseconds_at(query.end), query.limit)
         self._dependencies.counts.add(metrics.KEYS, reader.state.name)
         found = reader.read(key, NO_CONDITIONS)
         if found.belongs_to_peer and self._forwarder.can_forward(request):
-            return (await self._forwarder.forward_read(request, reader.state.name, found.partition)).response()
+            return await self._forwarder.forward_read(request, found.partition)
         if isinstance(found.outcome, Problem):
             raise ProblemError(reader.encoder.describe(key, found.outcome, found.partition_status))
         covered = windows.read(key, found.outcome.entry, wanted, self._dependencies.now())
@@ -64,7 +63,7 @@ class CoverageRoutes:
             "role": found.partition_status.role,
             "instance": self._dependencies.settings.instance,
         }
-        return json_response(facts).response()
+        return json_response(facts)
 
 
 def _describe(field: CoverageField, covered: CoveredRange) -> dict[str, Any]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from services.query.http.peer_client import FORWARDED, PASSING_HEADER, ForwardedRequest
+from yarl import URL
+
+from services.query.http.peer_client import PASSING_HEADER, ForwardedRequest
 from services.query.http.responses import uncached_response
 from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from aiohttp import web
-
     from services.query.cluster import Member
     from services.query.dependencies import Dependencies
     from services.query.http.peer_client import PeerClient
+    from services.query.http.requests import HttpRequest
     from services.query.http.responses import HttpResponse
 
 FORWARDED_HEADERS = ("If-None-Match",)
@@ -33,9 +34,9 @@ class Forwarder:
         self._routing = dependencies.routing
         self._peers = peers
 
-    def can_forward(self, request: web.Request) -> bool:
+    def can_forward(self, request: HttpRequest) -> bool:
         """Whether the request may be forwarded."""
-        return self._peers is not None and FORWARDED not in request.headers
+        return self._peers is not None and not request.is_forwarded
 
     def owners(self, state: str, partition: int) -> Sequence[Member]:
         """The instances that may answer for the partition. Raises ProblemError (503) while they are unknown."""
@@ -43,11 +44,14 @@ class Forwarder:
             raise ProblemError(Problem("unreachable", "The owner is not known yet", retry_after=RETRY_AFTER_S))
         return found
 
-    async def forward_read(self, request: web.Request, state: str, partition: int, wait_s: float = 0) -> HttpResponse:
+    async def forward_read(self, request: HttpRequest, partition: int, wait_s: float = 0) -> HttpResponse:
         """The owner's response to a request about a key, which may wait so long. Raises ProblemError (503)."""
         headers = tuple((name, request.headers[name]) for name in FORWARDED_HEADERS if name in request.headers)
-        url = request.rel_url.update_query(wait=f"{wait_s:.3f}") if "wait" in request.rel_url.query else request.rel_url
-        return await self._forward(self.owners(state, partition), ForwardedRequest(url.raw_path_qs, headers=headers))
+        url = URL(request.target, encoded=True)
+        if "wait" in url.query:
+            url = url.update_query(wait=f"{wait_s:.3f}")
+        owners = self.owners(request.name, partition)
+        return await self._forward(owners, ForwardedRequest(url.raw_path_qs, headers=headers))
 
     async def forward_sequence(
         self, members: Sequence[Member], request: ForwardedRequest, number: int | None = None

@@ -5,32 +5,31 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from aiohttp import web
-
 from contracts.api.reads import KEY, VERSIONS, KeyParameters, VersionsParameters
 from contracts.metrics import query as metrics
-from services.query.http.key_responses import KeyResponses
-from services.query.http.request_context import principal
-from services.query.http.responses import JSON, HttpResponse
-from services.query.http.retry import WAITED
+from services.query.cluster import Role
+from services.query.http.responses import JSON, SECURITY, HttpResponse, header_lines
 from services.query.http.routes import route
-from services.query.http.validation import key_of_request, milliseconds_at, parse_query
-from services.query.lookup.decision import Conditions, FoundEntry
+from services.query.http.validation import milliseconds_at
+from services.query.lookup.decision import NO_CONDITIONS, Conditions, FoundEntry
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.projection import parse_paths, project
-from services.query.lookup.state_reader import EventPosition
+from services.query.lookup.state_reader import ANSWERING_ROLES, EventPosition
 from services.query.lookup.version_reference import parse_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from aiohttp import web
+
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
+    from services.query.http.requests import HttpRequest
     from services.query.lookup.key_waiters import KeyWaiters
     from services.query.lookup.state_reader import LookupResult, StateReader, StateReaders
 
-UNTIL = web.RequestKey("until", float)
-"""How long a request may wait, by the instance's clock."""
+
+CONTENT_TYPE = header_lines(("Content-Type", JSON))
 
 
 class KeyRoutes:
@@ -43,87 +42,108 @@ class KeyRoutes:
         self._readers = readers
         self._forwarder = forwarder
         self._waiters = waiters
-        instance = dependencies.settings.instance
-        self._responses = {one.state.name: KeyResponses(one, instance) for one in readers.all()}
+        self._headers = {
+            (reader.state.name, role): self._headers_of(reader, role) for reader in readers.all() for role in Role
+        }
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
         return [route(KEY, self.get), route(VERSIONS, self.get_versions)]
 
-    async def get(self, request: web.Request) -> web.Response:
+    async def get(self, request: HttpRequest) -> HttpResponse:
         """The entry of the key that meets the conditions of the request. Raises ProblemError."""
-        reader, key, query = self._reader(request), key_of_request(request), parse_query(KeyParameters, request)
+        reader, query = self._reader(request), request.parse(KeyParameters)
         if query.wait > (longest_s := self._dependencies.settings.max_wait.total_seconds()):
             raise ProblemError(Problem("bad_request", f"wait: at most {longest_s:g} seconds"))
-        none_match, at = request.headers.get("If-None-Match"), milliseconds_at(query.at)
-        conditions = Conditions(none_match, parse_reference(query.min_version), parse_reference(query.as_of), at=at)
+        at = milliseconds_at(query.at)
+        references = parse_reference(query.min_version), parse_reference(query.as_of)
+        conditions = Conditions(request.headers.get("If-None-Match"), *references, at=at)
         if query.min_offset is not None:
             event = EventPosition(*map(int, query.min_offset.split(":")))
-            conditions = conditions._replace(event_offset=reader.event_offset(key, event))
-        request.setdefault(UNTIL, self._dependencies.clock() + query.wait)  # a retry gets no more time
-        found = await self._read(request, reader, key, conditions)
+            conditions = conditions._replace(event_offset=reader.event_offset(request.key, event))
+        if request.wait_until is None:
+            request.wait_until = self._dependencies.clock() + query.wait
+        found = await self._read(request, request.wait_until, reader, conditions)
         if found.belongs_to_peer and self._forwarder.can_forward(request):
-            return (await self._forward(request, reader, found.partition)).response()
-        entry = _entry_of(reader, key, found)
-        value = None if entry.unchanged else _select(entry.entry.value, query.fields)
-        responses = self._responses[reader.state.name]
-        return responses.found(key, entry, found.partition_status, self._dependencies.now(), value).response()
+            return await self._forward(request, request.wait_until, found.partition)
+        return self._respond(reader, request.key, found, query.fields)
 
-    async def get_versions(self, request: web.Request) -> web.Response:
+    def get_now(self, request: HttpRequest) -> HttpResponse | None:
+        """The same without a query; None where this instance does not answer for the key. Raises ProblemError."""
+        reader = self._readers.get(request.name, request.sender, request.key)
+        none_match = request.headers.get("If-None-Match")
+        found = reader.read(request.key, NO_CONDITIONS if none_match is None else Conditions(none_match))
+        if found.partition_status.role not in ANSWERING_ROLES:
+            return None
+        self._dependencies.counts.add(metrics.KEYS, request.name)
+        return self._respond(reader, request.key, found)
+
+    async def get_versions(self, request: HttpRequest) -> HttpResponse:
         """All versions kept of the key's present window, the earliest first. Raises ProblemError."""
-        reader, key, query = self._reader(request), key_of_request(request), parse_query(VersionsParameters, request)
-        fields = query.fields
-        found, versions = reader.read_versions(key, Conditions(at=milliseconds_at(query.at)))
+        reader, query = self._reader(request), request.parse(VersionsParameters)
+        found, versions = reader.read_versions(request.key, Conditions(at=milliseconds_at(query.at)))
         if found.belongs_to_peer and self._forwarder.can_forward(request):
-            return (await self._forwarder.forward_read(request, reader.state.name, found.partition)).response()
-        latest, partition_status = _entry_of(reader, key, found), found.partition_status
-        encode, now = reader.encoder.encode, self._dependencies.now()
-        answers = (encode(key, version, partition_status, now, _select(version.value, fields)) for version in versions)
-        headers = self._responses[reader.state.name].headers(
-            latest.etag, partition_status.role.value, str(partition_status.lag)
-        )
-        body = b'{"versions":[%b]}' % b",".join(answers)
-        return HttpResponse(200, (("Content-Type", JSON), *headers), body).response()
+            return await self._forwarder.forward_read(request, found.partition)
+        latest, status = found.outcome, found.partition_status
+        if isinstance(latest, Problem):
+            raise ProblemError(reader.encoder.describe(request.key, latest, status))
+        paths = None if query.fields is None else parse_paths(query.fields)
+        encode, now = partial(reader.encoder.encode, request.key), self._dependencies.now()
+        values = (None if paths is None else project(version.value, paths) for version in versions)
+        answers = (encode(version, status, now, value) for version, value in zip(versions, values, strict=True))
+        headers = self._headers[reader.state.name, status.role] % (latest.etag, status.lag)
+        return HttpResponse(200, CONTENT_TYPE + headers, b'{"versions":[%b]}' % b",".join(answers))
 
-    def _reader(self, request: web.Request) -> StateReader:
-        """The reader of the state in the path, if the principal may read the key. Raises ProblemError."""
-        sender = principal(request)
-        reader = self._readers.get(request.match_info["name"], sender)
-        sender.check(reader.state.name, key_of_request(request))
-        self._dependencies.counts.add(metrics.KEYS, reader.state.name)
+    def _reader(self, request: HttpRequest) -> StateReader:
+        """The reader of the state, if the sender may read the key. Raises ProblemError."""
+        reader = self._readers.get(request.name, request.sender, request.key)
+        self._dependencies.counts.add(metrics.KEYS, request.name)
         return reader
 
-    async def _read(self, request: web.Request, reader: StateReader, key: str, conditions: Conditions) -> LookupResult:
+    async def _read(
+        self, request: HttpRequest, until: float, reader: StateReader, conditions: Conditions
+    ) -> LookupResult:
         """The result once the conditions are met, the time is over, or another instance owns the key."""
         while True:
-            found = reader.read(key, conditions)
-            left_s = request[UNTIL] - self._dependencies.clock()
+            found = reader.read(request.key, conditions)
+            left_s = until - self._dependencies.clock()
             if left_s <= 0 or not _may_change(found):
                 return found
             is_here = partial(reader.is_answered_here, found.partition)
-            await self._waiters.wait(reader.state.name, key, left_s, is_here)
-            request[WAITED] = self._dependencies.clock()
+            await self._waiters.wait(request.name, request.key, left_s, is_here)
+            request.retries.waited(self._dependencies.clock())
 
-    async def _forward(self, request: web.Request, reader: StateReader, partition: int) -> HttpResponse:
+    async def _forward(self, request: HttpRequest, until: float, partition: int) -> HttpResponse:
         """The owner's response; the owner waits in place of this instance. Raises ProblemError (503)."""
-        left_s = max(0.0, request[UNTIL] - self._dependencies.clock())
+        left_s = max(0.0, until - self._dependencies.clock())
         try:
-            return await self._forwarder.forward_read(request, reader.state.name, partition, left_s)
+            return await self._forwarder.forward_read(request, partition, left_s)
         finally:
-            if left_s:  # once: an instance that is cut off must not use up the client's timeout
-                request.setdefault(WAITED, min(self._dependencies.clock(), request[UNTIL]))
+            if left_s and not request.retries.has_waited:  # an instance that is cut off must not use up the patience
+                request.retries.waited(min(self._dependencies.clock(), until))
 
+    def _respond(self, reader: StateReader, key: str, found: LookupResult, fields: str | None = None) -> HttpResponse:
+        """200 with the entry, or 304. Raises ProblemError with the problem that was found in its place."""
+        outcome, status, _ = found
+        if isinstance(outcome, Problem):
+            raise ProblemError(reader.encoder.describe(key, outcome, status))
+        headers = self._headers[reader.state.name, status.role] % (outcome.etag, status.lag)
+        if outcome.unchanged:
+            return HttpResponse(304, headers, b"")
+        value = None if fields is None else project(outcome.entry.value, parse_paths(fields))
+        body = reader.encoder.encode(key, outcome.entry, status, self._dependencies.now(), value)
+        return HttpResponse(200, CONTENT_TYPE + headers, body)
 
-def _entry_of(reader: StateReader, key: str, found: LookupResult) -> FoundEntry:
-    """The entry. Raises ProblemError with the problem that was found in its place."""
-    if isinstance(found.outcome, Problem):
-        raise ProblemError(reader.encoder.describe(key, found.outcome, found.partition_status))
-    return found.outcome
-
-
-def _select(value: bytes, fields: str | None) -> bytes | None:
-    """The requested part of the value; None for all of it."""
-    return None if fields is None else project(value, parse_paths(fields))
+    def _headers_of(self, reader: StateReader, role: Role) -> str:
+        """The headers of a response about a key in this role, to be filled with the tag and the lag."""
+        return header_lines(
+            ("ETag", '"%s"'),
+            ("Cache-Control", reader.cache_control),
+            ("Stateloop-Role", role.value),
+            ("Stateloop-Lag", "%d"),
+            ("Stateloop-Instance", self._dependencies.settings.instance.replace("%", "%%")),
+            *SECURITY,
+        )
 
 
 def _may_change(found: LookupResult) -> bool:

@@ -8,7 +8,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from services.query.http.request_context import principal
-from services.query.http.responses import JSON, SECURITY, HttpResponse
+from services.query.http.responses import JSON, NOT_CACHED, HttpResponse, header_lines
 from services.runtime.monitoring import health_answer
 
 if TYPE_CHECKING:
@@ -43,5 +43,5 @@ class MonitoringRoutes:
 
 def _health_response(problem: str | None) -> web.Response:
     status, body = health_answer(problem)
-    headers = (("Content-Type", JSON), ("Cache-Control", "no-store"), *SECURITY)
+    headers = header_lines(("Content-Type", JSON)) + NOT_CACHED
     return HttpResponse(status, headers, body).response()

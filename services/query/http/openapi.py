@@ -12,7 +12,7 @@ from contracts.api.admin import HealthAnswer
 from contracts.api.endpoint import ProblemAnswer
 from contracts.api.watch import WATCH_KEY, WATCH_MANY
 from services.query.http import openapi_watch as watches
-from services.query.http.responses import JSON, SECURITY, HttpResponse
+from services.query.http.responses import JSON, SECURITY, HttpResponse, header_lines
 from services.query.lookup.problems import CONTENT_TYPE, TITLES
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class OpenApiRoutes:
     """Serves the document. It needs no token, and contains no state."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        headers = (("Content-Type", JSON), ("Cache-Control", "max-age=3600"), *SECURITY)
+        headers = header_lines(("Content-Type", JSON), ("Cache-Control", "max-age=3600"), *SECURITY)
         self._response = HttpResponse(200, headers, json.dumps(document).encode())
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:

@@ -12,12 +12,11 @@ from contracts.api.reads import PAGE, PageParameters
 from services.query.http.forwarding import sequence_response
 from services.query.http.page_items import PageItems, merge_pages
 from services.query.http.partition_reads import PartitionReads, parse_where
-from services.query.http.peer_client import FORWARDED, ForwardedRequest
-from services.query.http.request_context import charge_page, principal
+from services.query.http.peer_client import ForwardedRequest
 from services.query.http.responses import uncached_response
 from services.query.http.routes import route
 from services.query.http.silent_pages import SilentPages
-from services.query.http.validation import parse_query, seconds_of
+from services.query.http.validation import seconds_of
 from services.query.lookup.projection import parse_paths, project
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from services.query.cluster import Member
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
+    from services.query.http.requests import HttpRequest
     from services.query.http.responses import HttpResponse
     from services.query.lookup.state_reader import StateReader, StateReaders
 
@@ -49,22 +49,19 @@ class PageRoutes:
         """See Routes."""
         return [route(PAGE, self.get, name=NAME)]
 
-    async def get(self, request: web.Request) -> web.Response:
+    async def get(self, request: HttpRequest) -> HttpResponse:
         """The next keys with this prefix and these values, or the next silent ones, with their entries.
 
         Raises ProblemError.
         """
-        sender = principal(request)
-        reader = self._readers.get(request.match_info["name"], sender)
-        query = parse_query(PageParameters, request)
-        sender.check(reader.state.name, query.prefix)
-        charge_page(request, query.limit, self._dependencies.settings.max_page_keys, "keys")
+        reader, query = self._readers.get(request.name, request.sender), request.parse(PageParameters)
+        request.sender.check(request.name, query.prefix)
+        request.charge_page(query.limit, self._dependencies.settings.max_page_keys, "keys")
         if query.silent_for is not None:
-            return (await self._silent.respond(request, reader, query, seconds_of(query.silent_for))).response()
-        items = await self.read(request, reader, query)
-        return _respond(items, forwarded=FORWARDED in request.headers).response()
+            return await self._silent.respond(request, reader, query, seconds_of(query.silent_for))
+        return _respond(await self.read(request, reader, query), forwarded=request.is_forwarded)
 
-    async def read(self, request: web.Request, reader: StateReader, query: PageParameters) -> PageItems[str]:
+    async def read(self, request: HttpRequest, reader: StateReader, query: PageParameters) -> PageItems[str]:
         """The page of all instances, in the order of the keys, for a request that may read it. Raises ProblemError."""
         where = parse_where(reader, query.where)
         local, others = self._partitions.divide(request, reader, query.partitions)

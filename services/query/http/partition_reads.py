@@ -12,11 +12,10 @@ from services.query.lookup.state_reader import ANSWERING_ROLES
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from aiohttp import web
-
     from services.query.cluster import Member, PartitionStatus
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
+    from services.query.http.requests import HttpRequest
     from services.query.lookup.state_reader import StateReader
     from services.query.store import Entry, ScanPosition
 
@@ -36,7 +35,7 @@ class PartitionReads:
         self._routing = dependencies.routing
         self._forwarder = forwarder
 
-    def divide(self, request: web.Request, reader: StateReader, numbers: str | None) -> DividedPartitions:
+    def divide(self, request: HttpRequest, reader: StateReader, numbers: str | None) -> DividedPartitions:
         """The partitions with these numbers, or all. Raises ProblemError (421, 503): a partial page would be wrong."""
         local: list[int] = []
         others: dict[tuple[Member, ...], list[int]] = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from yarl import URL
 
-from services.query.http.responses import HttpResponse
+from services.query.http.responses import HttpResponse, header_lines
 from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
 from services.query.push.peer_relays import FORWARDED
 
@@ -115,7 +115,8 @@ def received(status: int, headers: Mapping[str, str], body: bytes) -> HttpRespon
     """The response of another instance, for this instance's client."""
     passing = tuple(int(one) for one in headers.get(PASSING_HEADER, "").split(",") if one.isdecimal())
     own = {*HOP_HEADERS, PASSING_HEADER.lower()}
-    return HttpResponse(status, tuple((n, v) for n, v in headers.items() if n.lower() not in own), body, passing)
+    kept = (header for header in headers.items() if header[0].lower() not in own)
+    return HttpResponse(status, header_lines(*kept), body, passing)
 
 
 def _wait_of(url: URL) -> float:

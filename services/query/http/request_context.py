@@ -7,8 +7,8 @@ from base64 import urlsafe_b64decode
 
 from aiohttp import web
 
+from services.query.http.retry import RetryBudget
 from services.query.lookup.authentication import Principal
-from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.rate_limit import RateMeter
 
 BEARER = "stateloop.bearer."
@@ -19,27 +19,12 @@ A page cannot send headers with a WebSocket, and a token in a URL would be in lo
 PRINCIPAL = web.RequestKey("principal", Principal)
 METER = web.RequestKey("meter", RateMeter)
 """The rate meter of the principal of a request."""
-CHARGED = web.RequestKey("charged", int)
-"""How many keys a request was charged for. Admission charges one."""
+RETRIES = web.RequestKey("retries", RetryBudget)
 
 
 def principal(request: web.Request) -> Principal:
     """The principal of a request to a guarded path. Its `check` rejects requests beyond the scope."""
     return request[PRINCIPAL]
-
-
-def charge(request: web.Request, keys: int) -> None:
-    """Charge the request for this many keys in all: once, however often it is retried."""
-    if (more := keys - request.get(CHARGED, 1)) > 0:
-        request[METER].charge(more)
-        request[CHARGED] = keys
-
-
-def charge_page(request: web.Request, limit: int, most: int, unit: str) -> None:
-    """Charge the request for a page of so many keys or windows. Raises ProblemError for more than `most`."""
-    if limit > most:
-        raise ProblemError(Problem("bad_request", f"limit: at most {most} {unit}"))
-    charge(request, limit)
 
 
 def credentials_of(request: web.Request) -> str | None:

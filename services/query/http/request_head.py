@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.http.peer_client import FORWARDED
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
-READ = (b"host", b"authorization", b"if-none-match", b"content-length", b"origin")
+READ = {name.lower().encode(): name for name in ("Host", "Authorization", "If-None-Match", "Origin", FORWARDED)}
+"""The headers that change an answer, with the names under which handlers read them."""
 NOT_PLAIN = (
     *(b"transfer-encoding", b"upgrade", b"expect", b"content-encoding", b"trailer", b"te"),
     *(b"proxy-connection", b"sec-websocket-key1"),
@@ -16,21 +20,15 @@ NOT_PLAIN = (
 """Headers that change what the request is, or where it ends."""
 LINES_MAX = 100
 """aiohttp accepts this many header lines."""
-FORWARDED_NAME = FORWARDED.lower().encode()
 LENGTH_DIGITS_MAX = 18
 """Digits of a length that fits into 64 bits."""
 
 
 class RequestHead(NamedTuple):
-    """The headers that change an answer. `length` is that of the body, in bytes."""
+    """The length of the body in bytes, and the headers that change an answer."""
 
     length: int
-    authorization: str | None
-    none_match: str | None
-    forwarded: bool
-    """Whether another instance forwards the request."""
-    host: str | None
-    origin: str | None
+    headers: Mapping[str, str]
 
 
 def parse_head(lines: bytes) -> RequestHead | None:
@@ -51,17 +49,5 @@ def parse_head(lines: bytes) -> RequestHead | None:
     length = found.get(b"content-length", b"0")
     if b"host" not in found or not length.isdigit() or len(length) > LENGTH_DIGITS_MAX:
         return None
-    texts = {name: _text(found.get(name)) for name in READ}
-    return RequestHead(
-        length=int(length),
-        authorization=texts[b"authorization"],
-        none_match=texts[b"if-none-match"],
-        forwarded=FORWARDED_NAME in found,
-        host=texts[b"host"],
-        origin=texts[b"origin"],
-    )
-
-
-def _text(value: bytes | None) -> str | None:
-    """The text of a header, decoded as aiohttp does."""
-    return None if value is None else value.decode("utf-8", "surrogateescape")
+    headers = {name: found[read].decode("utf-8", "surrogateescape") for read, name in READ.items() if read in found}
+    return RequestHead(int(length), headers)  # decoded as aiohttp does

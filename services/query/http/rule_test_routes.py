@@ -18,11 +18,9 @@ from contracts.records.tables import parse_row
 from contracts.wire import Snapshot
 from contracts.wire.alert_record import AlertRecord
 from services.query.http.cursor import decode_cursor, encode_cursor
-from services.query.http.request_context import charge, principal
 from services.query.http.responses import json_response
 from services.query.http.routes import route
 from services.query.http.table_routes import rejected_row, writable_table
-from services.query.http.validation import key_of_request, parse_query
 from services.query.lookup.problems import Problem, ProblemError
 
 if TYPE_CHECKING:
@@ -33,6 +31,8 @@ if TYPE_CHECKING:
 
     from services.query.dependencies import Dependencies
     from services.query.http.page_routes import PageRoutes
+    from services.query.http.requests import HttpRequest
+    from services.query.http.responses import HttpResponse
     from services.query.http.table_routes import DeclaredTable
     from services.query.lookup.state_reader import StateReader, StateReaders
 
@@ -73,13 +73,11 @@ class RuleTestRoutes:
         """See Routes."""
         return [route(RULE_TEST, self.post)]
 
-    async def post(self, request: web.Request) -> web.Response:
+    async def post(self, request: HttpRequest) -> HttpResponse:
         """Test the rule in the body. Raises ProblemError (400, 403 unless its sender may save it and read the keys)."""
-        declared, key = writable_table(self._tables, request), key_of_request(request)
-        query, rule = parse_query(RuleTestParameters, request), _parse_rule(declared, key, await request.read())
-        sender = principal(request)
-        states = self._readers.get(declared.application, sender)
-        sender.check(states.state.name, rule.prefix)
+        declared, key, sender = writable_table(self._tables, request), request.key, request.sender
+        query, rule = request.parse(RuleTestParameters), _parse_rule(declared, key, request.body)
+        states = self._readers.get(declared.application, sender, rule.prefix)
         for alerts in declared.alerts:
             sender.check(alerts.name, rule.prefix)
         milliseconds = self._dependencies.now()
@@ -94,12 +92,10 @@ class RuleTestRoutes:
             while left is not None and run.read < query.limit and self._dependencies.clock() < until:
                 await asyncio.sleep(run.evaluated_s)
                 left = await run.advance(left, min(SLICE, query.limit - run.read))
-        charge(request, run.read)
+        request.charge(run.read)
         cursor = None if left is None else encode_cursor(tuple(left))
         results = [_result(test) for test in tests]
-        return json_response(
-            {"table": declared.table.name, "key": key, "results": results, "cursor": cursor}
-        ).response()
+        return json_response({"table": declared.table.name, "key": key, "results": results, "cursor": cursor})
 
 
 class RuleTestRun:
@@ -111,7 +107,7 @@ class RuleTestRun:
     def __init__(  # noqa: PLR0913, PLR0917  # what it joins together
         self,
         pages: PageRoutes,
-        request: web.Request,
+        request: HttpRequest,
         rule: AlertRule,
         tests: Sequence[RuleTest],
         states: StateReader,
@@ -138,7 +134,7 @@ class RuleTestRun:
 
     def _next_source(self, source: int) -> RuleTestPosition | None:
         """The rule also closes alerts of keys without its prefix. A sender that does not read all keys omits them."""
-        reads_all = principal(self._request).reads_all(self._states.state.name)
+        reads_all = self._request.sender.reads_all(self._states.state.name)
         has_more = source < len(self._alerts) and self._rule.prefix and reads_all
         return RuleTestPosition(source + 1, None) if has_more else None
 

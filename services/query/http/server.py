@@ -14,9 +14,9 @@ from aiohttp import web
 from contracts.metrics import query as metrics
 from services.query.http.connection import IDLE_S, AiohttpConnection, FastConnection, RequestPacer
 from services.query.http.peer_client import FORWARDED, PASSING_HEADER
-from services.query.http.request_context import METER, PRINCIPAL, credentials_of
+from services.query.http.request_context import METER, PRINCIPAL, RETRIES, credentials_of
 from services.query.http.responses import SECURITY, HttpResponse, problem_response
-from services.query.http.retry import RetryBudget, is_passing, with_retries
+from services.query.http.retry import PATIENCE_S, RetryBudget, is_passing
 from services.query.lookup.problems import Problem, ProblemError
 from services.runtime.errors import PortTakenError
 
@@ -102,7 +102,9 @@ class HttpServer:
             if request.path.startswith(GUARDED):
                 admitted = self._guard.admit(credentials_of(request), request.remote or "")
                 request[PRINCIPAL], request[METER] = admitted
-            response = await with_retries(request, handler, RetryBudget(request, self._dependencies.clock))
+                patience_s = 0 if FORWARDED in request.headers else PATIENCE_S  # the instance that forwards it retries
+                request[RETRIES] = RetryBudget(self._dependencies.clock, patience_s)
+            response = await handler(request)
         except ProblemError as error:
             response = problem_response(error.problem, _headers_of(request, error)).response()
         except web.HTTPException as error:

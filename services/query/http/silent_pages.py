@@ -14,7 +14,7 @@ from services.query.http.cursor import Start, decode_cursor, encode_cursor
 from services.query.http.forwarding import sequence_response
 from services.query.http.page_items import PageItems, merge_pages
 from services.query.http.partition_reads import parse_where
-from services.query.http.peer_client import FORWARDED, ForwardedRequest
+from services.query.http.peer_client import ForwardedRequest
 from services.query.http.responses import uncached_response
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.store import ScanPosition, SilentPageRequest
@@ -23,13 +23,12 @@ from services.query.store.event_time_index import FIRST_SECOND, silent_until
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aiohttp import web
-
     from contracts.api.reads import PageParameters
     from services.query.cluster import Member
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
     from services.query.http.partition_reads import PartitionReads
+    from services.query.http.requests import HttpRequest
     from services.query.http.responses import HttpResponse
     from services.query.lookup.state_reader import StateReader
 
@@ -46,7 +45,7 @@ class SilentPages:
         self._partitions = partitions
 
     async def respond(
-        self, request: web.Request, reader: StateReader, query: PageParameters, silent_for: int
+        self, request: HttpRequest, reader: StateReader, query: PageParameters, silent_for: int
     ) -> HttpResponse:
         """The next keys that have been silent for so many seconds, those silent longest first. Raises ProblemError."""
         if not reader.state.query.silence:
@@ -59,7 +58,7 @@ class SilentPages:
         own = self._read(reader, wanted, query.fields)  # before the others answer: a partition may move meanwhile
         forwarded = (self._forward(one, reader, query, theirs) for one, theirs in others.items())
         found = merge_pages([own, *await asyncio.gather(*forwarded)], query.limit)
-        return _respond_to_peer(found) if FORWARDED in request.headers else _respond(found)
+        return _respond_to_peer(found) if request.is_forwarded else _respond(found)
 
     def _read(self, reader: StateReader, wanted: SilentPageRequest, fields: str | None) -> PageItems[ScanPosition]:
         """The page of this instance. Raises ProblemError (503) if a partition moved while it was read."""

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from contracts.api import STATES
-from services.query.http.request_context import principal
 from services.query.http.responses import json_response
 from services.query.http.routes import route
 from services.query.store.buckets import time_buckets
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
     from contracts.model.named_state import NamedState
     from services.query.dependencies import Dependencies
+    from services.query.http.requests import HttpRequest
+    from services.query.http.responses import HttpResponse
     from services.query.lookup.authentication import Principal
     from services.query.lookup.state_reader import StateReader, StateReaders
 
@@ -33,11 +34,11 @@ class StateRoutes:
         """See Routes."""
         return [route(STATES, self.get)]
 
-    async def get(self, request: web.Request) -> web.Response:
+    async def get(self, request: HttpRequest) -> HttpResponse:
         """The states by name, with schema, partitions, keys and lag."""
-        sender = principal(request)
+        sender = request.sender
         states = [self._describe(one, sender) for one in self._readers.all() if sender.reads(one.state.name)]
-        return json_response({"instance": self._dependencies.settings.instance, "states": states}).response()
+        return json_response({"instance": self._dependencies.settings.instance, "states": states})
 
     def _describe(self, reader: StateReader, sender: Principal) -> dict[str, Any]:
         """One state. The number of its keys is only for a principal that may read them all."""

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from contracts.api.admin import DELETE_ROW, PUT_ROW, TABLES
 from contracts.records.tables import RowRejectedError, encode_row
-from services.query.http.request_context import principal
 from services.query.http.responses import json_response
 from services.query.http.routes import route
-from services.query.http.validation import key_of_request
 from services.query.lookup.problems import Problem, ProblemError
 from services.runtime.errors import RowNotWrittenError
 
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from contracts import Alerts, Suite, Table
+    from services.query.http.requests import HttpRequest
+    from services.query.http.responses import HttpResponse
     from services.query.lookup.authentication import Principal
 
 ABSENT = "*"
@@ -64,38 +64,36 @@ class TableRoutes:
         """See Routes."""
         return [route(TABLES, self.list), route(PUT_ROW, self.put), route(DELETE_ROW, self.delete)]
 
-    async def list(self, request: web.Request) -> web.Response:
+    async def list(self, request: HttpRequest) -> HttpResponse:
         """The tables that the sender reads."""
-        sender = principal(request)
+        sender = request.sender
         readable = [table for table in self._tables.values() if sender.reads(table.table.name)]
         readable.sort(key=lambda one: not one.alerts)
-        return json_response({"tables": [_facts(one, sender) for one in readable]}).response()
+        return json_response({"tables": [_facts(one, sender) for one in readable]})
 
-    async def put(self, request: web.Request) -> web.Response:
+    async def put(self, request: HttpRequest) -> HttpResponse:
         """Write the row in the body. Raises ProblemError (400 for one that the table does not take, 412)."""
         table, topic, *_ = writable_table(self._tables, request)
-        key, author, body = key_of_request(request), principal(request).name, await request.read()
         try:
-            value = encode_row(table, key, body, author)
+            value = encode_row(table, request.key, request.body, request.sender.name)
         except ValueError as error:
             raise rejected_row(table, error) from None
         return await self._write(request, topic, value)
 
-    async def delete(self, request: web.Request) -> web.Response:
+    async def delete(self, request: HttpRequest) -> HttpResponse:
         """Remove the row. Raises ProblemError (412)."""
         return await self._write(request, writable_table(self._tables, request).topic, None)
 
-    async def _write(self, request: web.Request, topic: str, value: bytes | None) -> web.Response:
-        key, sender = key_of_request(request), principal(request)
+    async def _write(self, request: HttpRequest, topic: str, value: bytes | None) -> HttpResponse:
+        key = request.key
         try:
             async with self._lock:
                 if {"If-Match", "If-None-Match"} & request.headers.keys():
                     _check(request.headers, await asyncio.to_thread(self._store.version, topic, key))
-                version = await asyncio.to_thread(self._store.write, topic, key, value, sender.name)
+                version = await asyncio.to_thread(self._store.write, topic, key, value, request.sender.name)
         except RowNotWrittenError as error:
             raise ProblemError(Problem("not_written", str(error))) from error
-        answer = {"table": request.match_info["name"], "key": key, "version": version}
-        return json_response(answer).response()
+        return json_response({"table": request.name, "key": key, "version": version})
 
 
 def tables_of(suite: Suite) -> dict[str, DeclaredTable]:
@@ -113,10 +111,10 @@ def tables_of(suite: Suite) -> dict[str, DeclaredTable]:
     }
 
 
-def writable_table(tables: Mapping[str, DeclaredTable], request: web.Request) -> DeclaredTable:
+def writable_table(tables: Mapping[str, DeclaredTable], request: HttpRequest) -> DeclaredTable:
     """The table in the path, whose row in the path the sender may write. Raises ProblemError (403, 404)."""
-    name = request.match_info["name"]
-    principal(request).check_write(name, key_of_request(request))
+    name = request.name
+    request.sender.check_write(name, request.key)
     if name not in tables:
         known = ", ".join(sorted(tables)) or "none"
         raise ProblemError(Problem("unknown_state", f"There is no table {name!r}; tables: {known}"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 from urllib.parse import unquote_to_bytes
 
 from pydantic import ValidationError
@@ -25,19 +25,6 @@ KEY_SEGMENT = 4
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 Model = TypeVar("Model", bound=Parameters)
-
-
-def parse_query(model: type[Model], request: web.Request) -> Model:
-    """The query of the request. Raises ProblemError (400) that names the wrong parameters."""
-    members: dict[str, Any] = {}
-    for name, value in request.rel_url.query.items():
-        if name == "where":
-            members.setdefault("where", []).append(value)
-        elif name in members:
-            raise ProblemError(Problem("bad_request", f"{name} appears twice"))
-        else:
-            members[name] = value
-    return validate(model, members)
 
 
 def validate(model: type[Model], members: object) -> Model:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contracts.api import WATCH_KEY, WATCH_MANY
-from services.query.http.routes import route
+from services.query.http.routes import stream_route
 from services.query.http.sse import EventStreams
 from services.query.http.websocket import WebSockets
 from services.query.push.push_service import PushService
@@ -30,6 +30,6 @@ class WatchRoutes:
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
         return [
-            route(WATCH_KEY, self._events.watch, allow_head=False),
-            route(WATCH_MANY, self._sockets.watch, allow_head=False),
+            stream_route(WATCH_KEY, self._events.watch),
+            stream_route(WATCH_MANY, self._sockets.watch),
         ]

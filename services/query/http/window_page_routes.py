@@ -15,11 +15,10 @@ from contracts.api.windows import WINDOW_PAGE, WindowPageParameters
 from services.query.http.cursor import Start, decode_cursor, encode_cursor
 from services.query.http.forwarding import sequence_response
 from services.query.http.partition_reads import PartitionReads, indexes_of, parse_where
-from services.query.http.peer_client import FORWARDED, ForwardedRequest
-from services.query.http.request_context import charge_page, principal
+from services.query.http.peer_client import ForwardedRequest
 from services.query.http.responses import uncached_response
 from services.query.http.routes import route
-from services.query.http.validation import milliseconds_at, parse_query, unquote_segment
+from services.query.http.validation import milliseconds_at
 from services.query.lookup.decision import iso
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.store import ScanPosition, WindowPageRequest
@@ -32,12 +31,12 @@ if TYPE_CHECKING:
     from services.query.cluster import Member
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
+    from services.query.http.requests import HttpRequest
     from services.query.http.responses import HttpResponse
     from services.query.lookup.state_reader import StateReader, StateReaders
 
 TIME = "now|[0-9][^/]*"
 """A time, or the present one. The other paths with this beginning are those of the key `windows`."""
-TIME_SEGMENT = 5
 CURSOR: TypeAdapter[tuple[str | None, Start, float, str]] = TypeAdapter(tuple[str | None, Start, float, str])
 """The order, the start of the window, and the position of the last key of the page."""
 
@@ -63,27 +62,23 @@ class WindowPageRoutes:
         """See Routes."""
         return [route(WINDOW_PAGE, self.get, time=TIME)]
 
-    async def get(self, request: web.Request) -> web.Response:
+    async def get(self, request: HttpRequest) -> HttpResponse:
         """The next keys of the newest window that contains the time. Raises ProblemError."""
-        sender = principal(request)
-        reader = self._readers.get(request.match_info["name"], sender)
-        query = parse_query(WindowPageParameters, request)
-        sender.check(reader.state.name, query.prefix)
-        charge_page(request, query.limit, self._dependencies.settings.max_page_keys, "keys")
+        reader, query = self._readers.get(request.name, request.sender), request.parse(WindowPageParameters)
+        request.sender.check(request.name, query.prefix)
+        request.charge_page(query.limit, self._dependencies.settings.max_page_keys, "keys")
         local, others = self._partitions.divide(request, reader, query.partitions)
         wanted = self._page_request(request, reader, query)._replace(partitions=local)
         own = self._read(reader, wanted, query.fields)  # before the others answer: a partition may move meanwhile
         forwarded = (self._forward(one, reader, query, wanted.time, theirs) for one, theirs in others.items())
         found = merge_windows([own, *await asyncio.gather(*forwarded)], query.limit, descending=wanted.descending)
-        if FORWARDED in request.headers:
-            return _respond_to_peer(found).response()
-        return _respond(reader, query, found).response()
+        return _respond_to_peer(found) if request.is_forwarded else _respond(reader, query, found)
 
     def _page_request(
-        self, request: web.Request, reader: StateReader, query: WindowPageParameters
+        self, request: HttpRequest, reader: StateReader, query: WindowPageParameters
     ) -> WindowPageRequest:
         """The request to a store. Raises ProblemError (400)."""
-        time, after = self._parse_time(request), None
+        time, after = self._parse_time(request.time), None
         if query.cursor is not None:
             order, time, number, key = decode_cursor(CURSOR, query.cursor)
             if order != query.order_by:
@@ -97,8 +92,7 @@ class WindowPageRoutes:
         where = parse_where(reader, query.where)
         return WindowPageRequest(time, query.prefix, after, query.limit, where, (), order_by, descending)
 
-    def _parse_time(self, request: web.Request) -> int:
-        text = unquote_segment(request.rel_url.raw_path.split("/")[TIME_SEGMENT])
+    def _parse_time(self, text: str) -> int:
         if text == "now":
             return self._dependencies.now()
         try:

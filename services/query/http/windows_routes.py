@@ -10,10 +10,9 @@ from pydantic import TypeAdapter
 from contracts.api.windows import WINDOWS, WindowsParameters
 from contracts.metrics import query as metrics
 from services.query.http.cursor import Start, decode_cursor, encode_cursor
-from services.query.http.request_context import charge_page, principal
 from services.query.http.responses import uncached_response
 from services.query.http.routes import route
-from services.query.http.validation import key_of_request, milliseconds_at, parse_query
+from services.query.http.validation import milliseconds_at
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.projection import parse_paths, project
 from services.query.lookup.state_reader import WindowsRequest
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
+    from services.query.http.requests import HttpRequest
+    from services.query.http.responses import HttpResponse
     from services.query.lookup.state_reader import StateReaders
 
 CURSOR: TypeAdapter[tuple[Literal["asc", "desc"], Start]] = TypeAdapter(tuple[Literal["asc", "desc"], Start])
@@ -43,17 +44,15 @@ class WindowsRoutes:
         """See Routes."""
         return [route(WINDOWS, self.get)]
 
-    async def get(self, request: web.Request) -> web.Response:
+    async def get(self, request: HttpRequest) -> HttpResponse:
         """The next windows of the key. Raises ProblemError."""
-        sender, key = principal(request), key_of_request(request)
-        reader = self._readers.get(request.match_info["name"], sender)
-        sender.check(reader.state.name, key)
-        query = parse_query(WindowsParameters, request)
-        charge_page(request, query.limit, self._dependencies.settings.max_page_keys, "windows")
+        key = request.key
+        reader, query = self._readers.get(request.name, request.sender, key), request.parse(WindowsParameters)
+        request.charge_page(query.limit, self._dependencies.settings.max_page_keys, "windows")
         self._dependencies.counts.add(metrics.KEYS, reader.state.name)
         found = reader.read_windows(key, _windows_request(query))
         if found.belongs_to_peer and self._forwarder.can_forward(request):
-            return (await self._forwarder.forward_read(request, reader.state.name, found.partition)).response()
+            return await self._forwarder.forward_read(request, found.partition)
         if isinstance(found.outcome, Problem):
             raise ProblemError(reader.encoder.describe(key, found.outcome, found.partition_status))
         windows, has_more = found.outcome[: query.limit], len(found.outcome) > query.limit
@@ -65,7 +64,7 @@ class WindowsRoutes:
         ]
         cursor = encode_cursor([query.order, windows[-1].window_start]) if has_more else None
         body = b'{"windows":[%b],"cursor":%b}' % (b",".join(answers), orjson.dumps(cursor))
-        return uncached_response(body).response()
+        return uncached_response(body)
 
 
 def _windows_request(query: WindowsParameters) -> WindowsRequest:

@@ -75,6 +75,8 @@ class StateReader:
         self.store = dependencies.stores[state.name]
         self._windows = dependencies.window_stores.get(state.name)
         self.encoder = AnswerEncoder(state, dependencies.settings.instance, self._windows)
+        stale_after_s = round(state.query.stale_after.total_seconds())
+        self.cache_control = f"max-age={stale_after_s}" if stale_after_s else "no-cache"
         self._partition_status = partial(dependencies.routing.partition_status, state.name)
         self._misplaced = dependencies.misplaced
         self._event_offset = None if state.event_offset is None else state.event_offset.split(".")
@@ -226,8 +228,8 @@ class StateReaders:
     def __init__(self, dependencies: Dependencies) -> None:
         self._readers = {name: StateReader(state, dependencies) for name, state in dependencies.states.items()}
 
-    def get(self, name: str, principal: Principal) -> StateReader:
-        """The reader of this state. Raises ProblemError (403, 404).
+    def get(self, name: str, principal: Principal, key: str | None = None) -> StateReader:
+        """The reader of this state, which the principal may read, as the key or prefix. Raises ProblemError (403, 404).
 
         The scope is checked first, so that a state beyond it is answered like one that does not exist.
         """
@@ -236,6 +238,8 @@ class StateReaders:
         if found is None:
             known = ", ".join(state for state in self._readers if principal.reads(state)) or "none"
             raise ProblemError(Problem("unknown_state", f"The states are: {known}", {"state": name}))
+        if key is not None:
+            principal.check(name, key)
         return found
 
     def all(self) -> list[StateReader]:

@@ -145,7 +145,7 @@ class Slow:
         if self.requests <= self.failures:
             self.clock.by += self.takes_s
             raise ProblemError(Problem("unreachable", "no instance responds"))
-        return HttpResponse(200, (), b"{}")
+        return HttpResponse(200, "", b"{}")
 
 
 @pytest.mark.parametrize(

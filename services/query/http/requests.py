@@ -1,0 +1,70 @@
+"""Requests as handlers read them, whether aiohttp has parsed them or the fast path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from services.query.http.peer_client import FORWARDED
+from services.query.http.validation import validate
+from services.query.lookup.problems import Problem, ProblemError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from services.query.http.retry import RetryBudget
+    from services.query.http.validation import Model
+    from services.query.lookup.authentication import Principal
+    from services.query.lookup.rate_limit import RateMeter
+
+
+class HttpRequest:
+    """An admitted request. `name`, `key` and `time` are the decoded segments of its path, if it has them."""
+
+    time = ""
+    target = ""
+    """The path with the query, as the client sent it."""
+    query: Sequence[tuple[str, str]] = ()
+    body = b""
+    retries: RetryBudget
+    """That of a handler which may wait. The fast path calls handlers that answer at once."""
+    charged = 1
+    """For how many keys it was charged. Admission charges one."""
+    wait_until: float | None = None
+    """Until when it may wait, by the instance's clock. A retry gets no more time."""
+
+    def __init__(self, sender: Principal, meter: RateMeter, headers: Mapping[str, str], name: str, key: str) -> None:
+        self.sender = sender
+        self.meter = meter
+        self.headers = headers
+        self.name = name
+        self.key = key
+
+    @property
+    def is_forwarded(self) -> bool:
+        """Whether another instance sent it."""
+        return FORWARDED in self.headers
+
+    def parse(self, model: type[Model]) -> Model:
+        """The query. Raises ProblemError (400) that names the wrong parameters."""
+        members: dict[str, Any] = {}
+        for name, value in self.query:
+            if name == "where":
+                members.setdefault("where", []).append(value)
+            elif name in members:
+                raise ProblemError(Problem("bad_request", f"{name} appears twice"))
+            else:
+                members[name] = value
+        return validate(model, members)
+
+    def charge(self, keys: int) -> None:
+        """Charge the sender for this many keys in all: once, however often the request is retried."""
+        if keys > self.charged:
+            self.meter.charge(keys - self.charged)
+            self.charged = keys
+
+    def charge_page(self, limit: int, most: int, unit: str) -> None:
+        """Charge the sender for a page of so many keys or windows. Raises ProblemError for more than `most`."""
+        if limit > most:
+            raise ProblemError(Problem("bad_request", f"limit: at most {most} {unit}"))
+        self.charge(limit)
