@@ -1,7 +1,7 @@
 """The Python client of the query service: `async with Client("http://127.0.0.1:8090") as states`."""
 
 from contracts.errors import PermanentError, RetryableError
-from services.client.answers import Answer, Expired, Found, NeverSeen, NoWindow, Source
+from services.client.answers import Answer, Expired, Found, Left, NeverSeen, NoWindow, Removed, Source, Update
 from services.client.client import Client
 from services.client.coverage import Interval, KeyCoverage
 from services.client.errors import (
@@ -18,8 +18,7 @@ from services.client.errors import (
 )
 from services.client.pages import Page, StateInfo
 from services.client.rule_test import RuleTestResult
-from services.client.subscriptions import WatchFilter
-from services.client.watch_updates import Left, Mark, Removed, Update
+from services.client.watch import Mark, WatchFilter
 
 __all__ = [
     "AccessDeniedError",

@@ -1,4 +1,4 @@
-"""The results of a read, each with its own type, and their decoding from JSON."""
+"""The results of reads and watches, each with its own type, and their decoding from JSON."""
 
 from __future__ import annotations
 
@@ -103,7 +103,34 @@ class Expired:
         return _milliseconds(start), epoch, version
 
 
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A tombstone removed the key, or this window of it. It may return."""
+
+    state: str
+    key: str
+    window_start: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The key, or this window of it, no longer matches the filter of the watch. It may return."""
+
+    state: str
+    key: str
+    window_start: datetime | None = None
+
+
 Answer: TypeAlias = Found[T] | NeverSeen | NoWindow | Expired
+Update: TypeAlias = Found[T] | NeverSeen | Expired | Removed | Left
+"""A change of a key."""
+GONE: Mapping[str, Callable[[str, str, Mapping[str, Any]], Update[Any]]] = {
+    "never_seen": NeverSeen,
+    "expired": Expired,
+    "removed": lambda state, key, facts: Removed(state, key, window_start(facts)),
+    "left": lambda state, key, facts: Left(state, key, window_start(facts)),
+}
+"""The update in each kind of message about a key without a value."""
 
 
 def found(body: Mapping[str, Any], read: Callable[[Any], T]) -> Found[T]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from pydantic import BaseModel
 
-from contracts.api import COVERAGE, KEY, PAGE, RULE_TEST, STATES, VERSIONS, WATCH_KEY, WINDOW_PAGE, WINDOWS
+from contracts.api import COVERAGE, KEY, PAGE, RULE_TEST, STATES, VERSIONS, WINDOW_PAGE, WINDOWS
 from contracts.api.admin import RuleTestAnswer
 from services.client import pages
 from services.client.answers import Found, NeverSeen
@@ -18,28 +18,24 @@ from services.client.decoding import Value, reader
 from services.client.discovery import Discovery
 from services.client.errors import StaleReadError
 from services.client.high_water_marks import HighWaterMarks
-from services.client.key_watch import KeyWatch, WatchedKey
-from services.client.multi_watch import MultiWatch
 from services.client.read_options import ReadOptions, key_query, span_text, time_text, where_query
-from services.client.reconnecting_stream import PATIENCE_S, ReconnectingStream
-from services.client.request_sender import ATTEMPT_S, ClientRequest, RequestSender
+from services.client.request_sender import ATTEMPT_S, ClientRequest, RequestSender, StreamTarget
 from services.client.responses import answer, parsed
 from services.client.retrier import AttemptFailedError, Retrier
 from services.client.rule_test import rule_test_results
-from services.client.subscriptions import NEWEST, Window, window_text
 from services.client.transport import ClientTransport
+from services.client.watch import NEWEST, PATIENCE_S, Watch, WatchFilter, Window
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from datetime import datetime, timedelta
 
-    from services.client.answers import Answer
+    from services.client.answers import Answer, Update
     from services.client.coverage import KeyCoverage
     from services.client.pages import Page, StateInfo
     from services.client.rule_test import RuleTestResult
-    from services.client.subscriptions import WatchFilter
     from services.client.transport import InstanceResponse
-    from services.client.watch_updates import Mark, Update
+    from services.client.watch import Mark
 
 M = TypeVar("M", bound=BaseModel)
 DEADLINE_S = 10.0
@@ -70,9 +66,8 @@ class Client:
         self._transport = ClientTransport(token, connections)
         self._discovery = Discovery(urls, self._transport, time.monotonic, discover=discover)
         self._retrier = Retrier(time.monotonic, asyncio.sleep)
-        self._sender = RequestSender(self._transport, self._discovery, self._retrier)
+        self._sender = RequestSender(self._transport, self._discovery, self._retrier, time.monotonic)
         self._high_water_marks = HighWaterMarks(remember)
-        self._stream = ReconnectingStream(self._discovery, self._retrier, time.monotonic)
         self._multi_get = MultiGet(self._sender, self._discovery, self._retrier, self._high_water_marks)
 
     async def __aenter__(self) -> Self:
@@ -329,16 +324,17 @@ class Client:
         time in one window. The watch reconnects when a stream breaks, and raises NoAnswerError after `patience` seconds
         without a message. With `marks` it also yields how far it is behind, a few times a minute.
         """
-        target = WATCH_KEY.target({"window": window_text(window)}, name=state, key=key)
-        read = reader(state, key, model)
-        watched = WatchedKey(state, key, target, marks, patience, read, by_window=window != NEWEST)
-        return KeyWatch(watched, self._transport, self._high_water_marks).updates(self._stream)
+        watched = WatchFilter(state, key, window=window)
+        watch = Watch([watched], self._transport, self._high_water_marks, model=model, marks=marks)
+        return watch.updates(self._sender, StreamTarget(f"watching {state}/{key}", (state, key), patience))
 
     def watch_many(
         self, *filters: WatchFilter, marks: bool = False, patience: float = PATIENCE_S
     ) -> AsyncGenerator[Update[Value] | Mark, None]:
         """Watch many keys, prefixes and filters over one connection."""
-        return MultiWatch(filters, self._transport, self._high_water_marks, marks=marks).updates(self._stream, patience)
+        states = ", ".join(sorted({interest.state for interest in filters}))
+        watch = Watch(filters, self._transport, self._high_water_marks, marks=marks)
+        return watch.updates(self._sender, StreamTarget(f"watching {states}", None, patience))
 
     async def states(self, *, deadline: float | None = None) -> list[StateInfo]:
         """Return the states that this client may read."""

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from services.client.answers import Expired, Found, NeverSeen, NoWindow
+from services.client.answers import Expired, Found, Left, NeverSeen, NoWindow, Removed
 from services.client.coverage import KeyCoverage
-from services.client.watch_updates import Left, Mark, Removed
+from services.client.watch import Mark
 
 if TYPE_CHECKING:
-    from services.client.answers import Answer
+    from services.client.answers import Answer, Update
     from services.client.pages import StateInfo
-    from services.client.watch_updates import Update
 
 
 RESULTS = {

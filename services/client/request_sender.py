@@ -1,15 +1,17 @@
-"""Sends one request: to the owner of the key first, then to other instances, within one deadline."""
+"""Sends requests, and opens streams: at the owner of the key first, then at other instances."""
 
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from services.client.responses import MisdirectedError
+from services.client.retrier import AttemptFailedError
 from services.client.transport import UnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from services.client.answers import T
     from services.client.discovery import Discovery
@@ -32,13 +34,24 @@ class ClientRequest(NamedTuple):
     body: Mapping[str, Any] | None = None
 
 
-class RequestSender:
-    """Sends requests."""
+class StreamTarget(NamedTuple):
+    """The description of a stream, and its state and key if it has one."""
 
-    def __init__(self, transport: ClientTransport, discovery: Discovery, retrier: Retrier) -> None:
+    what: str
+    place: tuple[str, str] | None
+    patience_s: float
+
+
+class RequestSender:
+    """Sends requests. `clock` returns seconds."""
+
+    def __init__(
+        self, transport: ClientTransport, discovery: Discovery, retrier: Retrier, clock: Callable[[], float]
+    ) -> None:
         self._transport = transport
         self._discovery = discovery
         self._retrier = retrier
+        self._clock = clock
 
     async def send(self, request: ClientRequest, read: Callable[[InstanceResponse], T]) -> T:
         """Return `read(response)`; it may raise AttemptFailedError. Raises the errors of the client."""
@@ -65,3 +78,31 @@ class RequestSender:
         except MisdirectedError:
             self._discovery.look()
             raise
+
+    async def stream(
+        self, aim: StreamTarget, connect: Callable[[str], AsyncGenerator[T | None, None]]
+    ) -> AsyncGenerator[T, None]:
+        """Yield what `connect` yields, which ends with AttemptFailedError, from one instance after the other.
+
+        None is a heartbeat. Raises NoAnswerError after `patience_s` without anything.
+        """
+        tried: Counter[str] = Counter()
+        heard, failures = self._clock(), 0
+        while True:
+            url = min(self._discovery.candidates(aim.place), key=tried.__getitem__)
+            tried[url] += 1
+            try:
+                async with aclosing(connect(url)) as updates:
+                    async for update in updates:
+                        heard, failures = self._clock(), 0
+                        tried.clear()
+                        if update is not None:
+                            yield update
+                            heard = self._clock()  # the reader's time is not theirs
+            except AttemptFailedError as failed:
+                failures += 1
+                if isinstance(failed, UnreachableError):
+                    self._discovery.failed(url)
+                if self._clock() - heard >= aim.patience_s:
+                    raise failed.kind(aim.what, aim.patience_s, failures, failed.reason) from failed
+                await self._retrier.pause(failures, failed)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from services.client.answers import Expired, Found, NeverSeen, NoWindow
+from services.client.answers import Expired, Found, NeverSeen, NoWindow, Removed
 from services.client.flat import changes, rows, text
 from services.client.paths import value_at
-from services.client.watch_updates import Removed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,9 +18,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from contracts.api.windows import IntervalKind
+    from services.client.answers import Update
     from services.client.coverage import KeyCoverage
     from services.client.pages import StateInfo
-    from services.client.watch_updates import Update
 
 MINUTE = 60
 HOUR = 60 * MINUTE

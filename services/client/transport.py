@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import aiohttp
@@ -12,11 +13,12 @@ from services.client.errors import InvalidResponseError
 from services.client.retrier import AttemptFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from contextlib import AbstractAsyncContextManager
 
 CONNECT_S = 1.0
-HEARTBEAT_S = 10.0
+SILENCE_S = 20.0
+"""The service sends a mark every 5 seconds: a WebSocket that is silent for this long is dead."""
 PROTOCOL = "stateloop.v1"
 MAX_ERROR_LENGTH = 100
 """The number of characters of an error that the message contains."""
@@ -36,26 +38,35 @@ class UnreachableError(AttemptFailedError):
     """The instance did not answer."""
 
 
+class NoSocketError(Exception):
+    """The response to a request for a WebSocket is an ordinary one."""
+
+    def __init__(self, response: InstanceResponse) -> None:
+        super().__init__(f"{response.url} answered {response.status}")
+        self.response = response
+
+
 class ClientTransport:
-    """Sends requests to instances. `async with`. Streams have their own connections, so reads never wait for them."""
+    """Sends requests to instances. `async with`. Watches have their own connections, so reads never wait for them."""
 
     def __init__(self, token: str | None, connections: int) -> None:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._connections = connections
         self._reads: aiohttp.ClientSession | None = None
-        self._stream: aiohttp.ClientSession | None = None
+        self._sockets: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._reads, self._stream = self._pool(self._connections), self._pool(0)
+        self._reads, self._sockets = self._pool(self._connections), self._pool(0, _require_socket)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for session in (self._reads, self._stream):
+        for session in (self._reads, self._sockets):
             if session:
                 await session.close()
 
-    def _pool(self, connections: int) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=connections), headers=self._headers)
+    def _pool(self, connections: int, check: Check | None = None) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(limit=connections)
+        return aiohttp.ClientSession(connector=connector, headers=self._headers, raise_for_status=check or False)
 
     async def send(
         self, url: str, target: str, within_s: float, body: Mapping[str, Any] | None = None
@@ -68,27 +79,18 @@ class ClientTransport:
             async with _open(self._reads).request(
                 method, full(url, target), data=data, headers=headers, timeout=timeout, allow_redirects=False
             ) as answer:
-                return InstanceResponse(
-                    url, answer.status, _json(url, answer.status, await answer.read()), after_s(answer)
-                )
+                return await _response(url, answer)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise unreachable(url, error) from error
 
-    def stream(self, url: str, target: str, headers: Mapping[str, str], silence_s: float) -> Stream:
-        """Open a GET with an endless body, which ends after this many seconds of silence."""
-        timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=silence_s)
-        return _open(self._stream).get(full(url, target), headers=headers, timeout=timeout, allow_redirects=False)
-
     def socket(self, url: str, target: str) -> Socket:
-        """Open a WebSocket. Pings detect a dead connection."""
-        timeout = aiohttp.ClientWSTimeout(ws_close=CONNECT_S)
-        return _open(self._stream).ws_connect(
-            full(url, target), protocols=[PROTOCOL], heartbeat=HEARTBEAT_S, timeout=timeout, max_msg_size=0
-        )
+        """Open a WebSocket, which raises TimeoutError after a silence. Raises NoSocketError."""
+        timeout = aiohttp.ClientWSTimeout(ws_receive=SILENCE_S, ws_close=CONNECT_S)
+        return _open(self._sockets).ws_connect(full(url, target), protocols=[PROTOCOL], timeout=timeout, max_msg_size=0)
 
 
 if TYPE_CHECKING:
-    Stream = AbstractAsyncContextManager[aiohttp.ClientResponse]
+    Check = Callable[[aiohttp.ClientResponse], Awaitable[None]]
     Socket = AbstractAsyncContextManager[aiohttp.ClientWebSocketResponse]
 
 
@@ -104,10 +106,17 @@ def full(url: str, target: str) -> URL:
     return URL(url + target, encoded=True)
 
 
-def after_s(answer: aiohttp.ClientResponse) -> float | None:
-    """Return the seconds of Retry-After; None without it. Instances do not send its other form, a date."""
+async def _response(url: str, answer: aiohttp.ClientResponse) -> InstanceResponse:
+    """Return the whole response. Instances do not send the other form of Retry-After, a date."""
     text = answer.headers.get("Retry-After", "")
-    return float(text[:9]) if text.isascii() and text.isdigit() else None
+    after_s = float(text[:9]) if text.isascii() and text.isdigit() else None
+    return InstanceResponse(url, answer.status, _json(url, answer.status, await answer.read()), after_s)
+
+
+async def _require_socket(answer: aiohttp.ClientResponse) -> None:
+    """Raise NoSocketError with the response of an instance that opens no WebSocket."""
+    if answer.status != HTTPStatus.SWITCHING_PROTOCOLS:
+        raise NoSocketError(await _response(str(answer.url), answer))
 
 
 def unreachable(url: str, error: BaseException) -> UnreachableError:
@@ -123,6 +132,6 @@ def _json(url: str, status: int, body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except ValueError as error:
-        if status == 200:  # noqa: PLR2004
+        if status == HTTPStatus.OK:
             raise InvalidResponseError(url, f"{body[:20]!r} is no JSON") from error
         return None

@@ -14,7 +14,7 @@ from services.tools.cli.__main__ import command_first
 from services.tools.cli.app import create_app
 from tests.docs.wait_for_landing import wait_for_landing
 from tests.services.client.fake_service import entry, problem
-from tests.services.client.streaming import Streaming, event
+from tests.services.client.streaming import Streaming, message
 
 KEY = "2013-01-01/UA/1545/EWR-IAH"
 PAGE = (Path(__file__).parents[2] / "docs/how-to/query-states.md").read_text(encoding="utf-8")
@@ -34,7 +34,7 @@ async def test_the_example_waits_until_the_flight_has_landed(capsys: pytest.Capt
         service.put(entry(KEY, 1, status="departed"))
         waiting = asyncio.create_task(wait_for_landing(service.url, KEY))
         stream = await service.connection(0)
-        stream.queue.put_nowait(event(flying(2, status="departed")) + event(flying(3, status="landed", delay=7)))
+        stream.send(message(flying(2, status="departed")), message(flying(3, status="landed", delay=7)))
         assert await waiting == f"{KEY} has landed, 7 min late"
     assert f"{KEY} is departed, as of 0:00:01.234000 ago" in capsys.readouterr().out
 

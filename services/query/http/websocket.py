@@ -199,4 +199,6 @@ def _host(origin: str) -> str | None:
 
 
 def _error(name: str | None, problem: Problem) -> bytes:
-    return control_message("error", {"id": name, "problem": problem.members()})
+    """The message for a problem. Its `retry_after` is the header Retry-After of a response."""
+    retry_after = {} if problem.retry_after is None else {"retry_after": problem.retry_after}
+    return control_message("error", {"id": name, "problem": problem.members() | retry_after})

@@ -20,9 +20,8 @@ from services.client.flat import rows, text
 from services.client.json_lines import line
 from services.client.paths import has_path, unknown_path, value_at
 from services.client.settings import ClientSettings
-from services.client.subscriptions import WatchFilter
 from services.client.tables import coverage, fields, happened, heading, missing, states, windows
-from services.client.watch_updates import Mark
+from services.client.watch import Mark, WatchFilter
 from services.runtime.command_line import ExitCode, UsageError
 from services.tools.cli.commands.queries import NEWEST
 

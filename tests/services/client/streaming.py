@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import WSMsgType, web
 
+from contracts.api import WATCH_MANY
 from tests.services.client.fake_service import Fake, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
 
 
 class End(Enum):
@@ -25,10 +26,17 @@ class End(Enum):
 class Opened:
     """One connection of a client, and the messages that it sent."""
 
-    last_id: str | None
-    path: str
     received: list[dict[str, Any]] = field(default_factory=list)
     queue: asyncio.Queue[bytes | End] = field(default_factory=asyncio.Queue)
+
+    def send(self, *frames: bytes | End) -> None:
+        for frame in frames:
+            self.queue.put_nowait(frame)
+
+    async def commands(self, count: int) -> list[dict[str, Any]]:
+        """Wait for this number of messages of the client."""
+        await until(lambda: len(self.received) >= count, "the client's messages")
+        return self.received
 
 
 class Streaming(Fake):
@@ -39,22 +47,19 @@ class Streaming(Fake):
         self.opened: list[Opened] = []
 
     async def correct_response(self, request: web.Request) -> web.StreamResponse:
-        return await (self._stream(request) if request.path.endswith("/watch") else super().correct_response(request))
+        return await (self._watch(request) if request.path == WATCH_MANY.path else super().correct_response(request))
 
-    async def watched(self, request: web.Request) -> web.StreamResponse:
-        """Serve the WebSocket."""
+    async def _watch(self, request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse(protocols=["stateloop.v1"])
         await socket.prepare(request)
-        opened = Opened(None, request.path)
+        opened = Opened()
         self.opened.append(opened)
         listening = asyncio.create_task(self._listen(socket, opened))
         try:
-            async for piece in self._pieces(opened):
-                if piece is End.ABORTED and request.transport:
-                    request.transport.abort()
-                if isinstance(piece, End):
-                    break
-                await socket.send_str(piece.decode())
+            while not isinstance(frame := await opened.queue.get(), End):
+                await socket.send_str(frame.decode())
+            if frame is End.ABORTED and request.transport:
+                request.transport.abort()
         finally:
             listening.cancel()
             await socket.close()
@@ -66,24 +71,7 @@ class Streaming(Fake):
         return self.opened[number]
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/v1/watch", self.watched)]
-
-    async def _stream(self, request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
-        opened = Opened(request.headers.get("Last-Event-ID"), request.raw_path)
-        self.opened.append(opened)
-        async for piece in self._pieces(opened):
-            if piece is End.ABORTED and request.transport:
-                request.transport.abort()
-            if isinstance(piece, End):
-                break
-            await response.write(piece)
-        return response
-
-    async def _pieces(self, opened: Opened) -> AsyncIterator[bytes | End]:
-        while True:
-            yield await opened.queue.get()
+        return [web.get(WATCH_MANY.path, self.answer)]
 
     async def _listen(self, socket: web.WebSocketResponse, opened: Opened) -> None:
         async for frame in socket:
@@ -91,14 +79,9 @@ class Streaming(Fake):
                 opened.received.append(json.loads(frame.data))
 
 
-def event(body: Mapping[str, Any], kind: str = "state") -> bytes:
-    """Return a server-sent event as the service writes it."""
-    name = f"id: {body['version']}\n" if kind == "state" else ""
-    return f"event: {kind}\n{name}data: {json.dumps(body)}\n\n".encode()
-
-
 def message(body: Mapping[str, Any], *ids: str, kind: str = "state") -> bytes:
-    """Return a WebSocket message as the service writes it."""
+    """Return a message as the service writes it, by default for the first filter."""
+    ids = ids or ("0",)
     if kind == "state":
         return json.dumps({"type": kind, "ids": ids, "tag": str(body["version"]), "answer": body}).encode()
     return json.dumps({"type": kind, "ids": ids, **body}).encode()

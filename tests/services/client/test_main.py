@@ -13,8 +13,8 @@ import pytest
 
 from services.tools.cli.__main__ import main
 from tests.services.client.fake_service import Fake, entry, problem, problem_response
-from tests.services.client.streaming import Streaming, event, message
-from tests.services.client.test_key_watch import KEY, PLACE, answer_json
+from tests.services.client.streaming import Streaming, message
+from tests.services.client.test_watch import KEY, PLACE, answer_json
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -205,7 +205,7 @@ async def test_watch_prints_changes_until_it_is_interrupted(streaming: Streaming
     opened = await streaming.connection(0)
     after = answer_json(2)
     after["value"] = {"device_id": KEY, "state": {"status": "cancelled"}}
-    opened.queue.put_nowait(event(answer_json(1)) + event(after) + event(PLACE, "expired"))
+    opened.send(message(answer_json(1)), message(after), message(PLACE, kind="expired"))
     async with asyncio.timeout(20):
         lines = [(await running.stdout.readline()).decode().split(maxsplit=1)[1].rstrip() for _ in range(3)]
         running.send_signal(signal.SIGINT)
@@ -222,8 +222,7 @@ async def test_watch_of_a_prefix_writes_json(streaming: Streaming) -> None:
     running = await process("watch", "flights", "--prefix", "UA/", "--json", url=streaming.url)
     assert running.stdout
     opened = await streaming.connection(0)
-    opened.queue.put_nowait(message(answer_json(1), "0"))
-    opened.queue.put_nowait(message(PLACE, "0", kind="left"))
+    opened.send(message(answer_json(1)), message(PLACE, kind="left"))
     async with asyncio.timeout(20):
         lines = [json.loads(await running.stdout.readline()) for _ in range(2)]
         running.terminate()

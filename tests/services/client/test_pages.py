@@ -13,7 +13,7 @@ from services.client import Client, Found, InvalidResponseError, Left, RejectedE
 from services.tools.cli.__main__ import main
 from tests.services.client.fake_service import SCHEMA, Fake, body_response, entry, problem_response
 from tests.services.client.streaming import message
-from tests.services.client.test_key_watch import following
+from tests.services.client.test_watch import following
 from tests.services.client.test_windows import answered
 
 if TYPE_CHECKING:
@@ -97,9 +97,8 @@ async def test_a_watch_of_silent_keys(streaming: Streaming) -> None:
         reading = asyncio.create_task(following(updates, 3))
         opened = await streaming.connection(0)
         place = {"state": "flights", "key": "UA1"}
-        opened.queue.put_nowait(message(answered(entry("UA1", 1)), "0"))
-        opened.queue.put_nowait(message(place, "0", kind="left"))
-        opened.queue.put_nowait(message(answered(entry("UA1", 1)), "0"))
+        silent = message(answered(entry("UA1", 1)))
+        opened.send(silent, message(place, kind="left"), silent)
         found = await reading
     assert opened.received[0]["silent_for"] == "30s"
     assert [type(one) for one in found] == [Found, Left, Found]

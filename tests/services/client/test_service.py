@@ -13,7 +13,7 @@ import pytest
 from contracts.wire.partition import partition
 from services.client import Client, Expired, Found, Left, NeverSeen, NotArrivedError, RejectedError, WatchFilter
 from tests.deadline import DEADLINE_S
-from tests.services.client.test_key_watch import following, versions
+from tests.services.client.test_watch import following, versions
 from tests.services.query.fleet import snapshot
 from tests.services.query.running import PARTITIONS, Fleet
 from tests.services.tools.broker.embedded import free_port_pair

@@ -24,8 +24,8 @@ from services.client import (
 )
 from services.tools.cli.__main__ import main
 from tests.services.client.fake_service import body_response, described, entry, problem, shortest_attempt
-from tests.services.client.streaming import event, message
-from tests.services.client.test_key_watch import following
+from tests.services.client.streaming import message
+from tests.services.client.test_watch import following
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -183,12 +183,11 @@ async def test_a_watch_of_all_windows_delivers_each_version_of_each_once(streami
     async with Client(streaming.url) as states, aclosing(states.watch(STATE, "JFK", window="all")) as updates:
         reading = asyncio.create_task(following(updates, 6))
         opened = await streaming.connection(0)
-        for start, version in sent:
-            opened.queue.put_nowait(event(answered(window("JFK", start, version))))
+        opened.send(*(message(answered(window("JFK", start, version))) for start, version in sent))
         place = {"state": STATE, "key": "JFK", "window_start": HOURS[0].isoformat()}
-        opened.queue.put_nowait(event(place, "removed") + event(answered(window("JFK", HOURS[0], 1))))
+        opened.send(message(place, kind="removed"), message(answered(window("JFK", HOURS[0], 1))))
         found = await reading
-    assert opened.path == "/v1/states/departures/JFK/watch?window=all"
+    assert opened.received[0]["window"] == "all"
     assert [(one.window_start, getattr(one, "version", None)) for one in found] == [
         (HOURS[1], 1),
         (HOURS[0], 5),
@@ -205,9 +204,9 @@ async def test_a_watch_of_the_newest_window_never_goes_back(streaming: Streaming
         reading = asyncio.create_task(following(updates, 3))
         opened = await streaming.connection(0)
         for start, version in [(HOURS[0], 5), (HOURS[1], 1), (HOURS[0], 6), (HOURS[1], 2)]:
-            opened.queue.put_nowait(event(answered(window("JFK", start, version))))
+            opened.send(message(answered(window("JFK", start, version))))
         found = await reading
-    assert opened.path == "/v1/states/departures/JFK/watch"
+    assert "window" not in opened.received[0]
     assert [one.version for one in found] == [5, 1, 2]
 
 
@@ -217,9 +216,11 @@ async def test_a_watch_of_many_keys_of_one_window(streaming: Streaming) -> None:
         reading = asyncio.create_task(following(updates, 3))
         opened = await streaming.connection(0)
         place = {"state": STATE, "key": "LGA", "window_start": HOURS[1].isoformat()}
-        opened.queue.put_nowait(message(answered(window("JFK", HOURS[1])), "0"))
-        opened.queue.put_nowait(message(place, "0", kind="left"))
-        opened.queue.put_nowait(message(answered(entry("k", 1)), "1"))
+        opened.send(
+            message(answered(window("JFK", HOURS[1])), "0"),
+            message(place, "0", kind="left"),
+            message(answered(entry("k", 1)), "1"),
+        )
         found = await reading
     assert [one.get("window") for one in opened.received] == ["2013-01-01T08:30:00-05:00", None]
     assert found[1] == Left(STATE, "LGA", HOURS[1])

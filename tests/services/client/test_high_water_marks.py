@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.client.high_water_marks import HighWaterMarks
-from services.client.watch_updates import YieldedVersions, update
+from services.client.answers import found
+from services.client.high_water_marks import HighWaterMarks, YieldedVersions
 
 START = "2026-01-01T12:00:00.000Z"
 
@@ -13,7 +13,7 @@ START = "2026-01-01T12:00:00.000Z"
 def admitted(*versions: tuple[int, bool]) -> list[bool]:
     """Return whether each of these updates of one window is yielded; an update is a version and whether it is open."""
     yielded = YieldedVersions(HighWaterMarks(10), {"departures"})
-    return [yielded.admits(update("state", body(*version), lambda value: value)) for version in versions]
+    return [yielded.admits(found(body(*version), lambda value: value)) for version in versions]
 
 
 def body(version: int, is_open: bool) -> dict[str, Any]:  # noqa: FBT001

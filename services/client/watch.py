@@ -1,0 +1,203 @@
+"""Watches keys, prefixes and filters over one WebSocket, which reconnects when it breaks."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import aiohttp
+import orjson
+
+from contracts.api import WATCH_MANY
+from services.client.answers import GONE, found
+from services.client.decoding import reader
+from services.client.errors import InvalidResponseError
+from services.client.high_water_marks import YieldedVersions
+from services.client.read_options import span_text, time_text
+from services.client.request_sender import ATTEMPT_S, StreamTarget
+from services.client.responses import failure
+from services.client.retrier import AttemptFailedError
+from services.client.transport import InstanceResponse, NoSocketError, unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+
+    from pydantic import BaseModel
+
+    from services.client.answers import Update
+    from services.client.high_water_marks import HighWaterMarks
+    from services.client.request_sender import RequestSender
+    from services.client.transport import ClientTransport
+
+Window = Literal["newest", "all"] | datetime
+NEWEST: Final = "newest"
+PATIENCE_S = 60.0
+STATE, MARK, ERROR = "state", "mark", "error"
+RESET = "reset"
+"""The client was too slow and missed changes."""
+SIGNS = ("subscribed", "unsubscribed", "current", RESET)
+"""Messages without an update of a key."""
+ENDS = ("no_token", "too_slow")
+"""The token has expired, or this client was too slow, and the connection closes: the next attempt gets the reason."""
+
+
+@dataclass(frozen=True)
+class WatchFilter:
+    """A key of a state; or, where `key` is None, all keys with this prefix and these values of fields.
+
+    `current`: the present values are delivered first. Without it, changes during a reconnect are not delivered.
+    `silent_for`: a key is delivered when its last record is older than this, and as Left when it is back.
+    `window`, of a windowed state: "newest" (each key's newest window), "all" of them, or the one that contains a time.
+    """
+
+    state: str
+    key: str | None = None
+    prefix: str = ""
+    where: Mapping[str, str] = field(default_factory=dict)
+    current: bool = True
+    window: Window = NEWEST
+    silent_for: timedelta | None = None
+
+    def command(self, name: str, after: str | None) -> dict[str, Any]:
+        """Return the message that subscribes under this name. `after` is the tag of the last update of the key."""
+        window = time_text(self.window) if isinstance(self.window, datetime) else self.window
+        members = {
+            "type": "subscribe",
+            "id": name,
+            "state": self.state,
+            "current": self.current,
+            "window": None if window == NEWEST else window,
+            "silent_for": span_text(self.silent_for),
+            "key": self.key,
+            "after": after,
+            **({} if self.key is not None else {"prefix": self.prefix, "where": dict(self.where)}),
+        }
+        return {member: value for member, value in members.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The lag of this watch behind the instance, and of the instance behind the topics.
+
+    So many keys wait for the watch, the oldest of them for so long. `conflated` is how many changes it never saw,
+    because a later one of the same key took their place. `lag` has the records still to be read, by state; `positions`
+    up to where all has come, by state and partition, when all has.
+    """
+
+    waiting: int
+    conflated: int
+    oldest: timedelta
+    lag: Mapping[str, int]
+    positions: Mapping[str, Mapping[str, int]]
+
+
+class Watch:
+    """Subscribes by numbered filters, and yields what arrives; values as `model`, marks only if `marks` is set."""
+
+    def __init__(
+        self,
+        filters: Sequence[WatchFilter],
+        transport: ClientTransport,
+        high_water_marks: HighWaterMarks,
+        *,
+        model: type[BaseModel] | None = None,
+        marks: bool = False,
+    ) -> None:
+        self._filters = {str(number): interest for number, interest in enumerate(filters)}
+        self._transport = transport
+        self._model = model
+        self._marks = marks
+        by_window = {interest.state for interest in filters if interest.window != NEWEST}
+        self._yielded = YieldedVersions(high_water_marks, by_window)
+        self._tags: dict[str, str] = {}
+        """The tag of the last update of each filter for one key."""
+
+    async def updates(self, sender: RequestSender, aim: StreamTarget) -> AsyncGenerator[Update[Any] | Mark, None]:
+        """Yield the updates until the caller stops. Raises NoAnswerError, RejectedError, InvalidResponseError."""
+        updates: AsyncGenerator[Update[Any] | Mark, None] = sender.stream(aim, self._connect)
+        async with aclosing(updates):
+            async for update in updates:
+                if isinstance(update, Mark) or self._yielded.admits(update):
+                    yield update
+
+    async def _connect(self, url: str) -> AsyncGenerator[Update[Any] | Mark | None, None]:
+        """Yield the updates of one connection, and None for other messages. Raises AttemptFailedError at its end."""
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(ATTEMPT_S):  # of the connection: a frozen peer accepts it without a response
+                    socket = await stack.enter_async_context(self._transport.socket(url, WATCH_MANY.path))
+                await self._subscribe(socket)
+                async for frame in socket:
+                    if frame.type is aiohttp.WSMsgType.ERROR:
+                        raise unreachable(url, socket.exception() or ConnectionError())
+                    message = _message(url, frame.data)
+                    if message["type"] == RESET:
+                        await self._subscribe(socket)
+                    yield self._read(url, message)
+        except NoSocketError as error:
+            raise failure(error.response._replace(url=url), self._name(None)) from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise unreachable(url, error) from error
+        raise AttemptFailedError(f"{url}: the connection ended")
+
+    async def _subscribe(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        for name, interest in self._filters.items():
+            await socket.send_str(orjson.dumps(interest.command(name, self._tags.get(name))).decode())
+
+    def _read(self, url: str, message: Mapping[str, Any]) -> Update[Any] | Mark | None:
+        kind = message["type"]
+        try:
+            if kind in SIGNS or (kind == MARK and not self._marks):
+                return None
+            if kind == MARK:
+                return _mark(message)
+            if kind == ERROR:
+                self._check(url, message["id"], message["problem"])
+                return None
+            if kind != STATE:
+                return GONE[kind](message["state"], message["key"], message)
+            for name in message["ids"]:
+                if self._filters[name].key is not None:
+                    self._tags[name] = message["tag"]
+            answer = message["answer"]
+            return found(answer, reader(answer["state"], answer["key"], self._model))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidResponseError(url, f"of a message {kind!r}, {error}") from error
+
+    def _check(self, url: str, name: str | None, problem: Mapping[str, Any]) -> None:
+        """Raise the error for the problem of a subscription; not for one that the next attempt gets as a response."""
+        if name is not None or problem["type"] not in ENDS:
+            response = InstanceResponse(url, problem["status"], problem, problem.get("retry_after"))
+            raise failure(response, self._name(name))
+
+    def _name(self, name: str | None) -> str:
+        """Return what the filter of this name watches; for None, what a watch of one filter does."""
+        interest = next(iter(self._filters.values())) if len(self._filters) == 1 else self._filters.get(name or "")
+        if interest is None:
+            return WATCH_MANY.path
+        return str(interest) if interest.key is None else f"{interest.state}/{interest.key}"
+
+
+def _message(url: str, text: str) -> Mapping[str, Any]:
+    try:
+        message = orjson.loads(text)
+    except ValueError as error:
+        raise InvalidResponseError(url, "a message that is no JSON") from error
+    if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+        raise InvalidResponseError(url, "a message without type")
+    return message
+
+
+def _mark(message: Mapping[str, Any]) -> Mark:
+    """Return the mark of a message. Raises KeyError, TypeError or ValueError for an invalid one."""
+    states = message["states"]
+    return Mark(
+        waiting=int(message["waiting"]),
+        conflated=int(message["conflated"]),
+        oldest=timedelta(milliseconds=message["oldest_ms"]),
+        lag={name: int(state["lag"]["records"]) for name, state in states.items()},
+        positions={name: state["positions"] for name, state in states.items() if "positions" in state},
+    )
