@@ -11,17 +11,16 @@ from pydantic import BaseModel
 from contracts.api import COVERAGE, KEY, PAGE, RULE_TEST, STATES, VERSIONS, WINDOW_PAGE, WINDOWS
 from contracts.api.admin import RuleTestAnswer
 from services.client import pages
+from services.client.addresses import Addresses
 from services.client.answers import Found, NeverSeen
-from services.client.batch import BatchRead, MultiGet
+from services.client.batch import BatchRead
 from services.client.coverage import coverage_part
 from services.client.decoding import Value, reader
-from services.client.discovery import Discovery
-from services.client.errors import StaleReadError
+from services.client.errors import AttemptFailedError, StaleReadError
 from services.client.high_water_marks import HighWaterMarks
 from services.client.read_options import ReadOptions, key_query, span_text, time_text, where_query
-from services.client.request_sender import ATTEMPT_S, ClientRequest, RequestSender, StreamTarget
+from services.client.request_sender import ATTEMPT_S, ClientRequest, RequestSender
 from services.client.responses import answer, parsed
-from services.client.retrier import AttemptFailedError, Retrier
 from services.client.rule_test import rule_test_results
 from services.client.transport import ClientTransport
 from services.client.watch import NEWEST, PATIENCE_S, Watch, WatchFilter, Window
@@ -64,18 +63,16 @@ class Client:
         urls = [url] if isinstance(url, str) else list(url)
         self._deadline_s = deadline
         self._transport = ClientTransport(token, connections)
-        self._discovery = Discovery(urls, self._transport, time.monotonic, discover=discover)
-        self._retrier = Retrier(time.monotonic, asyncio.sleep)
-        self._sender = RequestSender(self._transport, self._discovery, self._retrier, time.monotonic)
+        self._addresses = Addresses(urls, self._transport, time.monotonic, discover=discover)
+        self._sender = RequestSender(self._transport, self._addresses, time.monotonic, asyncio.sleep)
         self._high_water_marks = HighWaterMarks(remember)
-        self._multi_get = MultiGet(self._sender, self._discovery, self._retrier, self._high_water_marks)
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._discovery.close()
+        await self._addresses.close()
         await self._transport.__aexit__()
 
     @overload
@@ -94,8 +91,6 @@ class Client:
 
         def take(reply: InstanceResponse) -> Answer[Any]:
             got = answer(reply, state, key, read)
-            if isinstance(got, Found):
-                self._discovery.answered(reply.url, got.instance)
             if "as_of" not in options and not self._high_water_marks.admits(got, by_window="at" in options):
                 raise AttemptFailedError(f"{reply.url} gave an earlier version than was shown", kind=StaleReadError)
             return got
@@ -103,7 +98,7 @@ class Client:
         wait_s = options.get("wait", 0.0)
         deadline_s = options.get("deadline", max(self._deadline_s, wait_s + ATTEMPT_S))
         target = KEY.target(key_query(options), name=state, key=key)
-        call = ClientRequest(f"{state}/{key}", target, deadline_s, (state, key), wait_s)
+        call = ClientRequest(f"{state}/{key}", target, deadline_s, wait_s)
         return await self._sender.send(call, take)
 
     @overload
@@ -140,8 +135,8 @@ class Client:
         deadline: float | None = None,
     ) -> list[Answer[Any]]:
         """Return the results of many keys, in their order, within the deadline; `at` as in ReadOptions."""
-        batch = BatchRead(state, keys, fields, model, at)
-        return await self._multi_get.read(batch, self._deadline_s if deadline is None else deadline)
+        batch = BatchRead(state, keys, fields, model, at, self._high_water_marks)
+        return await batch.run(self._sender, self._deadline_s if deadline is None else deadline)
 
     async def page(  # noqa: PLR0913  # as the service's own query
         self,
@@ -212,7 +207,7 @@ class Client:
 
         async def page(cursor: str | None, size: int | None) -> Page[Value]:
             target = WINDOWS.target({**query, "cursor": cursor, "limit": size}, name=state, key=key)
-            call = self._call(f"{state}/{key}", target, None, (state, key))
+            call = self._call(f"{state}/{key}", target, None)
             return await self._sender.send(call, lambda reply: pages.window_page(reply, state, "windows"))
 
         async for item in _following(page, limit):
@@ -237,7 +232,7 @@ class Client:
         while True:
             query = {"from": time_text(start), "to": time_text(end), "field": field}
             target = COVERAGE.target(query, name=state, key=key)
-            call = self._call(f"{state}/{key}", target, deadline, (state, key))
+            call = self._call(f"{state}/{key}", target, deadline)
             part = await self._sender.send(call, lambda reply: coverage_part(reply, state, key))
             if isinstance(part, NeverSeen):
                 return part
@@ -277,7 +272,7 @@ class Client:
     ) -> list[Found[Value]]:
         """Return the stored versions of the key's newest window, or of that at a time, the earliest first."""
         target = VERSIONS.target({"at": time_text(at)}, name=state, key=key)
-        call = self._call(f"{state}/{key}", target, deadline, (state, key))
+        call = self._call(f"{state}/{key}", target, deadline)
         return await self._sender.send(call, lambda reply: pages.versions(reply, state, key, None))
 
     @overload
@@ -326,7 +321,7 @@ class Client:
         """
         watched = WatchFilter(state, key, window=window)
         watch = Watch([watched], self._transport, self._high_water_marks, model=model, marks=marks)
-        return watch.updates(self._sender, StreamTarget(f"watching {state}/{key}", (state, key), patience))
+        return watch.updates(self._sender, f"{state}/{key}", patience)
 
     def watch_many(
         self, *filters: WatchFilter, marks: bool = False, patience: float = PATIENCE_S
@@ -334,7 +329,7 @@ class Client:
         """Watch many keys, prefixes and filters over one connection."""
         states = ", ".join(sorted({interest.state for interest in filters}))
         watch = Watch(filters, self._transport, self._high_water_marks, marks=marks)
-        return watch.updates(self._sender, StreamTarget(f"watching {states}", None, patience))
+        return watch.updates(self._sender, states, patience)
 
     async def states(self, *, deadline: float | None = None) -> list[StateInfo]:
         """Return the states that this client may read."""
@@ -360,10 +355,8 @@ class Client:
             if cursor is None:
                 return results
 
-    def _call(
-        self, what: str, target: str, deadline: float | None, place: tuple[str, str] | None = None
-    ) -> ClientRequest:
-        return ClientRequest(what, target, self._deadline_s if deadline is None else deadline, place)
+    def _call(self, what: str, target: str, deadline: float | None) -> ClientRequest:
+        return ClientRequest(what, target, self._deadline_s if deadline is None else deadline)
 
 
 async def _following(

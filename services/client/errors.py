@@ -39,6 +39,23 @@ class CatchingUpError(NoAnswerError):
     advice = "Ask again in a while, or allow more time with deadline="
 
 
+class AttemptFailedError(Exception):
+    """One attempt failed; another one may succeed elsewhere, or later. Users do not see it.
+
+    `kind` is the error that is raised when no time is left for another attempt, `after_s` the seconds of Retry-After.
+    """
+
+    def __init__(self, reason: str, *, after_s: float | None = None, kind: type[NoAnswerError] = NoAnswerError) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.after_s = after_s
+        self.kind = kind
+
+
+class UnreachableError(AttemptFailedError):
+    """The instance did not answer."""
+
+
 class NotArrivedError(ClientError, RetryableError):
     """The requested version or event has not arrived. `latest` is the tag of the latest version, if there is one.
 

@@ -1,96 +1,109 @@
-"""Sends requests, and opens streams: at the owner of the key first, then at other instances."""
+"""Sends requests, and opens streams: at one address after the other, within a deadline."""
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from services.client.responses import MisdirectedError
-from services.client.retrier import AttemptFailedError
-from services.client.transport import UnreachableError
+from services.client.errors import AttemptFailedError, UnreachableError
+from services.runtime.retry import backoff, retried
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
+    from services.client.addresses import Addresses
     from services.client.answers import T
-    from services.client.discovery import Discovery
-    from services.client.retrier import Retrier
     from services.client.transport import ClientTransport, InstanceResponse
+    from services.runtime.retry import Draw
 
 ATTEMPT_S = 2.0
-"""The timeout of one attempt at one instance."""
+"""The timeout of one attempt at one address."""
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.04, 1.0
+"""The limits of the jitter: after the first failure, and after many."""
+MIN_ATTEMPT_S = 0.05
+"""The least time left for which an attempt is made."""
 
 
 class ClientRequest(NamedTuple):
-    """One request. `place` is its state and key, if it has one."""
+    """One request: what it reads, for the text of errors, and what is sent."""
 
     what: str
     target: str
     deadline_s: float
-    place: tuple[str, str] | None = None
     wait_s: float = 0.0
     """How long the instance may wait for a version."""
     body: Mapping[str, Any] | None = None
 
 
-class StreamTarget(NamedTuple):
-    """The description of a stream, and its state and key if it has one."""
-
-    what: str
-    place: tuple[str, str] | None
-    patience_s: float
-
-
 class RequestSender:
-    """Sends requests. `clock` returns seconds."""
+    """Sends requests. `clock` returns seconds, `sleep` waits for them, `draw` returns a random number between two."""
 
     def __init__(
-        self, transport: ClientTransport, discovery: Discovery, retrier: Retrier, clock: Callable[[], float]
+        self,
+        transport: ClientTransport,
+        addresses: Addresses,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+        draw: Draw = random.uniform,
     ) -> None:
         self._transport = transport
-        self._discovery = discovery
-        self._retrier = retrier
+        self._addresses = addresses
         self._clock = clock
+        self._sleep = sleep
+        self._draw = draw
 
     async def send(self, request: ClientRequest, read: Callable[[InstanceResponse], T]) -> T:
         """Return `read(response)`; it may raise AttemptFailedError. Raises the errors of the client."""
-        tried: Counter[str] = Counter()
 
-        async def once(left_s: float) -> T:
-            url = min(self._discovery.candidates(request.place), key=tried.__getitem__)
-            tried[url] += 1
+        async def once(url: str, left_s: float) -> T:
             return await self.send_to(url, request, min(left_s, ATTEMPT_S + request.wait_s), read)
 
-        return await self._retrier.run(request.what, request.deadline_s, once)
+        return await self.retry(request.what, request.deadline_s, once)
+
+    async def retry(self, what: str, deadline_s: float, once: Callable[[str, float], Awaitable[T]]) -> T:
+        """Return the result of `once`, which gets an address and the seconds left.
+
+        Raises NoAnswerError, or a kind of it, and what else `once` raises.
+        """
+        end, tried = self._clock() + deadline_s, Counter[str]()
+
+        async def attempt() -> T:
+            return await once(self._next(tried), end - self._clock())
+
+        def pause(failures: int, failure: AttemptFailedError) -> float | None:
+            pause_s = self._pause_s(failures, failure)
+            return None if self._clock() + pause_s + MIN_ATTEMPT_S > end else pause_s
+
+        try:
+            return await retried(attempt, AttemptFailedError, pause, self._sleep)
+        except AttemptFailedError as last:
+            raise last.kind(what, deadline_s, tried.total(), last.reason) from last
 
     async def send_to(
         self, url: str, request: ClientRequest, within_s: float, read: Callable[[InstanceResponse], T]
     ) -> T:
-        """Send to one instance, once. Raises AttemptFailedError, too."""
+        """Send to one address, once. Raises AttemptFailedError, too."""
         try:
             reply = await self._transport.send(url, request.target, within_s, request.body)
-            self._discovery.worked(url)
-            return read(reply)
         except UnreachableError:
-            self._discovery.failed(url)
+            self._addresses.failed(url)
             raise
-        except MisdirectedError:
-            self._discovery.look()
-            raise
+        self._addresses.worked(url)
+        return read(reply)
 
     async def stream(
-        self, aim: StreamTarget, connect: Callable[[str], AsyncGenerator[T | None, None]]
+        self, what: str, patience_s: float, connect: Callable[[str], AsyncGenerator[T | None, None]]
     ) -> AsyncGenerator[T, None]:
-        """Yield what `connect` yields, which ends with AttemptFailedError, from one instance after the other.
+        """Yield what `connect` yields, which ends with AttemptFailedError, from one address after the other.
 
         None is a heartbeat. Raises NoAnswerError after `patience_s` without anything.
         """
-        tried: Counter[str] = Counter()
+        tried = Counter[str]()
         heard, failures = self._clock(), 0
         while True:
-            url = min(self._discovery.candidates(aim.place), key=tried.__getitem__)
-            tried[url] += 1
+            url = self._next(tried)
             try:
                 async with aclosing(connect(url)) as updates:
                     async for update in updates:
@@ -102,7 +115,17 @@ class RequestSender:
             except AttemptFailedError as failed:
                 failures += 1
                 if isinstance(failed, UnreachableError):
-                    self._discovery.failed(url)
-                if self._clock() - heard >= aim.patience_s:
-                    raise failed.kind(aim.what, aim.patience_s, failures, failed.reason) from failed
-                await self._retrier.pause(failures, failed)
+                    self._addresses.failed(url)
+                if self._clock() - heard >= patience_s:
+                    raise failed.kind(what, patience_s, failures, failed.reason) from failed
+                await self._sleep(self._pause_s(failures, failed))
+
+    def _next(self, tried: Counter[str]) -> str:
+        """Return the address that was tried least, and count it."""
+        url = min(self._addresses.by_preference(), key=tried.__getitem__)
+        tried[url] += 1
+        return url
+
+    def _pause_s(self, failures: int, failure: AttemptFailedError) -> float:
+        """Return Retry-After plus jitter, so that clients do not return at once."""
+        return (failure.after_s or 0.0) + backoff(failures, FIRST_PAUSE_S, MAX_PAUSE_S, self._draw)

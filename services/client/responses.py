@@ -11,13 +11,13 @@ from pydantic import BaseModel, ValidationError
 from services.client.answers import Expired, NeverSeen, NoWindow, found
 from services.client.errors import (
     AccessDeniedError,
+    AttemptFailedError,
     CatchingUpError,
     InvalidResponseError,
     NoAnswerError,
     NotArrivedError,
     RejectedError,
 )
-from services.client.retrier import AttemptFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,15 +25,11 @@ if TYPE_CHECKING:
     from services.client.answers import Answer, T
     from services.client.transport import InstanceResponse
 
-LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT)
+LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.MISDIRECTED_REQUEST)
 NEVER_SEEN = "never_seen"
 NO_WINDOW = "no_window"
 BEHIND = "behind"
 M = TypeVar("M", bound=BaseModel)
-
-
-class MisdirectedError(AttemptFailedError):
-    """The instance does not own the key any more (421)."""
 
 
 def answer(reply: InstanceResponse, state: str, key: str, read: Callable[[Any], T]) -> Answer[T]:
@@ -87,8 +83,6 @@ def failure(reply: InstanceResponse, what: str) -> Exception:
     message = f"{reply.url} answered {reply.status} {facts.get('detail') or kind(facts)}".rstrip()
     if kind(facts) == BEHIND:
         return NotArrivedError(what, facts)
-    if reply.status == HTTPStatus.MISDIRECTED_REQUEST:
-        return MisdirectedError(message)
     if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR or reply.status in LATER:
         busy = reply.status == HTTPStatus.SERVICE_UNAVAILABLE and kind(facts) != ""
         return AttemptFailedError(message, after_s=reply.after_s, kind=CatchingUpError if busy else NoAnswerError)

@@ -9,8 +9,7 @@ import aiohttp
 import orjson
 from yarl import URL
 
-from services.client.errors import InvalidResponseError
-from services.client.retrier import AttemptFailedError
+from services.client.errors import InvalidResponseError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -32,10 +31,6 @@ class InstanceResponse(NamedTuple):
     body: Any
     after_s: float | None
     """Retry-After, in seconds."""
-
-
-class UnreachableError(AttemptFailedError):
-    """The instance did not answer."""
 
 
 class NoSocketError(Exception):

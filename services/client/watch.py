@@ -14,12 +14,11 @@ import orjson
 from contracts.api import WATCH_MANY
 from services.client.answers import GONE, found
 from services.client.decoding import reader
-from services.client.errors import InvalidResponseError
+from services.client.errors import AttemptFailedError, InvalidResponseError
 from services.client.high_water_marks import YieldedVersions
 from services.client.read_options import span_text, time_text
-from services.client.request_sender import ATTEMPT_S, StreamTarget
+from services.client.request_sender import ATTEMPT_S
 from services.client.responses import failure
-from services.client.retrier import AttemptFailedError
 from services.client.transport import InstanceResponse, NoSocketError, unreachable
 
 if TYPE_CHECKING:
@@ -115,9 +114,12 @@ class Watch:
         self._tags: dict[str, str] = {}
         """The tag of the last update of each filter for one key."""
 
-    async def updates(self, sender: RequestSender, aim: StreamTarget) -> AsyncGenerator[Update[Any] | Mark, None]:
+    async def updates(
+        self, sender: RequestSender, what: str, patience_s: float
+    ) -> AsyncGenerator[Update[Any] | Mark, None]:
         """Yield the updates until the caller stops. Raises NoAnswerError, RejectedError, InvalidResponseError."""
-        updates: AsyncGenerator[Update[Any] | Mark, None] = sender.stream(aim, self._connect)
+        updates: AsyncGenerator[Update[Any] | Mark, None]
+        updates = sender.stream(f"watching {what}", patience_s, self._connect)
         async with aclosing(updates):
             async for update in updates:
                 if isinstance(update, Mark) or self._yielded.admits(update):

@@ -12,11 +12,11 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from contracts.wire.partition import partition
-from services.client import retrier
+from services.client import request_sender
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
     Fault = Callable[["Fake", web.Request], Awaitable[web.StreamResponse]]
 
@@ -188,15 +188,10 @@ def described(name: str) -> dict[str, Any]:
     return {"name": name, "partitions": partitions, "keys": 7, "lag": {"records": 2}, "schema": SCHEMA}
 
 
-def cluster(*fakes: Fake, owners: Sequence[Fake] = ()) -> None:
-    """List all fakes in the directory of each. `owners` own the partitions of flights; by default, they take turns."""
-    owning = owners or [fakes[number % len(fakes)] for number in range(PARTITIONS)]
-    instances = [
-        {"instance": fake.name, "url": fake.url, "owns": {"flights": [n for n, of in enumerate(owning) if of is fake]}}
-        for fake in fakes
-    ]
+def cluster(*fakes: Fake) -> None:
+    """List all fakes in the directory of each."""
     for fake in fakes:
-        fake.instances = {"instances": instances, "partitions": {"flights": PARTITIONS}}
+        fake.instances = {"instances": [{"instance": one.name, "url": one.url} for one in fakes]}
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
@@ -212,15 +207,6 @@ def problem_response(kind: str, status: int, **headers: str) -> Fault:
         return web.json_response(problem(kind, status), status=status, headers=headers)
 
     return stream
-
-
-def forwarding_to(other: Fake) -> Fault:
-    """Forward the request to another instance, as one that is not the owner does."""
-
-    async def forward(_: Fake, request: web.Request) -> web.StreamResponse:
-        return await other.correct_response(request)
-
-    return forward
 
 
 async def hanging(_: Fake, __: web.Request) -> web.StreamResponse:
@@ -265,5 +251,5 @@ def shortest_attempt(seconds: float) -> Iterator[None]:
 
     Otherwise the speed of the machine decides whether the last attempt gets a response, and so which error is raised.
     """
-    with patch.object(retrier, "MIN_ATTEMPT_S", seconds):
+    with patch.object(request_sender, "MIN_ATTEMPT_S", seconds):
         yield

@@ -28,7 +28,6 @@ from tests.services.client.fake_service import (
     shortest_attempt,
 )
 from tests.services.client.test_get import Flight
-from tests.services.client.test_routes import KEYS, discover_owners, fill, owner
 
 
 async def test_answers_are_in_the_order_of_the_keys(fake: Fake) -> None:
@@ -39,16 +38,6 @@ async def test_answers_are_in_the_order_of_the_keys(fake: Fake) -> None:
     assert [answer.key for answer in answers] == ["b", "old", "absent", "a", "b"]
     assert [type(answer) for answer in answers] == [Found, Expired, NeverSeen, Found, Found]
     assert fake.batches == [["b", "old", "absent", "a"]]
-
-
-async def test_each_owner_gets_a_request_for_its_own_keys(fakes: list[Fake]) -> None:
-    fill(fakes)
-    async with Client(fakes[0].url) as states:
-        await discover_owners(states, fakes)
-        answers = await states.get_many("flights", KEYS)
-    assert [answer.key for answer in answers] == KEYS
-    for fake in fakes:
-        assert [[key for key in KEYS if owner(fakes, key) is fake]] == fake.batches
 
 
 async def test_many_keys_are_split(fake: Fake) -> None:
@@ -77,13 +66,14 @@ async def test_a_batch_is_retried_after_transient_failures(fake: Fake) -> None:
         assert [type(one) for one in await states.get_many("flights", ["a"])] == [Found]
 
 
-async def test_an_owner_that_is_down_delays_no_other_keys(fakes: list[Fake]) -> None:
-    fill(fakes)
+async def test_a_batch_is_read_from_another_address_when_the_first_one_fails(fakes: list[Fake]) -> None:
+    for fake in fakes:
+        fake.put(entry("a", 1), entry("b", 1))
+    fakes[0].always = problem_response("catching_up", 503)
     async with Client([fake.url for fake in fakes]) as states:
-        await discover_owners(states, fakes)
-        await fakes[1].stop()
-        answers = await states.get_many("flights", KEYS, deadline=3.0)
-    assert {type(answer) for answer in answers} == {Found}
+        for failing in (fakes[0], fakes[1]):
+            assert {type(one) for one in await states.get_many("flights", ["a", "b"], deadline=3.0)} == {Found}
+            await failing.stop()
 
 
 async def test_a_batch_of_any_size_keeps_its_deadline(fake: Fake) -> None:

@@ -153,12 +153,11 @@ async def test_watches_and_reads_continue_when_the_owner_is_killed(fleet: Fleet,
 
 
 async def _both_own(states: Client) -> None:
-    """Wait until each instance owns some keys, and the client knows."""
+    """Wait until each instance owns some keys."""
     owners: set[str] = set()
     while owners != {"one", "two"}:
         found = [await states.get("cars", key, min_version=1, wait=5.0) for key in CARS]
         owners = {one.instance for one in found if isinstance(one, Found) and one.role == "owner"}
-        states._discovery.look()  # noqa: SLF001
 
 
 async def _read(states: Client) -> dict[str, list[int]]:

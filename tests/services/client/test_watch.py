@@ -24,10 +24,9 @@ from services.client import (
     Removed,
     WatchFilter,
 )
-from tests.services.client.fake_service import body_response, cluster, entry, problem, problem_response, until
+from tests.services.client.fake_service import body_response, entry, problem, problem_response, until
 from tests.services.client.streaming import End, Streaming, message
 from tests.services.client.test_get import Flight
-from tests.services.client.test_routes import discover_owners
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -199,24 +198,19 @@ async def test_marks_are_delivered_on_request(streaming: Streaming) -> None:
     assert second.positions == {"flights": {"0": 17}}
 
 
-async def test_the_owner_is_watched_and_another_instance_after_it_stops(pair: list[Streaming]) -> None:
-    for one in pair:
-        one.put(*(entry(f"k{number}", 1) for number in range(40)))
-    async with Client([one.url for one in pair]) as states:
-        await discover_owners(states, pair)
-        owner = next(one for one in pair if one.url == states._discovery.owner("flights", KEY))  # noqa: SLF001
-        other = next(one for one in pair if one is not owner)
-        async with aclosing(states.watch("flights", KEY)) as updates:
-            reading = asyncio.create_task(following(updates, 2))
-            opened = await owner.connection(0)
-            opened.send(message(answer_json(1)))
-            await until(opened.queue.empty, "sent")
-            opened.send(End.ABORTED)
-            await owner.stop()
-            cluster(other)
-            taken = await other.connection(0)
-            taken.send(message(answer_json(2)))
-            assert versions(await reading) == [1, 2]
+async def test_another_instance_is_watched_after_the_first_one_stops(pair: list[Streaming]) -> None:
+    first, other = pair
+    async with Client(first.url) as states, aclosing(states.watch("flights", KEY)) as updates:
+        reading = asyncio.create_task(following(updates, 2))
+        opened = await first.connection(0)
+        opened.send(message(answer_json(1)))
+        await until(opened.queue.empty, "sent")
+        await until(lambda: len(states._addresses.by_preference()) == len(pair), "listed")  # noqa: SLF001
+        opened.send(End.ABORTED)
+        await first.stop()
+        taken = await other.connection(0)
+        taken.send(message(answer_json(2)))
+        assert versions(await reading) == [1, 2]
     assert taken.received[0]["after"] == "1"
 
 

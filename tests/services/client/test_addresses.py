@@ -1,0 +1,184 @@
+"""Several addresses: requests go to the given ones, and to instances that these list when they do not answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from services.client import Client, Found, NoAnswerError
+from services.client.addresses import FIRST_SUSPICION_S, REFRESH_S, Addresses
+from services.client.transport import ClientTransport, InstanceResponse
+from tests.clock import Clock
+from tests.services.client.fake_service import (
+    Fake,
+    entry,
+    hanging,
+    older_version,
+    problem_response,
+    until,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+KEYS = [f"k{number}" for number in range(10)]
+
+
+def fill(fakes: Sequence[Fake]) -> None:
+    for fake in fakes:
+        fake.put(*(entry(key, 1) for key in KEYS))
+
+
+async def discover(states: Client, count: int) -> None:
+    """Wait until the client knows this number of addresses."""
+    await until(lambda: len(states._addresses.by_preference()) == count, "discovered")  # noqa: SLF001
+
+
+async def test_all_keys_are_read_at_the_given_address(fakes: list[Fake]) -> None:
+    fill(fakes)
+    async with Client(fakes[1].url) as states:
+        await discover(states, 3)
+        for key in KEYS:
+            assert isinstance(await states.get("flights", key), Found)
+    assert [len(fake.requests) for fake in fakes] == [0, len(KEYS), 0]
+    assert sum(fake.discoveries for fake in fakes) == 1
+
+
+async def test_without_discovery_only_the_given_address_is_used(fakes: list[Fake]) -> None:
+    fill(fakes)
+    async with Client(fakes[1].url, discover=False) as states:
+        await states.get("flights", KEYS[0])
+        await fakes[1].stop()
+        with pytest.raises(NoAnswerError):
+            await states.get("flights", KEYS[0], deadline=0.3)
+    assert [len(fake.requests) for fake in fakes] == [0, 1, 0]
+    assert [fake.discoveries for fake in fakes] == [0, 0, 0]
+
+
+async def test_a_listed_instance_is_used_when_the_given_one_is_down(fakes: list[Fake]) -> None:
+    fill(fakes)
+    async with Client(fakes[0].url) as states:
+        await discover(states, 3)
+        await fakes[0].stop()
+        for key in KEYS:
+            assert isinstance(await states.get("flights", key, deadline=1.0), Found)
+
+
+async def test_another_given_address_is_used_when_the_first_one_is_down(fakes: list[Fake]) -> None:
+    fill(fakes)
+    await fakes[0].stop()
+    async with Client([fake.url for fake in fakes[:2]], discover=False) as states:
+        assert isinstance(await states.get("flights", KEYS[0], deadline=1.0), Found)
+
+
+async def test_a_silent_instance_is_left_within_the_deadline(
+    fakes: list[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.client.request_sender.ATTEMPT_S", 0.2)
+    fill(fakes)
+    fakes[0].always = hanging
+    async with Client([fake.url for fake in fakes]) as states:
+        for _ in range(2):
+            found = await states.get("flights", KEYS[1], deadline=2.0)
+            assert isinstance(found, Found)
+            assert found.instance != fakes[0].name
+    assert len(fakes[0].requests) == 1  # the silent instance comes last for a while
+
+
+@pytest.mark.parametrize("kind", ["elsewhere", "catching_up", "unreachable"])
+async def test_another_instance_is_tried_after_a_problem_that_may_pass(fakes: list[Fake], kind: str) -> None:
+    fill(fakes)
+    fakes[0].always = problem_response(kind, 421 if kind == "elsewhere" else 503)
+    async with Client([fake.url for fake in fakes]) as states:
+        found = await states.get("flights", KEYS[2])
+    assert isinstance(found, Found)
+    assert [len(fake.requests) for fake in fakes] == [1, 1, 0]
+
+
+async def test_an_earlier_version_of_an_instance_that_is_behind_is_not_returned(fakes: list[Fake]) -> None:
+    async with Client([fake.url for fake in fakes]) as states:
+        for fake in fakes:
+            fake.put(entry("k", 9))
+        await states.get("flights", "k")
+        fakes[0].always = older_version(8)
+        found = await states.get("flights", "k")
+        assert isinstance(found, Found)
+        assert (found.version, found.instance) == (9, "q2")
+
+
+async def test_a_client_recovers_when_the_service_does(fake: Fake) -> None:
+    fake.put(entry("k", 1))
+    fake.always = problem_response("failed", 500)
+    async with Client(fake.url) as states:
+        with pytest.raises(NoAnswerError):
+            await states.get("flights", "k", deadline=0.1)
+        fake.always = None
+        assert isinstance(await states.get("flights", "k"), Found)
+
+
+@pytest.mark.parametrize(
+    "body", [None, {}, {"instances": None}, {"instances": [{"url": 5}]}, {"instances": [{"url": "ftp://x"}]}]
+)
+async def test_an_invalid_list_of_instances_is_ignored(fake: Fake, body: dict[str, object] | None) -> None:
+    fake.put(entry("k", 1))
+    fake.instances = body
+    async with Client(fake.url) as states:
+        await states.get("flights", "k")
+        await until(lambda: fake.discoveries == 1, "requested")
+        assert isinstance(await states.get("flights", "k"), Found)
+        assert states._addresses.by_preference() == [fake.url]  # noqa: SLF001
+
+
+class Listing(ClientTransport):
+    """A transport to instances that list these addresses."""
+
+    def __init__(self, *urls: str) -> None:
+        super().__init__(None, 1)
+        self.urls = urls
+        self.asked: list[str] = []
+
+    async def send(self, url: str, *_: Any, **__: Any) -> Any:
+        self.asked.append(url)
+        return InstanceResponse(url, 200, {"instances": [{"url": one} for one in self.urls]}, None)
+
+
+async def listed(addresses: Addresses) -> list[str]:
+    """Return the addresses after the request for the instances, if one is due."""
+    addresses.by_preference()
+    if addresses._task is not None:  # noqa: SLF001
+        await addresses._task  # noqa: SLF001
+    return addresses.by_preference()
+
+
+async def test_the_given_addresses_come_first_and_those_that_failed_last() -> None:
+    clock = Clock()
+    addresses = Addresses(["http://c"], Listing("http://a/", "http://b", "http://c"), clock, discover=True)
+    assert addresses.by_preference() == ["http://c"]
+    assert await listed(addresses) == ["http://c", "http://a", "http://b"]
+    addresses.failed("http://c")
+    assert addresses.by_preference() == ["http://a", "http://b", "http://c"]
+    clock.now += FIRST_SUSPICION_S
+    assert addresses.by_preference()[0] == "http://c"
+    addresses.failed("http://c")
+    clock.now += FIRST_SUSPICION_S
+    assert addresses.by_preference()[0] == "http://a", "the second failure counts for longer"
+    addresses.worked("http://c")
+    assert addresses.by_preference()[0] == "http://c"
+
+
+async def test_instances_that_replaced_others_one_by_one_are_found() -> None:
+    clock, transport = Clock(), Listing("http://a", "http://b")
+    addresses = Addresses(["http://a"], transport, clock, discover=True)
+    assert await listed(addresses) == ["http://a", "http://b"]
+    transport.urls = ("http://a", "http://c")
+    clock.now += REFRESH_S - 1
+    assert await listed(addresses) == ["http://a", "http://b"]
+    clock.now += 1
+    assert await listed(addresses) == ["http://a", "http://c"]
+    assert len(transport.asked) == 2
+
+
+async def test_a_token_for_https_is_not_sent_over_http() -> None:
+    addresses = Addresses(["https://a"], Listing("https://b", "http://c"), Clock(), discover=True)
+    assert await listed(addresses) == ["https://a", "https://b"]
