@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
+from services.client.errors import ModelMismatchError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
+Value = dict[str, Any]
 Order = tuple[int, int, int]
 """The start of the window in milliseconds since 1970, the epoch, and the version."""
 
@@ -152,6 +157,28 @@ def found(body: Mapping[str, Any], read: Callable[[Any], T]) -> Found[T]:
         window_end=_time(body.get("window_end")),
         is_open=body.get("is_open"),
     )
+
+
+def reader(state: str, key: str, model: type[Any] | None) -> Callable[[Any], Any]:
+    """Return the function that decodes values of the key. It raises ModelMismatchError, and TypeError for no object."""
+
+    def read(value: Any) -> Any:
+        if model is None or not issubclass(model, BaseModel):
+            if not isinstance(value, dict):
+                raise TypeError("value is no object")
+            return value
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            raise ModelMismatchError(state, key, model.__name__, first_error(error)) from error
+
+    return read
+
+
+def first_error(error: ValidationError) -> str:
+    """Return the first reason, after the path of the value."""
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def window_start(facts: Mapping[str, Any]) -> datetime | None:

@@ -7,17 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from contracts.api import BATCH
-from services.client.decoding import reader
+from services.client.answers import reader
 from services.client.errors import AttemptFailedError, InvalidResponseError, StaleReadError
-from services.client.read_options import time_text
+from services.client.read_options import parameter
 from services.client.request_sender import ATTEMPT_S, ClientRequest
 from services.client.responses import answer, content
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
-
-    from pydantic import BaseModel
 
     from services.client.answers import Answer
     from services.client.high_water_marks import HighWaterMarks
@@ -36,7 +34,7 @@ class BatchRead:
     state: str
     keys: Sequence[str]
     fields: Sequence[str]
-    model: type[BaseModel] | None
+    model: type[Any] | None
     at: datetime | None
     high_water_marks: HighWaterMarks
     answers: dict[str, Answer[Any]] = field(default_factory=dict)
@@ -66,8 +64,8 @@ class BatchRead:
         return [self.answers[key] for key in self.keys]
 
     def _request(self, keys: Sequence[str]) -> ClientRequest:
-        parameters = {"fields": ",".join(self.fields), "at": time_text(self.at)}
-        body = {"keys": keys, **{name: value for name, value in parameters.items() if value}}
+        parameters = {"keys": keys, "fields": parameter(self.fields), "at": parameter(self.at)}
+        body = {name: value for name, value in parameters.items() if value}
         return ClientRequest(f"{len(keys)} keys of {self.state}", BATCH.target(name=self.state), ATTEMPT_S, body=body)
 
     def _read(self, keys: Sequence[str], reply: InstanceResponse) -> None:

@@ -7,21 +7,22 @@ import time
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from pydantic import BaseModel
+from typing_extensions import TypeVar as TypeVarWithDefault
 
 from contracts.api import COVERAGE, KEY, PAGE, RULE_TEST, STATES, VERSIONS, WINDOW_PAGE, WINDOWS
 from contracts.api.admin import RuleTestAnswer
-from services.client import pages
+from contracts.api.windows import CoverageAnswer
 from services.client.addresses import Addresses
-from services.client.answers import Found, NeverSeen
+from services.client.answers import NeverSeen, Value, reader
 from services.client.batch import BatchRead
-from services.client.coverage import coverage_part
-from services.client.decoding import Value, reader
+from services.client.coverage import KeyCoverage
 from services.client.errors import AttemptFailedError, StaleReadError
 from services.client.high_water_marks import HighWaterMarks
-from services.client.read_options import ReadOptions, key_query, span_text, time_text, where_query
+from services.client.pages import Page, page, states
+from services.client.read_options import ReadOptions, parameter
 from services.client.request_sender import ATTEMPT_S, ClientRequest, RequestSender
-from services.client.responses import answer, parsed
-from services.client.rule_test import rule_test_results
+from services.client.responses import answer, never_seen, parsed
+from services.client.rule_test import RuleTestResult
 from services.client.transport import ClientTransport
 from services.client.watch import NEWEST, PATIENCE_S, Watch, WatchFilter, Window
 
@@ -29,14 +30,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from datetime import datetime, timedelta
 
-    from services.client.answers import Answer, Update
-    from services.client.coverage import KeyCoverage
-    from services.client.pages import Page, StateInfo
-    from services.client.rule_test import RuleTestResult
+    from contracts.api.endpoint import Endpoint
+    from services.client.answers import Answer, Found, Update
+    from services.client.pages import StateInfo
     from services.client.transport import InstanceResponse
     from services.client.watch import Mark
 
-M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+M = TypeVarWithDefault("M", bound="BaseModel | Value", default=Value)
+"""The model of the values; without one they are JSON objects."""
 DEADLINE_S = 10.0
 MAX_KEYS = 100_000
 CONNECTIONS = 100
@@ -75,17 +77,9 @@ class Client:
         await self._addresses.close()
         await self._transport.__aexit__()
 
-    @overload
-    async def get(self, state: str, key: str, *, model: type[M], **options: Unpack[ReadOptions]) -> Answer[M]: ...
-
-    @overload
     async def get(
-        self, state: str, key: str, *, model: None = None, **options: Unpack[ReadOptions]
-    ) -> Answer[Value]: ...
-
-    async def get(
-        self, state: str, key: str, *, model: type[BaseModel] | None = None, **options: Unpack[ReadOptions]
-    ) -> Answer[Any]:
+        self, state: str, key: str, *, model: type[M] | None = None, **options: Unpack[ReadOptions]
+    ) -> Answer[M]:
         """Return Found, NeverSeen, NoWindow or Expired. Raises NoAnswerError, RejectedError and other ClientErrors."""
         read = reader(state, key, model)
 
@@ -97,43 +91,20 @@ class Client:
 
         wait_s = options.get("wait", 0.0)
         deadline_s = options.get("deadline", max(self._deadline_s, wait_s + ATTEMPT_S))
-        target = KEY.target(key_query(options), name=state, key=key)
-        call = ClientRequest(f"{state}/{key}", target, deadline_s, wait_s)
+        query = {name: parameter(value) for name, value in options.items() if name != "deadline"}
+        call = ClientRequest(f"{state}/{key}", KEY.target(query, name=state, key=key), deadline_s, wait_s)
         return await self._sender.send(call, take)
-
-    @overload
-    async def get_many(
-        self,
-        state: str,
-        keys: Sequence[str],
-        *,
-        model: type[M],
-        fields: Sequence[str] = (),
-        at: datetime | None = None,
-        deadline: float | None = None,
-    ) -> list[Answer[M]]: ...
-
-    @overload
-    async def get_many(
-        self,
-        state: str,
-        keys: Sequence[str],
-        *,
-        fields: Sequence[str] = (),
-        at: datetime | None = None,
-        deadline: float | None = None,
-    ) -> list[Answer[Value]]: ...
 
     async def get_many(  # noqa: PLR0913  # as the service's own request
         self,
         state: str,
         keys: Sequence[str],
         *,
-        model: type[BaseModel] | None = None,
+        model: type[M] | None = None,
         fields: Sequence[str] = (),
         at: datetime | None = None,
         deadline: float | None = None,
-    ) -> list[Answer[Any]]:
+    ) -> list[Answer[M]]:
         """Return the results of many keys, in their order, within the deadline; `at` as in ReadOptions."""
         batch = BatchRead(state, keys, fields, model, at, self._high_water_marks)
         return await batch.run(self._sender, self._deadline_s if deadline is None else deadline)
@@ -153,9 +124,8 @@ class Client:
 
         With `silent_for`, only those whose last record is older: the ones silent longest first.
         """
-        query = {"prefix": prefix, "silent_for": span_text(silent_for), "after": after, "limit": limit}
-        call = self._call(state, PAGE.target({**query, "where": where_query(where)}, name=state), deadline)
-        return await self._sender.send(call, lambda reply: pages.page(reply, state, None))
+        query = {"prefix": prefix, "silent_for": silent_for, "after": after, "limit": limit, "where": where}
+        return await self._send(PAGE, query, lambda reply: page(reply, state, after="after"), deadline, name=state)
 
     async def items(
         self,
@@ -166,14 +136,12 @@ class Client:
         silent_for: timedelta | None = None,
     ) -> AsyncIterator[Found[Value]]:
         """Yield the items of all pages."""
-        after: str | None = None
-        while True:
-            page = await self.page(state, prefix=prefix, where=where, silent_for=silent_for, after=after)
-            for item in page.items:
-                yield item
-            after = page.after
-            if after is None:
-                return
+
+        async def next_page(after: str | None, _: int | None) -> Page[Value]:
+            return await self.page(state, prefix=prefix, where=where, silent_for=silent_for, after=after)
+
+        async for item in _following(next_page, None):
+            yield item
 
     async def keys(
         self,
@@ -202,15 +170,20 @@ class Client:
 
         An open window may still change; of a key without windows there are none.
         """
-        order = "desc" if newest_first else None
-        query = {"from": time_text(start), "to": time_text(end), "order": order, "fields": ",".join(fields)}
+        query: dict[str, object] = {
+            "from": start,
+            "to": end,
+            "order": "desc" if newest_first else None,
+            "fields": fields,
+        }
 
-        async def page(cursor: str | None, size: int | None) -> Page[Value]:
-            target = WINDOWS.target({**query, "cursor": cursor, "limit": size}, name=state, key=key)
-            call = self._call(f"{state}/{key}", target, None)
-            return await self._sender.send(call, lambda reply: pages.window_page(reply, state, "windows"))
+        async def next_page(cursor: str | None, size: int | None) -> Page[Value]:
+            rest = {"cursor": cursor, "limit": size}
+            return await self._send(
+                WINDOWS, query | rest, lambda reply: page(reply, state, "windows"), name=state, key=key
+            )
 
-        async for item in _following(page, limit):
+        async for item in _following(next_page, limit):
             yield item
 
     async def coverage(  # noqa: PLR0913  # as the service's own query
@@ -228,15 +201,17 @@ class Client:
         By default the range has all windows of the key that are remembered. `field` is the path of a Coverage field,
         where the state has several. The deadline applies to each request: a long range is read in parts.
         """
+
+        def read(reply: InstanceResponse) -> CoverageAnswer | NeverSeen:
+            return never_seen(reply, state, key) or parsed(reply, f"{state}/{key}", CoverageAnswer)
+
         coverage: KeyCoverage | None = None
         while True:
-            query = {"from": time_text(start), "to": time_text(end), "field": field}
-            target = COVERAGE.target(query, name=state, key=key)
-            call = self._call(f"{state}/{key}", target, deadline)
-            part = await self._sender.send(call, lambda reply: coverage_part(reply, state, key))
+            query = {"from": start, "to": end, "field": field}
+            part = await self._send(COVERAGE, query, read, deadline, name=state, key=key)
             if isinstance(part, NeverSeen):
                 return part
-            coverage = part.coverage if coverage is None else coverage.joined(part.coverage)
+            coverage = coverage.joined(KeyCoverage.of(part)) if coverage else KeyCoverage.of(part)
             if part.next is None:
                 return coverage
             start = part.next
@@ -256,24 +231,25 @@ class Client:
 
         `order_by` is the path of an indexed number; with `-` before it, the key with the largest number comes first.
         """
-        time = time_text(at) or "now"
-        query = {"prefix": prefix, "order_by": order_by, "fields": ",".join(fields)}
+        time = "now" if at is None else at.isoformat()
+        query: dict[str, object] = {"prefix": prefix, "order_by": order_by, "fields": fields}
 
-        async def page(cursor: str | None, size: int | None) -> Page[Value]:
-            rest = {"cursor": cursor, "limit": size, "where": where_query(where)}
-            call = self._call(state, WINDOW_PAGE.target({**query, **rest}, name=state, time=time), None)
-            return await self._sender.send(call, lambda reply: pages.window_page(reply, state, "items"))
+        async def next_page(cursor: str | None, size: int | None) -> Page[Value]:
+            rest = {"cursor": cursor, "limit": size, "where": where}
+            return await self._send(WINDOW_PAGE, query | rest, lambda reply: page(reply, state), name=state, time=time)
 
-        async for item in _following(page, limit):
+        async for item in _following(next_page, limit):
             yield item
 
     async def versions(
         self, state: str, key: str, *, at: datetime | None = None, deadline: float | None = None
     ) -> list[Found[Value]]:
         """Return the stored versions of the key's newest window, or of that at a time, the earliest first."""
-        target = VERSIONS.target({"at": time_text(at)}, name=state, key=key)
-        call = self._call(f"{state}/{key}", target, deadline)
-        return await self._sender.send(call, lambda reply: pages.versions(reply, state, key, None))
+
+        def read(reply: InstanceResponse) -> Page[Value]:
+            return page(reply, f"{state}/{key}", "versions")
+
+        return [*(await self._send(VERSIONS, {"at": at}, read, deadline, name=state, key=key)).items]
 
     @overload
     def watch(
@@ -281,18 +257,7 @@ class Client:
         state: str,
         key: str,
         *,
-        window: Window = NEWEST,
-        marks: Literal[False] = False,
-        patience: float = PATIENCE_S,
-    ) -> AsyncGenerator[Update[Value], None]: ...
-
-    @overload
-    def watch(
-        self,
-        state: str,
-        key: str,
-        *,
-        model: type[M],
+        model: type[M] | None = None,
         window: Window = NEWEST,
         marks: Literal[False] = False,
         patience: float = PATIENCE_S,
@@ -300,15 +265,22 @@ class Client:
 
     @overload
     def watch(
-        self, state: str, key: str, *, window: Window = NEWEST, marks: Literal[True], patience: float = PATIENCE_S
-    ) -> AsyncGenerator[Update[Value] | Mark, None]: ...
+        self,
+        state: str,
+        key: str,
+        *,
+        model: type[M] | None = None,
+        window: Window = NEWEST,
+        marks: Literal[True],
+        patience: float = PATIENCE_S,
+    ) -> AsyncGenerator[Update[M] | Mark, None]: ...
 
     def watch(  # noqa: PLR0913  # independent options with defaults
         self,
         state: str,
         key: str,
         *,
-        model: type[BaseModel] | None = None,
+        model: type[M] | None = None,
         window: Window = NEWEST,
         marks: bool = False,
         patience: float = PATIENCE_S,
@@ -319,21 +291,20 @@ class Client:
         time in one window. The watch reconnects when a stream breaks, and raises NoAnswerError after `patience` seconds
         without a message. With `marks` it also yields how far it is behind, a few times a minute.
         """
-        watched = WatchFilter(state, key, window=window)
-        watch = Watch([watched], self._transport, self._high_water_marks, model=model, marks=marks)
+        filters = [WatchFilter(state, key, window=window)]
+        watch = Watch(filters, self._transport, self._high_water_marks, model=model, marks=marks)
         return watch.updates(self._sender, f"{state}/{key}", patience)
 
     def watch_many(
         self, *filters: WatchFilter, marks: bool = False, patience: float = PATIENCE_S
     ) -> AsyncGenerator[Update[Value] | Mark, None]:
         """Watch many keys, prefixes and filters over one connection."""
-        states = ", ".join(sorted({interest.state for interest in filters}))
         watch = Watch(filters, self._transport, self._high_water_marks, marks=marks)
-        return watch.updates(self._sender, states, patience)
+        return watch.updates(self._sender, ", ".join(sorted({interest.state for interest in filters})), patience)
 
     async def states(self, *, deadline: float | None = None) -> list[StateInfo]:
         """Return the states that this client may read."""
-        return await self._sender.send(self._call("the states", STATES.target(), deadline), pages.states)
+        return await self._send(STATES, {}, states, deadline)
 
     async def test_rule(
         self, table: str, key: str, rule: Mapping[str, Any] | BaseModel, *, deadline: float | None = None
@@ -346,26 +317,40 @@ class Client:
         results: list[RuleTestResult] = []
         cursor: str | None = None
         while True:
-            what, target = f"the test of {table}/{key}", RULE_TEST.target({"cursor": cursor}, name=table, key=key)
-            call = self._call(what, target, deadline)._replace(body=row)
-            page = await self._sender.send(call, lambda reply: parsed(reply, f"{table}/{key}", RuleTestAnswer))
-            tested = rule_test_results(page)
+
+            def read(reply: InstanceResponse) -> RuleTestAnswer:
+                return parsed(reply, f"{table}/{key}", RuleTestAnswer)
+
+            part = await self._send(RULE_TEST, {"cursor": cursor}, read, deadline, row, name=table, key=key)
+            tested = [RuleTestResult.of(changes) for changes in part.results]
             results = [one.joined(other) for one, other in zip(results, tested, strict=True)] if results else tested
-            cursor = page.cursor
+            cursor = part.cursor
             if cursor is None:
                 return results
 
-    def _call(self, what: str, target: str, deadline: float | None) -> ClientRequest:
-        return ClientRequest(what, target, self._deadline_s if deadline is None else deadline)
+    async def _send(  # what an endpoint takes
+        self,
+        endpoint: Endpoint,
+        query: Mapping[str, object],
+        read: Callable[[InstanceResponse], T],
+        deadline: float | None = None,
+        body: Mapping[str, Any] | None = None,
+        **segments: str,
+    ) -> T:
+        """Send a request to an endpoint, and return what `read` makes of the response."""
+        target = endpoint.target({name: parameter(value) for name, value in query.items()}, **segments)
+        deadline_s = self._deadline_s if deadline is None else deadline
+        what = "/".join(segments.values()) or "the states"
+        return await self._sender.send(ClientRequest(what, target, deadline_s, body=body), read)
 
 
 async def _following(
-    page: Callable[[str | None, int | None], Awaitable[Page[Value]]], limit: int | None
+    next_page: Callable[[str | None, int | None], Awaitable[Page[Value]]], limit: int | None
 ) -> AsyncIterator[Found[Value]]:
     """Yield the items of all pages, at most `limit`. A page may be empty and not the last."""
     left, cursor = limit, None
     while left is None or left > 0:
-        got = await page(cursor, left)
+        got = await next_page(cursor, left)
         for item in got.items[:left]:
             yield item
         left = None if left is None else left - len(got.items)

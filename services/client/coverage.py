@@ -1,4 +1,4 @@
-"""The coverage of a key: where a time range has data, and where not. Decoded from the parts of a response."""
+"""The coverage of a key: where a time range has data, and where not."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.api.windows import CoverageAnswer
-from services.client.answers import NeverSeen
-from services.client.responses import never_seen, parsed
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from contracts.api.windows import IntervalKind
-    from services.client.transport import InstanceResponse
+    from contracts.api.windows import CoverageAnswer, IntervalKind
 
 
 class Interval(NamedTuple):
@@ -48,6 +43,20 @@ class KeyCoverage:
     final_until: datetime
     intervals: Sequence[Interval]
 
+    @classmethod
+    def of(cls, answer: CoverageAnswer) -> KeyCoverage:
+        """Return the coverage in a response: of the beginning of a range, which `next` of the response continues."""
+        return cls(
+            answer.state,
+            answer.key,
+            answer.field,
+            timedelta(seconds=answer.step_s),
+            answer.start,
+            answer.end,
+            answer.final_until,
+            tuple(Interval(interval.kind, interval.start, interval.end) for interval in answer.intervals),
+        )
+
     def total(self, kind: IntervalKind) -> timedelta:
         """The time of all intervals of one kind."""
         return sum((interval.duration for interval in self.intervals if interval.kind == kind), timedelta())
@@ -58,28 +67,3 @@ class KeyCoverage:
         if first and second and first[-1].kind == second[0].kind:
             second[0] = second[0]._replace(start=first.pop().start)
         return replace(self, end=rest.end, intervals=(*first, *second))
-
-
-class CoveragePart(NamedTuple):
-    """The coverage of the beginning of a range, and the start of the rest; None if there is none."""
-
-    coverage: KeyCoverage
-    next: datetime | None
-
-
-def coverage_part(reply: InstanceResponse, state: str, key: str) -> CoveragePart | NeverSeen:
-    """Return the part in a response. Raises AttemptFailedError and ClientError."""
-    if (facts := never_seen(reply)) is not None:
-        return NeverSeen(state, key, facts)
-    answer = parsed(reply, f"{state}/{key}", CoverageAnswer)
-    coverage = KeyCoverage(
-        answer.state,
-        answer.key,
-        answer.field,
-        timedelta(seconds=answer.step_s),
-        answer.start,
-        answer.end,
-        answer.final_until,
-        tuple(Interval(interval.kind, interval.start, interval.end) for interval in answer.intervals),
-    )
-    return CoveragePart(coverage, answer.next)

@@ -1,4 +1,4 @@
-"""Pages of keys, versions of a key, and the list of states."""
+"""Pages of keys, of windows and of versions, and the list of states."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic
 
-from services.client.answers import Found, T, found
-from services.client.decoding import reader
+from services.client.answers import Found, T, Value, found, reader
 from services.client.errors import InvalidResponseError
 from services.client.responses import content
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from pydantic import BaseModel
 
     from services.client.transport import InstanceResponse
 
@@ -45,38 +42,21 @@ class StateInfo:
     every: timedelta | None = None
 
 
-def page(reply: InstanceResponse, state: str, model: type[BaseModel] | None) -> Page[Any]:
-    """Return the page of a response. Raises AttemptFailedError, RejectedError or InvalidResponseError."""
-    body = content(reply, state)
-    return Page(_items(reply, body, "items", state, model), body.get("after"))
-
-
-def window_page(reply: InstanceResponse, state: str, name: str) -> Page[Any]:
-    """Return the page of a response whose items are the member `name`, with a cursor."""
-    body = content(reply, state)
-    return Page(_items(reply, body, name, state, None), body.get("cursor"))
-
-
-def versions(reply: InstanceResponse, state: str, key: str, model: type[BaseModel] | None) -> list[Found[Any]]:
-    """Return the versions of a response, the earliest first."""
-    return _items(reply, content(reply, f"{state}/{key}"), "versions", state, model)
+def page(reply: InstanceResponse, what: str, items: str = "items", after: str = "cursor") -> Page[Value]:
+    """Return the page of a response, with the names of its members. Raises AttemptFailedError and ClientError."""
+    body = content(reply, what)
+    try:
+        return Page([found(item, reader(item["state"], item["key"], None)) for item in body[items]], body.get(after))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidResponseError(reply.url, f"of an item's fields, {error}") from error
 
 
 def states(reply: InstanceResponse) -> list[StateInfo]:
-    """Return the states of a response."""
+    """Return the states of a response. Raises AttemptFailedError and ClientError."""
     try:
         return [_state(state) for state in content(reply, "states")["states"]]
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidResponseError(reply.url, f"of a state, {error}") from error
-
-
-def _items(
-    reply: InstanceResponse, body: Mapping[str, Any], name: str, state: str, model: type[BaseModel] | None
-) -> list[Found[Any]]:
-    try:
-        return [found(item, reader(state, item["key"], model)) for item in body[name]]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidResponseError(reply.url, f"of an item's fields, {error}") from error
 
 
 def _state(state: Mapping[str, Any]) -> StateInfo:

@@ -1,12 +1,16 @@
-"""Dotted paths of fields: whether a value or a JSON Schema has one. Pure functions."""
+"""Fields by their dotted paths: whether a value or a JSON Schema has one, and the texts of all. Pure functions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+import orjson
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+DEPTH = 2
+"""Deeper objects are formatted as JSON."""
 CHOICES = ("anyOf", "oneOf", "allOf")
 
 
@@ -49,6 +53,24 @@ def unknown_path(schema: Mapping[str, Any], path: str) -> UnknownPath | None:
     return None
 
 
+def rows(value: Any, depth: int = DEPTH) -> dict[str, str]:
+    """Return the text of each field by its dotted path, without nulls."""
+    return dict(_rows(value, "", depth)) if isinstance(value, dict) else {"": text(value)}
+
+
+def changes(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return the fields that differ, with the text before and after; empty where the field is absent."""
+    names = dict.fromkeys((*now, *before))
+    return {
+        name: (before.get(name, ""), now.get(name, "")) for name in names if before.get(name, "") != now.get(name, "")
+    }
+
+
+def text(value: Any) -> str:
+    """Return a value in one line: a string as it is, all else as JSON."""
+    return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
 def _alternatives(schema: Mapping[str, Any], node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The node without references, or each of its choices."""
     if "$ref" in node:
@@ -62,3 +84,11 @@ def _is_open(node: Mapping[str, Any]) -> bool:
     if "properties" in node:
         return bool(node.get("additionalProperties"))
     return str(node.get("type", "object")) == "object"
+
+
+def _rows(value: Mapping[str, Any], above: str, depth: int) -> Iterator[tuple[str, str]]:
+    for name, member in value.items():
+        if isinstance(member, dict) and member and depth:
+            yield from _rows(member, f"{above}{name}.", depth - 1)
+        elif member is not None:
+            yield above + name, text(member)

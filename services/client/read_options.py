@@ -1,12 +1,13 @@
-"""The options of a read, and the query parameters made from options."""
+"""The options of a read, and the parameters of the service that they are sent as."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime, timedelta
+    from collections.abc import Sequence
 
 
 class ReadOptions(TypedDict, total=False):
@@ -30,29 +31,20 @@ class ReadOptions(TypedDict, total=False):
     """The limit of all attempts together; by default the deadline of the client."""
 
 
-def key_query(options: ReadOptions) -> dict[str, object]:
-    """Return the query of a read of one key."""
-    event = options.get("min_offset")
-    return {
-        "fields": ",".join(options.get("fields", ())),
-        "min_version": options.get("min_version"),
-        "min_offset": None if event is None else f"{event[0]}:{event[1]}",
-        "wait": options.get("wait"),
-        "as_of": options.get("as_of"),
-        "at": time_text(options.get("at")),
-    }
+def parameter(value: object) -> object:
+    """Return an option as the service reads it in a query or a message; None stays.
 
-
-def where_query(where: Mapping[str, str] | None) -> list[str]:
-    """Return the values of the parameter `where`."""
-    return [f"{path}:{value}" for path, value in (where or {}).items()]
-
-
-def time_text(time: datetime | None) -> str | None:
-    """Return the time as the service reads it. It needs an offset from UTC, or the service rejects it."""
-    return None if time is None else time.isoformat()
-
-
-def span_text(span: timedelta | None) -> str | None:
-    """Return the span as the service reads it, in whole seconds."""
-    return None if span is None else f"{round(span.total_seconds())}s"
+    A time needs an offset from UTC, or the service rejects it. A span is in whole seconds.
+    """
+    match value:
+        case datetime():
+            return value.isoformat()
+        case timedelta():
+            return f"{round(value.total_seconds())}s"
+        case (int(partition), int(offset)):
+            return f"{partition}:{offset}"
+        case Mapping():
+            return [f"{path}:{text}" for path, text in value.items()]
+        case [*paths]:
+            return ",".join(map(str, paths))
+    return value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from services.client.answers import Expired, NeverSeen, NoWindow, found
+from services.client.answers import Expired, NeverSeen, NoWindow, first_error, found
 from services.client.errors import (
     AccessDeniedError,
     AttemptFailedError,
@@ -37,8 +37,8 @@ def answer(reply: InstanceResponse, state: str, key: str, read: Callable[[Any], 
     facts = reply.body if isinstance(reply.body, Mapping) else {}
     if reply.status == HTTPStatus.GONE:
         return Expired(state, key, facts)
-    if (missing := never_seen(reply)) is not None:
-        return NeverSeen(state, key, missing)
+    if missing := never_seen(reply, state, key):
+        return missing
     if reply.status == HTTPStatus.NOT_FOUND and kind(facts) == NO_WINDOW:
         return NoWindow(state, key, facts)
     body = content(reply, f"{state}/{key}")
@@ -51,10 +51,10 @@ def answer(reply: InstanceResponse, state: str, key: str, read: Callable[[Any], 
     return answered
 
 
-def never_seen(reply: InstanceResponse) -> Mapping[str, Any] | None:
-    """Return the members of the problem of a key that was never seen; None for any other response."""
+def never_seen(reply: InstanceResponse, state: str, key: str) -> NeverSeen | None:
+    """Return the result for a key that was never seen; None for any other response."""
     is_missing = isinstance(reply.body, Mapping) and reply.status == HTTPStatus.NOT_FOUND
-    return reply.body if is_missing and kind(reply.body) == NEVER_SEEN else None
+    return NeverSeen(state, key, reply.body) if is_missing and kind(reply.body) == NEVER_SEEN else None
 
 
 def content(reply: InstanceResponse, what: str) -> Mapping[str, Any]:
@@ -72,9 +72,7 @@ def parsed(reply: InstanceResponse, what: str, model: type[M]) -> M:
     try:
         return model.model_validate(body, extra="ignore")
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InvalidResponseError(reply.url, f"{where}: {first['msg']}") from error
+        raise InvalidResponseError(reply.url, first_error(error)) from error
 
 
 def failure(reply: InstanceResponse, what: str) -> Exception:

@@ -1,4 +1,4 @@
-"""The test of a rule of alerts before it is saved, decoded from the pages of a response."""
+"""The test of a rule of alerts before it is saved."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from contracts.api.admin import RuleTestAnswer
+    from contracts.api.admin import AlertChanges
 
 LISTED = 20
 """How many keys of each kind are listed."""
@@ -35,6 +35,22 @@ class RuleTestResult:
     failed: int
     failure: str | None
 
+    @classmethod
+    def of(cls, changes: AlertChanges) -> RuleTestResult:
+        """Return the result in a page of a response: of the keys that it has read."""
+        return cls(
+            changes.alerts,
+            changes.evaluated,
+            changes.open,
+            changes.pending,
+            changes.opening.count,
+            changes.opening.keys,
+            changes.closing.count,
+            changes.closing.keys,
+            changes.failed,
+            changes.failure,
+        )
+
     def joined(self, rest: RuleTestResult) -> RuleTestResult:
         """The result of the keys of both."""
         return RuleTestResult(
@@ -49,22 +65,3 @@ class RuleTestResult:
             self.failed + rest.failed,
             self.failure or rest.failure,
         )
-
-
-def rule_test_results(page: RuleTestAnswer) -> list[RuleTestResult]:
-    """Return the results of a page."""
-    return [
-        RuleTestResult(
-            result.alerts,
-            result.evaluated,
-            result.open,
-            result.pending,
-            result.opening.count,
-            result.opening.keys,
-            result.closing.count,
-            result.closing.keys,
-            result.failed,
-            result.failure,
-        )
-        for result in page.results
-    ]

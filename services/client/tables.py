@@ -8,8 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from services.client.answers import Expired, Found, NeverSeen, NoWindow, Removed
-from services.client.flat import changes, rows, text
-from services.client.paths import value_at
+from services.client.paths import changes, rows, text, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,19 +12,16 @@ import aiohttp
 import orjson
 
 from contracts.api import WATCH_MANY
-from services.client.answers import GONE, found
-from services.client.decoding import reader
+from services.client.answers import GONE, found, reader
 from services.client.errors import AttemptFailedError, InvalidResponseError
 from services.client.high_water_marks import YieldedVersions
-from services.client.read_options import span_text, time_text
+from services.client.read_options import parameter
 from services.client.request_sender import ATTEMPT_S
 from services.client.responses import failure
 from services.client.transport import InstanceResponse, NoSocketError, unreachable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
-
-    from pydantic import BaseModel
 
     from services.client.answers import Update
     from services.client.high_water_marks import HighWaterMarks
@@ -62,14 +59,13 @@ class WatchFilter:
 
     def command(self, name: str, after: str | None) -> dict[str, Any]:
         """Return the message that subscribes under this name. `after` is the tag of the last update of the key."""
-        window = time_text(self.window) if isinstance(self.window, datetime) else self.window
         members = {
             "type": "subscribe",
             "id": name,
             "state": self.state,
             "current": self.current,
-            "window": None if window == NEWEST else window,
-            "silent_for": span_text(self.silent_for),
+            "window": None if self.window == NEWEST else parameter(self.window),
+            "silent_for": parameter(self.silent_for),
             "key": self.key,
             "after": after,
             **({} if self.key is not None else {"prefix": self.prefix, "where": dict(self.where)}),
@@ -102,7 +98,7 @@ class Watch:
         transport: ClientTransport,
         high_water_marks: HighWaterMarks,
         *,
-        model: type[BaseModel] | None = None,
+        model: type[Any] | None = None,
         marks: bool = False,
     ) -> None:
         self._filters = {str(number): interest for number, interest in enumerate(filters)}

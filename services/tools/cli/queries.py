@@ -16,9 +16,8 @@ from contracts.settings import read
 from services.client import Client, InvalidAddressError
 from services.client.answers import Expired, Found, NeverSeen, NoWindow
 from services.client.errors import UnknownFieldError
-from services.client.flat import rows, text
 from services.client.json_lines import line
-from services.client.paths import has_path, unknown_path, value_at
+from services.client.paths import has_path, rows, text, unknown_path, value_at
 from services.client.settings import ClientSettings
 from services.client.tables import coverage, fields, happened, heading, missing, states, windows
 from services.client.watch import Mark, WatchFilter
