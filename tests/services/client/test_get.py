@@ -100,6 +100,9 @@ async def test_the_value_is_parsed_by_the_model(fake: Fake) -> None:
         found = await states.get("flights", KEY, model=Flight)
         assert isinstance(found, Found)
         assert found.value == Flight(device_id=KEY, state=Status(status="landed"))
+        plain = await states.get("flights", KEY, model=dict)
+        assert isinstance(plain, Found)
+        assert plain.value == {"device_id": KEY, "state": {"status": "landed"}}
         with pytest.raises(
             ModelMismatchError, match=r"flights/UA/1545/2013-01-01 is no Status \(status: Field required\)"
         ):
