@@ -14,7 +14,7 @@ from examples.flights.reference.settings import ReferenceSettings
 from examples.flights.replay.settings import ReplaySettings
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
-from services.query.console.monitoring import unmonitored
+from services.query.console.components import unmonitored
 from services.query.lookup.authentication import Authenticator
 from services.query.settings import QuerySettings
 from services.tools.cli.command_table import COMMANDS

@@ -18,8 +18,7 @@ from contracts.api.loop import (
     WorkerStatus,
 )
 from contracts.metrics import job, worker
-from services.query.console.components import components
-from services.query.console.monitoring import unmonitored
+from services.query.console.components import components, unmonitored
 from services.query.console.observation import Increase
 from services.query.console.quantile import quantile
 

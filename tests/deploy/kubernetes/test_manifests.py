@@ -14,7 +14,7 @@ import yaml
 from contracts.model.suite import load_suite
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
-from services.query.console.monitoring import unmonitored
+from services.query.console.components import unmonitored
 from services.query.console.sampler import targets
 from services.query.settings import QuerySettings
 from services.sink.settings import SinkSettings

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from contracts.model.suite import load_suite
-from services.query.console.monitoring import unmonitored
+from services.query.console.components import unmonitored
 from services.tools.launcher.folders import Folders
 from services.tools.launcher.process_specs import process_specs
 from services.tools.launcher.settings import LauncherSettings
