@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from prometheus_client import generate_latest
 from typing_extensions import override
 
 from contracts.metrics import query as metrics
-from services.query.cluster import Role
+from services.query.cluster import Role, StateRoles, roles_of
 from services.runtime.monitoring import MonitoredProcess, process_registry
 
 if TYPE_CHECKING:
@@ -59,14 +58,11 @@ class Health(MonitoredProcess):
             return "it is stopping"
         if not self._has_joined():
             return "it has not joined the cluster yet"
-        if behind := sum(roles[Role.CATCHING_UP] for roles in self._roles().values()):
+        roles = self._roles().values()
+        if behind := sum(state.partitions[Role.CATCHING_UP] for state in roles):
             return f"{behind} partitions are still catching up"
-        unserved = sum(
-            self._is_unserved(name, one)
-            for name, state in self._dependencies.states.items()
-            for one in range(state.partitions)
-        )
-        return f"no known instance answers for {unserved} partitions" if unserved else None
+        unowned = sum(state.unowned for state in roles)
+        return f"no known instance answers for {unowned} partitions" if unowned else None
 
     @override
     def text(self) -> bytes:
@@ -75,27 +71,15 @@ class Health(MonitoredProcess):
 
     def _measure(self) -> None:
         """Update the gauges."""
-        counts, routing = self._dependencies.counts, self._dependencies.routing
+        counts = self._dependencies.counts
         for name, roles in self._roles().items():
             for role in Role:
-                counts.set(metrics.PARTITIONS, roles[role], name, role)
-        for name, state in self._dependencies.states.items():
-            lag = sum(routing.partition_status(name, one).lag for one in range(state.partitions))
-            counts.set(metrics.LAG, lag, name)
+                counts.set(metrics.PARTITIONS, roles.partitions[role], name, role)
+            counts.set(metrics.LAG, roles.lags.total(), name)
             counts.set(metrics.HELD, self._dependencies.stores[name].key_count(), name)
             counts.set(metrics.RECORDS, self._counts.records[name], name)
             counts.set(metrics.MISPLACED, self._dependencies.misplaced.get(name, 0), name)
             counts.set(metrics.GARBAGE, self._counts.undecodable[name], name)
 
-    def _is_unserved(self, state: str, partition: int) -> bool:
-        routing = self._dependencies.routing
-        role = routing.partition_status(state, partition).role
-        return role is Role.ELSEWHERE and not routing.owners(state, partition)
-
-    def _roles(self) -> dict[str, Counter[Role]]:
-        """Return, by state, for how many partitions this instance has each role."""
-        status = self._dependencies.routing.partition_status
-        return {
-            name: Counter(status(name, one).role for one in range(state.partitions))
-            for name, state in self._dependencies.states.items()
-        }
+    def _roles(self) -> dict[str, StateRoles]:
+        return {name: roles_of(state, self._dependencies.routing) for name, state in self._dependencies.states.items()}

@@ -10,7 +10,7 @@ from services.query.cluster.cluster import Cluster
 from services.query.cluster.identity import InstanceFolder
 from services.query.cluster.instance import InstanceDependencies
 from services.query.cluster.membership import InstanceIdentity
-from services.query.cluster.routing import Member, PartitionStatus, Role, Routing
+from services.query.cluster.routing import Member, PartitionStatus, Role, Routing, StateRoles, roles_of
 from services.query.cluster.window_closer import WindowCloser
 
 __all__ = [
@@ -22,6 +22,8 @@ __all__ = [
     "PartitionStatus",
     "Role",
     "Routing",
+    "StateRoles",
     "WindowCloser",
     "build_cluster",
+    "roles_of",
 ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from contracts.model.named_state import NamedState
 
 
 class Role(StrEnum):
@@ -47,3 +50,24 @@ class Routing(Protocol):
 
     def members(self) -> Sequence[Member]:
         """Return all live instances, this one included."""
+
+
+class StateRoles(NamedTuple):
+    """The roles of this instance for the partitions of a state."""
+
+    partitions: Counter[Role]
+    lags: Counter[Role]
+    """The unapplied records of the partitions, by role."""
+    unowned: int
+    """Partitions for which no known instance answers."""
+
+
+def roles_of(state: NamedState, routing: Routing) -> StateRoles:
+    """Return the roles of this instance for a state now."""
+    partitions, lags, unowned = Counter[Role](), Counter[Role](), 0
+    for number in range(state.partitions):
+        role, lag = routing.partition_status(state.name, number)
+        partitions[role] += 1
+        lags[role] += lag
+        unowned += role not in (Role.OWNER, Role.STANDBY) and not routing.owners(state.name, number)
+    return StateRoles(partitions, lags, unowned)

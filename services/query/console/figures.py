@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from contracts.api.loop import (
     ApiFailure,
@@ -13,67 +12,43 @@ from contracts.api.loop import (
     JobStatus,
     LoopMetrics,
     ProcessStatus,
-    StateStatus,
     TopicStatus,
     WorkerStatus,
 )
 from contracts.metrics import job, worker
 from services.query.console.components import components, unmonitored
-from services.query.console.observation import Increase
-from services.query.console.quantile import quantile
+from services.query.console.samples import quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from contracts import Application
-    from services.query.console.observation import Observation
-    from services.query.console.scrape import ScrapeResult
+    from services.query.console.observation import Observation, Span
+    from services.query.console.samples import Samples
 
 JOB, WORKER = "job", "enrichment"
 BREAKERS: dict[float, BreakerState] = {0.0: "closed", 1.0: "half-open", 2.0: "open"}
 
 
-class _Part(TypedDict):
-    url: str
-    up: bool
-    error: str | None
-    unreachable_s: float
-
-
-def figures(application: Application, before: Observation, now: Observation, away: Mapping[str, float]) -> LoopMetrics:
-    """Return the current metrics of the loop, with rates since `before`. `away` has the silence of each address."""
-    growth = Increase(before, now)
+def figures(application: Application, span: Span, away: Mapping[str, float]) -> LoopMetrics:
+    """Return the current metrics of the loop, with rates of the span. `away` has the silence of each address."""
+    now = span.now
     kinds = {part.target.kind for part in now.parts}
+    latencies = buckets_by_api(span)
     return LoopMetrics(
         application=application.name,
         components=components(application),
         at=now.clock,
         kafka=now.end_offsets is not None,
-        topics=_topics(application, growth, now),
-        job=tuple(_job(part, growth, now, away) for part in _parts(now, JOB)),
-        workers=tuple(_worker(part, growth, away) for part in _parts(now, WORKER)),
-        others={
-            kind: tuple(ProcessStatus(**_part(part, away)) for part in _parts(now, kind))
-            for kind in sorted(kinds - {JOB, WORKER})
-        },
+        topics=_topics(application, span),
+        job=tuple(_job(status, span) for status in _processes(now, JOB, away)),
+        workers=tuple(_worker(status, span) for status in _processes(now, WORKER, away)),
+        others={kind: _processes(now, kind, away) for kind in sorted(kinds - {JOB, WORKER})},
         unmonitored=unmonitored(application, kinds),
-        apis=tuple(_api(name, growth, now) for name in sorted({*application.called_apis})),
-        states=tuple(
-            StateStatus(
-                name=state.name,
-                topic=state.topic,
-                roles={str(role): count for role, count in state.roles.items()},
-                lag=state.lag,
-                unowned=state.unowned,
-            )
-            for state in now.states
-        ),
+        apis=tuple(_api(name, span, latencies.get(name, {})) for name in sorted({*application.called_apis})),
+        states=now.states,
         instances=now.instances,
     )
-
-
-def _parts(observation: Observation, kind: str) -> Iterator[ScrapeResult]:
-    return (part for part in observation.parts if part.target.kind == kind)
 
 
 def topics_of(application: Application) -> dict[str, str]:
@@ -82,78 +57,80 @@ def topics_of(application: Application) -> dict[str, str]:
     return {name: str(getattr(application.topics, name)) for name in purposes if name in components(application)}
 
 
-def _topics(application: Application, growth: Increase, now: Observation) -> dict[str, TopicStatus]:
-    end_offsets = now.end_offsets or {}
+def _topics(application: Application, span: Span) -> dict[str, TopicStatus]:
+    end_offsets = span.now.end_offsets or {}
     return {
-        what: TopicStatus(
+        purpose: TopicStatus(
             name=name,
             end=sum(end_offsets[name].values()) if name in end_offsets else None,
-            rate=growth.topic(name),
+            rate=span.topic_rate(name),
             partitions=len(end_offsets.get(name, ())),
         )
-        for what, name in topics_of(application).items()
+        for purpose, name in topics_of(application).items()
     }
 
 
-def _part(one: ScrapeResult, away: Mapping[str, float]) -> _Part:
-    url = one.target.url
-    return {"url": url, "up": one.samples is not None, "error": one.error, "unreachable_s": away.get(url, 0.0)}
+def _processes(now: Observation, kind: str, away: Mapping[str, float]) -> tuple[ProcessStatus, ...]:
+    return tuple(
+        ProcessStatus(
+            url=part.target.url, up=part.is_up, error=part.error, unreachable_s=away.get(part.target.url, 0.0)
+        )
+        for part in now.parts
+        if part.target.kind == kind
+    )
 
 
-def _job(one: ScrapeResult, growth: Increase, now: Observation, away: Mapping[str, float]) -> JobStatus:
-    found, part = one.samples, _part(one, away)
-    if found is None:
-        return JobStatus(**part)
-    committed, watermark = found.total(job.COMMITTED_AT) or None, found.total(job.WATERMARK)
+def _job(status: ProcessStatus, span: Span) -> JobStatus:
+    if not status.up:
+        return JobStatus(**dict(status))
+    samples, url = span.now.samples, status.url
+    committed, watermark = samples.total(job.COMMITTED_AT, url=url) or None, samples.total(job.WATERMARK, url=url)
     return JobStatus(
-        **part,
-        starting=found.total(job.STARTS) == 0,
-        read=growth.part(part["url"], job.RECORDS),
-        late=growth.part(part["url"], job.LATE),
-        lag=_whole(found.total(job.LAG)),
-        keys=_whole(found.smallest(job.STATE_KEYS)),  # the operator that drops duplicates has one for each delta
-        batch_s=found.total(job.BATCH_SECONDS) if committed else None,
-        pause_s=found.total(job.PAUSE_SECONDS) if committed else None,
-        committed_s=now.clock.timestamp() - committed if committed else None,
+        **dict(status),
+        starting=samples.total(job.STARTS, url=url) == 0,
+        read=span.rate(job.RECORDS, url=url).get(()),
+        late=span.rate(job.LATE, url=url).get(()),
+        lag=_whole(samples.total(job.LAG, url=url)),
+        # the operator that drops duplicates has a key for each delta
+        keys=_whole(min(samples.values(job.STATE_KEYS, url=url), default=None)),
+        batch_s=samples.total(job.BATCH_SECONDS, url=url) if committed else None,
+        pause_s=samples.total(job.PAUSE_SECONDS, url=url) if committed else None,
+        committed_s=span.now.clock.timestamp() - committed if committed else None,
         watermark=datetime.fromtimestamp(watermark, UTC) if watermark else None,
-        failures=_whole(found.total(job.FAILURES)),
+        failures=_whole(samples.total(job.FAILURES, url=url)),
     )
 
 
-def _worker(one: ScrapeResult, growth: Increase, away: Mapping[str, float]) -> WorkerStatus:
-    found, part = one.samples, _part(one, away)
-    if found is None:
-        return WorkerStatus(**part)
+def _worker(status: ProcessStatus, span: Span) -> WorkerStatus:
+    if not status.up:
+        return WorkerStatus(**dict(status))
+    samples, url = span.now.samples, status.url
     return WorkerStatus(
-        **part,
-        snapshots=growth.part(part["url"], worker.SNAPSHOTS),
-        calls=growth.part(part["url"], worker.CALLS),
-        lag=_whole(found.total(worker.LAG)),
-        in_flight=_whole(found.total(worker.IN_FLIGHT)),
-        waiting=_whole(found.total(worker.WAITING)),
-        partitions=_whole(found.total(worker.PARTITIONS)),
-        paused=bool(found.total(worker.PAUSED)),
+        **dict(status),
+        snapshots=span.rate(worker.SNAPSHOTS, url=url).get(()),
+        calls=span.rate(worker.CALLS, url=url).get(()),
+        lag=_whole(samples.total(worker.LAG, url=url)),
+        in_flight=_whole(samples.total(worker.IN_FLIGHT, url=url)),
+        waiting=_whole(samples.total(worker.WAITING, url=url)),
+        partitions=_whole(samples.total(worker.PARTITIONS, url=url)),
+        paused=bool(samples.total(worker.PAUSED, url=url)),
     )
 
 
-def _api(name: str, growth: Increase, now: Observation) -> ApiStatus:
-    calls, sought = (
-        growth.rate(WORKER, worker.CALLS, "api", "outcome"),
-        growth.by(WORKER, worker.CACHE, "api", "outcome"),
-    )
-    buckets = growth.buckets(WORKER, worker.CALL_SECONDS, "api").get(name, {})
-    total = sum(count for (api, _), count in sought.items() if api == name)
+def _api(name: str, span: Span, latency: Mapping[float, float]) -> ApiStatus:
+    lookups = span.increase(worker.CACHE, "outcome", api=name)
+    all_lookups = sum(lookups.values())
     return ApiStatus(
         name=name,
-        calls={outcome: rate for (api, outcome), rate in calls.items() if api == name},
-        retries=growth.rate(WORKER, worker.RETRIES, "api").get((name,)),
-        cached=sought[name, "hit"] / total if total else None,
-        p50_ms=milliseconds(quantile(0.5, buckets)),
-        p95_ms=milliseconds(quantile(0.95, buckets)),
-        p99_ms=milliseconds(quantile(0.99, buckets)),
-        breaker=breaker(name, now),
-        failure=_failure(name, now),
-        queued=round(now.divided(WORKER, worker.QUEUED, "api")[name,]),
+        calls={outcome: rate for (outcome,), rate in span.rate(worker.CALLS, "outcome", api=name).items()},
+        retries=span.rate(worker.RETRIES, api=name).get(()),
+        cached=lookups.get(("hit",), 0.0) / all_lookups if all_lookups else None,
+        p50_ms=quantile_ms(0.5, latency),
+        p95_ms=quantile_ms(0.95, latency),
+        p99_ms=quantile_ms(0.99, latency),
+        breaker=breaker(name, span.now),
+        failure=_failure(name, span.now.samples),
+        queued=round(span.now.samples.total(worker.QUEUED, api=name) or 0),
     )
 
 
@@ -162,27 +139,35 @@ def breaker(api: str, now: Observation) -> BreakerState | None:
 
     None if no worker responds.
     """
-    values = [samples.largest(worker.BREAKER, "api", api) for _, samples in now.of(WORKER)]
-    return BREAKERS.get(max(values), "closed") if values else None
-
-
-def _failure(api: str, now: Observation) -> ApiFailure | None:
-    """The latest failure that any worker reports, counted at all workers that report the same reason."""
-    counts: Counter[str] = Counter()
-    latest: tuple[float, str] | None = None
-    for _, samples in now.of(WORKER):
-        at = samples.largest(worker.BREAKER_FAILED_AT, "api", api)
-        for (name, reason), count in samples.divided(worker.BREAKER_FAILURES, "api", "reason").items():
-            if name == api:
-                counts[reason] += round(count)
-                latest = max(latest or (at, reason), (at, reason))
-    if latest is None:
+    if not any(part.is_up and part.target.kind == WORKER for part in now.parts):
         return None
-    return ApiFailure(reason=latest[1], count=counts[latest[1]], at=datetime.fromtimestamp(latest[0], UTC))
+    return BREAKERS.get(max(now.samples.values(worker.BREAKER, api=api), default=0.0), "closed")
 
 
-def milliseconds(seconds: float | None) -> float | None:
-    """Seconds, in the form of the responses."""
+def _failure(api: str, samples: Samples) -> ApiFailure | None:
+    """The latest failure that any worker reports, counted at all workers that report the same reason."""
+    failures = samples.sums(worker.BREAKER_FAILURES, "url", "reason", api=api)
+    if not failures:
+        return None
+    times = (
+        (max(samples.values(worker.BREAKER_FAILED_AT, api=api, url=url), default=0.0), why) for url, why in failures
+    )
+    at, latest = max(times)
+    count = sum(round(count) for (_, reason), count in failures.items() if reason == latest)
+    return ApiFailure(reason=latest, count=count, at=datetime.fromtimestamp(at, UTC))
+
+
+def buckets_by_api(span: Span) -> dict[str, dict[float, float]]:
+    """Return the number of recent calls to each API that took no longer than each bound, in seconds."""
+    buckets: dict[str, dict[float, float]] = {}
+    for (api, bound), count in span.increase(worker.CALL_SECONDS, "api", "le").items():
+        buckets.setdefault(api, {})[float(bound)] = count
+    return buckets
+
+
+def quantile_ms(share: float, buckets: Mapping[float, float]) -> float | None:
+    """Return a quantile in milliseconds, as the responses have it; None without values."""
+    seconds = quantile(share, buckets)
     return None if seconds is None else round(seconds * 1000, 3)
 
 

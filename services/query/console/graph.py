@@ -6,21 +6,19 @@ from typing import TYPE_CHECKING
 
 from contracts.api.loop import EnrichmentNode, GraphResponse
 from contracts.metrics import worker
-from services.query.console.figures import WORKER, breaker
-from services.query.console.observation import Increase
+from services.query.console.figures import breaker
 
 if TYPE_CHECKING:
     from contracts import Application, Enrichment
-    from services.query.console.observation import Observation
+    from services.query.console.observation import Span
 
 
-def graph(application: Application, before: Observation, now: Observation) -> GraphResponse:
-    """Return the enrichments with their counts; rates are those since `before`."""
+def graph(application: Application, span: Span) -> GraphResponse:
+    """Return the enrichments with their counts; rates are those of the span."""
     names, steps = set(application.by_name), _steps(application)
-    growth = Increase(before, now)
-    totals = now.divided(WORKER, worker.ANSWERS, "enrichment", "status")
-    rates = growth.rate(WORKER, worker.ANSWERS, "enrichment", "status")
-    calls = growth.rate(WORKER, worker.CALLS, "enrichment")
+    totals = span.now.samples.sums(worker.ANSWERS, "enrichment", "status")
+    rates = span.rate(worker.ANSWERS, "enrichment", "status")
+    calls = span.rate(worker.CALLS, "enrichment")
     return GraphResponse(
         application=application.name,
         nodes=tuple(
@@ -35,7 +33,7 @@ def graph(application: Application, before: Observation, now: Observation) -> Gr
                 totals={status: round(count) for (name, status), count in totals.items() if name == enrichment.name},
                 rates={status: rate for (name, status), rate in rates.items() if name == enrichment.name},
                 calls=calls.get((enrichment.name,)),
-                breaker=breaker(enrichment.api, now),
+                breaker=breaker(enrichment.api, span.now),
             )
             for enrichment in application.enrichments
         ),

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from contracts import Emit
 from contracts.api.loop import HealthReport, LoopMetrics, LoopResponse, MetricsPoint
 from contracts.metrics import job, worker
-from services.query.console.figures import JOB, WORKER, figures, milliseconds
+from services.query.console.figures import buckets_by_api, figures, quantile_ms
 from services.query.console.health_report import health_report
-from services.query.console.observation import Increase
-from services.query.console.quantile import quantile
+from services.query.console.observation import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,11 +43,12 @@ class MetricsHistory:
         self._observations.append(observation)
         while len(self._observations) > 2 and observation.at - self._observations[0].at > RATES_S:  # noqa: PLR2004  # growth is between two
             self._observations.popleft()
-        found = figures(self._application, self._observations[0], observation, self._away(observation))
-        self._failures.append(observation.total(JOB, job.FAILURES))
+        span = Span(self._observations[0], observation)
+        found = figures(self._application, span, self._away(observation))
+        self._failures.append(observation.samples.total(job.FAILURES))
         still_s, failures = self._still(observation, found), _failed(self._failures)
         self._figures = found.model_copy(update={"watermark_unchanged_s": still_s, "recent_failures": failures})
-        self._points.append(_point(found, observation, Increase(self._observations[0], observation)))
+        self._points.append(_point(found, span))
 
     def answer(self, since: int | None) -> LoopResponse | None:
         """Return the response, with the points after `since` (milliseconds); None before the first observation."""
@@ -68,21 +68,21 @@ class MetricsHistory:
         return health_report(self._figures, self._points, _emits_every_s(application), reads_every_s)
 
     @property
-    def span(self) -> tuple[Observation, Observation] | None:
+    def span(self) -> Span | None:
         """The two observations between which rates are computed."""
-        return (self._observations[0], self._observations[-1]) if self._observations else None
+        return Span(self._observations[0], self._observations[-1]) if self._observations else None
 
     def _away(self, observation: Observation) -> dict[str, float]:
         """Return the seconds since each target has answered, or since the first observation."""
         for part in observation.parts:
-            if part.samples is not None or part.target.url not in self._answered:
+            if part.is_up or part.target.url not in self._answered:
                 self._answered[part.target.url] = observation.at
         self._answered = {part.target.url: self._answered[part.target.url] for part in observation.parts}
         return {url: observation.at - at for url, at in self._answered.items()}
 
     def _still(self, observation: Observation, found: LoopMetrics) -> float | None:
         """Return the seconds since the watermark advanced; an idle loop restarts the count."""
-        watermark, since = observation.total(JOB, job.WATERMARK), self._watermark[1]
+        watermark, since = observation.samples.total(job.WATERMARK), self._watermark[1]
         idle = not found.topics["events"].rate
         if idle or watermark != self._watermark[0]:
             since = observation.at
@@ -97,27 +97,20 @@ def _emits_every_s(application: Application) -> float | None:
     return application.emit_interval.total_seconds() if application.emit is Emit.BATCH else 0.0
 
 
-def _point(found: LoopMetrics, observation: Observation, growth: Increase) -> MetricsPoint:
-    rates = {what: topic.rate for what, topic in found.topics.items()}
-    calls, buckets = growth.rate(WORKER, worker.CALLS), _all_calls(growth)
+def _point(found: LoopMetrics, span: Span) -> MetricsPoint:
+    latency: Counter[float] = Counter()
+    for buckets in buckets_by_api(span).values():
+        latency.update(buckets)
     return MetricsPoint(
-        at=round(observation.clock.timestamp() * 1000),
-        **rates,
-        calls=calls.get(()),
+        at=round(found.at.timestamp() * 1000),
+        **{purpose: topic.rate for purpose, topic in found.topics.items()},
+        calls=span.rate(worker.CALLS).get(()),
         job_lag=_lag(one.lag for one in found.job),
         worker_lag=_lag(one.lag for one in found.workers),
         query_lag=sum(state.lag for state in found.states) if found.states else None,
-        p50_ms=milliseconds(quantile(0.5, buckets)),
-        p95_ms=milliseconds(quantile(0.95, buckets)),
+        p50_ms=quantile_ms(0.5, latency),
+        p95_ms=quantile_ms(0.95, latency),
     )
-
-
-def _all_calls(growth: Increase) -> dict[float, float]:
-    total: dict[float, float] = {}
-    for buckets in growth.buckets(WORKER, worker.CALL_SECONDS, "api").values():
-        for bound, count in buckets.items():
-            total[bound] = total.get(bound, 0.0) + count
-    return total
 
 
 def _lag(lags: Iterable[int | None]) -> int | None:

@@ -58,7 +58,7 @@ class Console:
         loop = self._loops.get(request.parse(ApplicationQuery).application, sender)
         if (span := loop.history.span) is None:
             return _not_yet()
-        found = graph(loop.application, *span)
+        found = graph(loop.application, span)
         return _json(found if sender.is_unbounded else without_counts(found))
 
     async def dead_letters(self, request: HttpRequest) -> HttpResponse:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from aiohttp import ClientSession, DummyCookieJar
 
-from services.query.console.observation import Observation, observe_states
+from contracts.api.loop import StateStatus
+from services.query.cluster import Role, roles_of
+from services.query.console.observation import Observation
 from services.query.console.scrape import ScrapeTarget, scrape
 
 if TYPE_CHECKING:
@@ -67,8 +69,20 @@ async def observe(session: ClientSession, sources: Sources) -> Observation:
         clock=sources.now(),
         parts=parts,
         end_offsets=end_offsets,
-        states=observe_states(sources.states, sources.routing),
+        states=tuple(_state_status(state, sources.routing) for state in sources.states.values()),
         instances=tuple(sorted(member.instance for member in sources.routing.members())),
+    )
+
+
+def _state_status(state: NamedState, routing: Routing) -> StateStatus:
+    """Return the roles of this instance for a state. Its lag is that of the partitions for which it may answer."""
+    partitions, lags, unowned = roles_of(state, routing)
+    return StateStatus(
+        name=state.name,
+        topic=state.topic,
+        roles={str(role): count for role, count in partitions.items()},
+        lag=lags.total() - lags[Role.ELSEWHERE],
+        unowned=unowned,
     )
 
 

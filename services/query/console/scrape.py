@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from aiohttp import ClientConnectorError, ClientError, ClientSession, ClientTimeout
 from yarl import URL
 
-from services.query.console.samples import Samples, parse_samples
+from services.query.console.samples import Sample, parse_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,8 +38,23 @@ class ScrapeResult(NamedTuple):
     """The samples of a target, or the error."""
 
     target: ScrapeTarget
-    samples: Samples | None
+    samples: tuple[Sample, ...] = ()
     error: str | None = None
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the target answered with valid metrics."""
+        return self.error is None
+
+    def of_application(self, name: str) -> ScrapeResult:
+        """Return the result with the samples that have the label of this application, or of none."""
+        mine = (sample for sample in self.samples if sample.labels.get("application") in {None, name})
+        return self._replace(samples=tuple(mine))
+
+
+def parse_result(target: ScrapeTarget, text: str) -> ScrapeResult:
+    """Return the result of a target that answers with this text. Raises ValueError for invalid text."""
+    return ScrapeResult(target, parse_samples(text, *target))
 
 
 async def addresses_of(host: str, port: int) -> Collection[str]:
@@ -80,13 +95,13 @@ async def scrape(
 async def _one(session: ClientSession, target: ScrapeTarget) -> ScrapeResult:
     try:
         text = await _text(session, f"{target.url.rstrip('/')}/metrics")
-        return ScrapeResult(target, await asyncio.to_thread(parse_samples, text))
+        return await asyncio.to_thread(parse_result, target, text)
     except TimeoutError:
-        return ScrapeResult(target, None, f"no response within {WITHIN.total:g} s")
+        return ScrapeResult(target, error=f"no response within {WITHIN.total:g} s")
     except (ClientError, OSError) as error:
-        return ScrapeResult(target, None, _describe(error))
+        return ScrapeResult(target, error=_describe(error))
     except ValueError as error:
-        return ScrapeResult(target, None, f"invalid metrics: {_describe(error)}")
+        return ScrapeResult(target, error=f"invalid metrics: {_describe(error)}")
 
 
 async def _text(session: ClientSession, url: str) -> str:

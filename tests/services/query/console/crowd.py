@@ -7,12 +7,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel
 
 from contracts import Api, Application, Enriched, Event, Latest, Policy, State, Suite, Topics, enrichment
+from contracts.api.loop import StateStatus
 from contracts.metrics import worker
 from contracts.model.enrichment import Enrichment
-from services.query.cluster import Role
-from services.query.console.observation import Observation, StateObservation
-from services.query.console.samples import parse_samples
-from services.query.console.scrape import ScrapeResult, ScrapeTarget
+from services.query.console.observation import Observation
+from services.query.console.scrape import ScrapeResult, ScrapeTarget, parse_result
 from tests.services.query.console.exposed import Exposed, exposed
 from tests.services.query.console.observations import away, job_of
 
@@ -76,7 +75,7 @@ def crowd(at: float, *, down: tuple[str, ...] = (), unreachable: tuple[ScrapeTar
     end_offsets = {name: {0: round(counted)} for name in ("events", "feedback", "snapshots")}
     end_offsets["dead_letters"] = {0: round(LARGE)}
     workers = (away(one) if one in unreachable else _worker(one, at, down) for one in WORKERS)
-    states = (StateObservation(APPLICATION, "topic", {Role.OWNER: 640}, 12 * 345_678, 0),)
+    states = (StateStatus(name=APPLICATION, topic="topic", roles={"owner": 640}, lag=12 * 345_678, unowned=0),)
     clock = datetime.now(UTC)
     job = job_of(**{APPLICATION: {"events": counted, "keys": LARGE, "lag": LARGE, "committed_at": clock.timestamp()}})
     return Observation(at, clock, (job, *workers), end_offsets, states, tuple(f"query-{number}" for number in range(8)))
@@ -94,4 +93,4 @@ def _worker(target: ScrapeTarget, at: float, down: tuple[str, ...]) -> ScrapeRes
         worker.LAG: {(): 120_345.0},
     }
     seconds = {worker.CALL_SECONDS: {api: [0.3] * round(3 * at + 1) for api in APIS}}
-    return ScrapeResult(target, parse_samples(exposed(metrics, seconds)))
+    return parse_result(target, exposed(metrics, seconds))

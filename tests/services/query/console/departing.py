@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from contracts import Suite
+from contracts.api.loop import StateStatus
 from examples.departures.application import departures
 from examples.flights.application import app as flights
-from services.query.cluster import Role
-from services.query.console.observation import StateObservation
 from tests.services.query.console.observations import at_work, away, job_of
 
 if TYPE_CHECKING:
@@ -34,6 +33,6 @@ def two_at_work(at: float, *, until: float, starts: float = 1, down: str = "") -
     topics = departures.topics
     end_offsets = {topics.snapshots: {0: round(RATE * at)}, topics.feedback: {0: 0}, topics.dead_letters: {0: 1}}
     _, *others = flying.parts
-    state = StateObservation("departures", topics.snapshots, {Role.OWNER: 2}, 0, 0)
+    state = StateStatus(name="departures", topic=topics.snapshots, roles={"owner": 2}, lag=0, unowned=0)
     parts = tuple(away(one.target) if one.target.kind == down else one for one in (job_of(**own), *others))
     return replace(flying, parts=parts, end_offsets=flying.end_offsets | end_offsets, states=(*flying.states, state))

@@ -5,12 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from contracts.api.loop import DeadLetterSummary
+from contracts.api.loop import DeadLetterSummary, StateStatus
 from contracts.metrics import job, worker
-from services.query.cluster import Role
-from services.query.console.observation import Observation, StateObservation
-from services.query.console.samples import parse_samples
-from services.query.console.scrape import ScrapeResult, ScrapeTarget
+from services.query.console.observation import Observation
+from services.query.console.scrape import ScrapeResult, ScrapeTarget, parse_result
 from tests.services.query.console.exposed import Exposed, exposed
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ def job_of(**applications: dict[str, float]) -> ScrapeResult:
     for name, metrics in applications.items():
         for metric, by_label in _job_values(metrics).items():
             values.setdefault(metric, {}).update({(name, *labels): value for labels, value in by_label.items()})
-    return ScrapeResult(JOB, parse_samples(exposed(values)))
+    return parse_result(JOB, exposed(values))
 
 
 def _job_values(metrics: dict[str, float]) -> Exposed:
@@ -78,21 +76,21 @@ def worker_part(
         reason, count, at = failure
         values[worker.BREAKER_FAILURES] = {("reference", reason): count}
         values[worker.BREAKER_FAILED_AT] = {("reference",): at}
-    return ScrapeResult(target, parse_samples(exposed(values, seconds)))
+    return parse_result(target, exposed(values, seconds))
 
 
 def derive_part() -> ScrapeResult:
     """Return a derive worker that responds."""
-    return ScrapeResult(DERIVE, parse_samples(""))
+    return parse_result(DERIVE, "")
 
 
 def away(target: ScrapeTarget, why: str = "Connection refused") -> ScrapeResult:
     """Return the failed scrape of a target."""
-    return ScrapeResult(target, None, why)
+    return ScrapeResult(target, error=why)
 
 
 def observation(
-    at: float, *parts: ScrapeResult, end_offsets: Offsets | None = None, states: tuple[StateObservation, ...] = ()
+    at: float, *parts: ScrapeResult, end_offsets: Offsets | None = None, states: tuple[StateStatus, ...] = ()
 ) -> Observation:
     """Return an observation this many seconds after BEGIN; the topics are empty by default."""
     topics = ("events", "feedback", "snapshots", "dead_letters")
@@ -100,11 +98,10 @@ def observation(
     return Observation(at, BEGIN + timedelta(seconds=at), parts, known, states)
 
 
-def owner(name: str = "flights", lag: int = 0, catching_up: int = 0, unowned: int = 0) -> StateObservation:
+def owner(name: str = "flights", lag: int = 0, catching_up: int = 0, unowned: int = 0) -> StateStatus:
     """Return the roles of a single instance for a state of four partitions."""
-    return StateObservation(
-        name, "snapshots", {Role.OWNER: 4 - catching_up, Role.CATCHING_UP: catching_up}, lag, unowned
-    )
+    roles = {"owner": 4 - catching_up, "catching_up": catching_up}
+    return StateStatus(name=name, topic="snapshots", roles=roles, lag=lag, unowned=unowned)
 
 
 def at_work(at: float, rate: float = 30.0, **overrides: Any) -> Observation:
@@ -131,8 +128,9 @@ def at_work(at: float, rate: float = 30.0, **overrides: Any) -> Observation:
         derive_part(),
     )
     monitored = tuple(part for part in parts if part.target.kind not in overrides.get("unmonitored", ()))
-    own = StateObservation("flights", "snapshots", {Role.OWNER: 4}, round(overrides.get("query_lag", 0)), 0)
-    derived = StateObservation("tails", "tails", {Role.OWNER: 4}, 0, 0)
+    lag = round(overrides.get("query_lag", 0))
+    own = StateStatus(name="flights", topic="snapshots", roles={"owner": 4}, lag=lag, unowned=0)
+    derived = StateStatus(name="tails", topic="tails", roles={"owner": 4}, lag=0, unowned=0)
     return Observation(
         at, clock, monitored, None if overrides.get("kafka_unreachable") else end_offsets, (own, derived), ("one",)
     )

@@ -14,6 +14,7 @@ from typing_extensions import override
 from contracts import Suite
 from contracts.metrics import job
 from examples.flights.application import app as flights
+from services.query.cluster import PartitionStatus, Role
 from services.query.console.end_offsets import EndOffsets, Offsets
 from services.query.console.loops import Loops
 from services.query.console.sampler import Sources, observe, targets
@@ -23,7 +24,7 @@ from tests.services.query.console.departing import KEYS, RATE, SUITE, two_at_wor
 from tests.services.query.console.exposed import Exposed, exposed
 from tests.services.query.console.observations import a_dead_letter
 from tests.services.query.console.stage import Stage
-from tests.services.query.in_memory import MemoryRouting
+from tests.services.query.in_memory import MemoryRouting, a_state
 
 if TYPE_CHECKING:
     from contracts.api.loop import LoopResponse
@@ -136,6 +137,19 @@ async def test_a_target_is_scraped_once_for_all_applications() -> None:
         await runner.cleanup()
     assert requests == {"/metrics": 1}
     assert [response(loops, name).job[0].keys for name in KEYS] == [3, 4]
+
+
+async def test_a_state_has_the_lag_of_the_partitions_for_which_the_instance_may_answer() -> None:
+    routing = MemoryRouting()
+    routing.own = PartitionStatus(Role.STANDBY, 2)
+    routing.others = {1: PartitionStatus(Role.ELSEWHERE, 100), 2: PartitionStatus(Role.CATCHING_UP, 30)}
+    sources = Sources(
+        (), UnreachableBroker(), {"flights": a_state()}, routing, time.monotonic, lambda: datetime.now(UTC)
+    )
+    async with ClientSession() as session:
+        (found,) = (await observe(session, sources)).states
+    assert (found.name, found.topic, found.lag, found.unowned) == ("flights", "flights-topic", 34, 2)
+    assert found.roles == {"standby": 2, "elsewhere": 1, "catching_up": 1}
 
 
 async def test_the_routes_answer_for_an_application() -> None:

@@ -13,8 +13,8 @@ from examples.flights.application import app
 from examples.weather.application import notifying
 from services.query.console.graph import graph
 from services.query.console.metrics_history import MetricsHistory
-from services.query.console.samples import parse_samples
-from services.query.console.scrape import ScrapeResult
+from services.query.console.observation import Span
+from services.query.console.scrape import parse_result
 from tests.services.query.console.observations import (
     BEGIN,
     JOB,
@@ -109,7 +109,7 @@ def test_a_webhook_that_is_down_is_an_api_that_is_down(enrichments: float) -> No
 {worker.BREAKER_FAILED_AT.exported}{{{labels}}} 900.0
 {worker.BREAKER_FAILED_AT.exported}{{{labels},alerts="temperature_changes"}} 1060.0
 """
-    found = response(observation(0, job_part(), ScrapeResult(WORKERS[0], parse_samples(text))), application=notifying)
+    found = response(observation(0, job_part(), parse_result(WORKERS[0], text)), application=notifying)
     (api,) = found.apis
     assert (api.name, api.breaker) == ("reference", "open")
     assert api.failure == ApiFailure(reason="timed out", count=3, at=datetime.fromtimestamp(1060, UTC))
@@ -202,7 +202,7 @@ def test_the_service_reports_its_own_states() -> None:
 
 
 def test_the_graph_has_needs_steps_and_counts() -> None:
-    found = graph(app, observation(0, worker_part(result=10)), observation(2, worker_part(result=30)))
+    found = graph(app, Span(observation(0, worker_part(result=10)), observation(2, worker_part(result=30))))
     nodes = {node.name: node for node in found.nodes}
     assert (nodes["aircraft"].step, nodes["route"].step, nodes["performance"].step) == (1, 2, 3)
     assert nodes["performance"].optional == ("weather",)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from aiohttp import ClientSession
 
+from contracts.api.loop import StateStatus
 from contracts.metrics import worker
-from services.query.cluster import Role
-from services.query.console.observation import StateObservation
 from tests.services.query.console.departing import SUITE
 from tests.services.query.console.observations import (
     JOB,
@@ -42,7 +41,9 @@ PATHS = (
     "/v1/loop/graph?application=departures",
     "/v1/loop/dead_letters?limit=2",
 )
-DEPARTURES = StateObservation("departures", "departures_snapshots", {Role.OWNER: 2, Role.ELSEWHERE: 1}, 5, 1)
+DEPARTURES = StateStatus(
+    name="departures", topic="departures_snapshots", roles={"owner": 2, "elsewhere": 1}, lag=5, unowned=1
+)
 
 
 def observed(at: int) -> Observation:

@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestServer, unused_port
 
 from contracts.metrics import worker
 from services.query.console import scrape as scraping
+from services.query.console.samples import Samples
 from services.query.console.scrape import ScrapeResult, ScrapeTarget, instances, scrape
 from tests.services.query.console.exposed import exposed
 
@@ -64,8 +65,7 @@ async def get_json(*urls: str) -> tuple[ScrapeResult, ...]:
 async def test_a_target_is_scraped(parts: TestServer) -> None:
     (found,) = await get_json(str(parts.make_url("/good")))
     assert found.error is None
-    assert found.samples is not None
-    assert found.samples.total(worker.LAG) == 42
+    assert Samples(found.samples).total(worker.LAG) == 42
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ async def test_a_target_is_scraped(parts: TestServer) -> None:
 )
 async def test_a_failed_scrape_has_its_error(parts: TestServer, name: str, why: str) -> None:
     (found,) = await get_json(str(parts.make_url(f"/{name}/")))
-    assert found.samples is None
+    assert found.samples == ()
     assert why in (found.error or "")
 
 
@@ -88,8 +88,7 @@ async def test_an_unreachable_target_delays_no_other(parts: TestServer) -> None:
     unreachable = f"http://127.0.0.1:{unused_port()}"
     first, second, third = await get_json(unreachable, str(parts.make_url("/never")), str(parts.make_url("/good")))
     assert first.error == "Connection refused"  # the address is not repeated
-    assert second.samples is None
-    assert third.samples is not None
+    assert [one.is_up for one in (second, third)] == [False, True]
 
 
 @pytest.mark.parametrize(
