@@ -1,26 +1,18 @@
-"""The files of the console's page, in memory, and the headers that restrict it to its own scripts and requests."""
+"""The files of the console's page, and the headers that restrict it to its own scripts and requests."""
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import logging
-from functools import cache
 from http import HTTPStatus
-from importlib.resources import files
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
 
 from aiohttp import web
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from importlib.resources.abc import Traversable
-    from pathlib import Path
-
 log = logging.getLogger(__name__)
 
+FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"
 UPLOT = ("uPlot.esm.js", "uPlot.min.css")
 TYPES = {
@@ -43,22 +35,13 @@ HEADERS = {
 }
 
 
-class File(NamedTuple):
-    """One file, plain and compressed."""
-
-    type: str
-    body: bytes
-    packed: bytes
-    tag: str
-
-
-@cache
-def page() -> dict[str, File]:
+def page() -> dict[str, bytes]:
     """Return all files of the page by their path in it."""
-    return dict(_files(files("services.query.console") / "page", ""))
+    paths = (path for path in FOLDER.rglob("*") if path.suffix in TYPES)
+    return {path.relative_to(FOLDER).as_posix(): path.read_bytes() for path in paths}
 
 
-def charts(jars: Path) -> dict[str, File]:
+def charts(jars: Path) -> dict[str, bytes]:
     """Return the files of uPlot, which draws the charts, from its webjar; or nothing and a warning."""
     found = sorted((jars / "console").glob("uplot-*.jar"))
     if not found:
@@ -66,33 +49,21 @@ def charts(jars: Path) -> dict[str, File]:
         return {}
     with ZipFile(found[-1]) as jar:
         names = {PurePosixPath(name).name: name for name in jar.namelist() if "/dist/" in name}
-        return {f"uplot/{name}": _file(name, jar.read(names[name])) for name in UPLOT}
+        return {f"uplot/{name}": jar.read(names[name]) for name in UPLOT}
 
 
-def file_response(request: web.Request, file: File | None) -> web.Response:
-    """Return the file: compressed where the client accepts it, and without a body where the client has it already."""
-    if file is None:
-        raise web.HTTPNotFound
-    headers = HEADERS | {"ETag": file.tag, "Content-Type": file.type}
-    if file.tag in request.headers.get("If-None-Match", ""):
-        return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-    if "gzip" in request.headers.get("Accept-Encoding", ""):
-        return web.Response(body=file.packed, headers=headers | {"Content-Encoding": "gzip"})
-    return web.Response(body=file.body, headers=headers)
+def file_response(request: web.Request, name: str, body: bytes) -> web.Response:
+    """Return a file: compressed where the client accepts it, and without a body where the client has it already.
 
-
-def _files(folder: Traversable, at: str) -> Iterator[tuple[str, File]]:
-    for one in folder.iterdir():
-        if one.is_dir():
-            yield from _files(one, f"{at}{one.name}/")
-        elif _suffix(one.name) in TYPES:
-            yield f"{at}{one.name}", _file(one.name, one.read_bytes())
-
-
-def _file(name: str, body: bytes) -> File:
-    tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-    return File(TYPES[_suffix(name)], body, gzip.compress(body, mtime=0), tag)
-
-
-def _suffix(name: str) -> str:
-    return f".{name.rpartition('.')[2]}"
+    Its tag is of its content: files of two versions may have the same size and time of change.
+    """
+    tag = hashlib.sha256(body).hexdigest()[:16]
+    headers = HEADERS | {"Content-Type": TYPES[PurePosixPath(name).suffix]}
+    if any(known.value == tag for known in request.if_none_match or ()):
+        response = web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+    else:
+        response = web.Response(body=body, headers=headers)
+        if "gzip" in request.headers.get("Accept-Encoding", ""):
+            response.enable_compression(web.ContentCoding.gzip)
+    response.etag = tag
+    return response

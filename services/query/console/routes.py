@@ -43,7 +43,10 @@ class Console:
 
     async def file(self, request: web.Request) -> web.Response:
         """Return the file that the path names, the page itself for `/`."""
-        return file_response(request, self._files.get(request.match_info.get("file", INDEX)))
+        name = request.match_info.get("file", INDEX)
+        if name not in self._files:
+            raise web.HTTPNotFound
+        return file_response(request, name, self._files[name])
 
     async def loop(self, request: HttpRequest) -> HttpResponse:
         """Return the metrics and the health, with the history after `since` (milliseconds since 1970)."""

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import gzip
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp import ClientSession
 
-from services.query.console import page as paging
-from services.query.console.page import charts, page
+from services.query.console.page import FOLDER, charts, page
 from services.query.console.routes import JARS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.services.query.console.stage import Stage
 
-FOLDER = Path(paging.__file__).parent / "page"
 OURS = sorted(path for path in FOLDER.rglob("*") if path.is_file())
 UNSAFE = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "DOMParser")
 of_the_session = pytest.mark.asyncio(loop_scope="session")
@@ -40,16 +39,16 @@ def test_each_file_is_short(path: Path) -> None:
 
 
 def test_imported_files_exist() -> None:
-    for name, file in page().items():
+    for name, body in page().items():
         if name.endswith(".js"):
-            for wanted in re.findall(r'from "(\.[^"]+)"', file.body.decode()):
+            for wanted in re.findall(r'from "(\.[^"]+)"', body.decode()):
                 assert (FOLDER / name).parent.joinpath(wanted).resolve().is_file(), (name, wanted)
 
 
 def test_charts_come_from_the_webjar() -> None:
     found = charts(JARS)
     assert set(found) == {"uplot/uPlot.esm.js", "uplot/uPlot.min.css"}
-    assert b"uPlot" in found["uplot/uPlot.esm.js"].body
+    assert b"uPlot" in found["uplot/uPlot.esm.js"]
 
 
 def test_missing_charts_are_logged_with_the_remedy(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -65,7 +64,7 @@ async def test_the_page_is_sent_with_a_strict_policy(stage: Stage) -> None:
         assert "unsafe" not in policy
         assert "frame-ancestors 'none'" in policy
         assert response.headers["Content-Type"] == "text/html; charset=utf-8"
-        assert gzip.decompress(await response.read()) == page()["index.html"].body
+        assert gzip.decompress(await response.read()) == page()["index.html"]
 
 
 @of_the_session
@@ -78,7 +77,7 @@ async def test_a_cached_file_is_not_sent_again(stage: Stage) -> None:
             assert again.status == 304
         plain = {"Accept-Encoding": "identity"}
         async with session.get(f"{stage.base}/console/main.js", headers=plain) as response:
-            assert await response.read() == page()["main.js"].body
+            assert await response.read() == page()["main.js"]
             assert "Content-Encoding" not in response.headers
 
 
