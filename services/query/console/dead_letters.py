@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from confluent_kafka import Consumer
-
     from contracts.records.record import Record
 
 GROUP = "stateloop-console"
@@ -28,8 +26,9 @@ LOOKED_BACK = 200
 MOST_REASONS = 50
 OTHERS = "others"
 UNREADABLE = "unreadable"
-LONGEST = 1_000
-"""The number of characters to which texts are cut."""
+LONGEST = {"reason": 80, "topic": 255}
+LONGEST_TEXT = 1_000
+"""The number of characters to which these members and the other texts are cut."""
 ANSWER_S = 5.0
 POLL_S = 0.5
 TAIL = {
@@ -88,7 +87,7 @@ class DeadLetterReader:
 
     def _follow(self) -> None:
         try:
-            while not self._stopping.is_set() and not self._begin(self._consumer):
+            while not self._stopping.is_set() and not self._begin():
                 self._stopping.wait(POLL_S)
             while not self._stopping.is_set():
                 message = self._consumer.poll(POLL_S)
@@ -98,61 +97,46 @@ class DeadLetterReader:
         finally:
             self._consumer.close()
 
-    def _begin(self, consumer: Consumer) -> bool:
+    def _begin(self) -> bool:
+        """Assign the ends of the topics; return False while one is missing or unreadable."""
         try:
-            known = consumer.list_topics(timeout=ANSWER_S).topics
+            known = self._consumer.list_topics(timeout=ANSWER_S).topics
             if any(topic not in known or known[topic].error for topic in self._logs):
                 return False
             partitions = [TopicPartition(topic, number) for topic in self._logs for number in known[topic].partitions]
-            watermarks = [consumer.get_watermark_offsets(partition, ANSWER_S) for partition in partitions]
+            watermarks = [self._consumer.get_watermark_offsets(partition, ANSWER_S) for partition in partitions]
         except KafkaException:
             return False
         if None in watermarks:
             return False
         for partition, (low, high) in zip(partitions, watermarks, strict=True):
             partition.offset = max(low, high - LOOKED_BACK)
-        consumer.assign(partitions)
+        self._consumer.assign(partitions)
         return True
 
 
 def summary(record: Record) -> DeadLetterSummary:
     """Return the summary of a record, also of one that is not a dead letter."""
-    key = None if record.key is None else _short(record.key.decode(errors="replace"))
     value = record.value or b""
     try:
-        letter = DeadLetter.model_validate_json(value)
+        letter = DeadLetter.model_validate_json(value).model_dump()
     except ValidationError:
-        return DeadLetterSummary(
-            reason=UNREADABLE,
-            detail="not a dead letter of Stateloop",
-            key=key,
-            written=record.timestamp,
-            topic=record.topic,
-            partition=record.partition,
-            offset=record.offset,
-            timestamp=None,
-            head=_short(value.decode(errors="replace")),
-        )
-    return DeadLetterSummary(
-        reason=letter.reason[:80],
-        detail=_short(letter.detail),
-        key=key,
-        written=record.timestamp,
-        topic=letter.topic[:255],
-        partition=letter.partition,
-        offset=letter.offset,
-        timestamp=letter.timestamp,
-        head=_short(letter.head),
-        enrichment=_short(letter.enrichment),
-        attempts=letter.attempts,
-        response=_short(letter.response),
-    )
+        letter = {
+            "reason": UNREADABLE,
+            "detail": "not a dead letter of Stateloop",
+            "topic": record.topic,
+            "partition": record.partition,
+            "offset": record.offset,
+            "timestamp": None,
+            "head": value.decode(errors="replace"),
+        }
+    letter["key"] = None if record.key is None else record.key.decode(errors="replace")
+    for name, member in letter.items():
+        if isinstance(member, str):
+            letter[name] = member[: LONGEST.get(name, LONGEST_TEXT)]
+    return DeadLetterSummary(written=record.timestamp, **letter)
 
 
 def _newest(letters: list[DeadLetterSummary], count: int) -> list[DeadLetterSummary]:
     """Return the latest, the last one first, also within one millisecond."""
     return sorted(letters, key=lambda one: one.written)[::-1][:count]
-
-
-def _short(text: str | None) -> str | None:
-    return None if text is None else text[:LONGEST]
