@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from contracts.api.loop import HealthReason, HealthReport, Kind, LoopMetrics, MetricsPoint, ProcessStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 UNREACHABLE_S = 5.0
 """A process that has not answered for this long is reported: one missed scrape is not."""
@@ -44,17 +44,16 @@ def health_report(
     While records arrive, a running job publishes at least once in `emits_every_s`; None: they need not give snapshots.
     The job reads records that wait every `reads_every_s`; 0 in real-time mode.
     """
-    rules: tuple[Callable[[], Iterator[HealthReason]], ...] = (
-        lambda: _kafka(metrics),
-        lambda: _processes(metrics),
-        lambda: _states(metrics),
-        lambda: _job(metrics),
-        lambda: _silence(metrics, history, emits_every_s),
-        lambda: _breakers(metrics),
-        lambda: _lags(metrics, history, reads_every_s),
-        lambda: _dead_letters(history),
+    reasons = (
+        *_kafka(metrics),
+        *_processes(metrics),
+        *_states(metrics),
+        *_job(metrics),
+        *_silence(metrics, history, emits_every_s),
+        *_breakers(metrics),
+        *_lags(metrics, history, reads_every_s),
+        *_dead_letters(history),
     )
-    reasons = tuple(reason for rule in rules for reason in rule())
     unknown = metrics.unmonitored and not reasons
     return HealthReport(healthy=None if unknown else not reasons, reasons=reasons)
 
@@ -123,7 +122,7 @@ def _silence(
         return
     is_new = any(process.committed_s is None for process in metrics.job)
     silence_ms = 1000 * (emits_every_s + (FIRST_SILENCE_S if is_new else SILENCE_S))
-    recent = [point for point in history if point.at >= history[-1].at - silence_ms]
+    recent = _last(history, silence_ms)
     published = any(point.snapshots != 0 or point.dead_letters for point in recent)
     if history[-1].at - history[0].at < silence_ms or published:
         return
@@ -149,7 +148,7 @@ def _breakers(metrics: LoopMetrics) -> Iterator[HealthReason]:
 def _lags(metrics: LoopMetrics, history: Sequence[MetricsPoint], reads_every_s: float) -> Iterator[HealthReason]:
     rates = {kind: topic.rate or 0.0 for kind, topic in metrics.topics.items()}
     read, snapshots = rates.get("events", 0.0) + rates.get("feedback", 0.0), rates.get("snapshots", 0.0)
-    recent = [point for point in history if point.at >= history[-1].at - WINDOW_S * 1000]
+    recent = _last(history, 1000 * WINDOW_S)
     job = "Check its CPU and the length of its batches; give it more cores (docs/how-to/scaling.md)"
     workers = "Start more workers, up to one for each partition, or raise the concurrency of the API"
     query = "Check the query service's CPU and disk, or start another instance"
@@ -174,7 +173,7 @@ def _grows(lags: Sequence[int | None], least: float, rate: float) -> bool:
 
 
 def _dead_letters(history: Sequence[MetricsPoint]) -> Iterator[HealthReason]:
-    recent = [point for point in history if point.at >= history[-1].at - WINDOW_S * 1000]
+    recent = _last(history, 1000 * WINDOW_S)
     dead_letters = sum(point.dead_letters or 0.0 for point in recent)
     records = sum((point.events or 0.0) + (point.feedback or 0.0) for point in recent)
     if dead_letters > DEAD_LETTER_RATIO * records:
@@ -182,6 +181,10 @@ def _dead_letters(history: Sequence[MetricsPoint]) -> Iterator[HealthReason]:
         message = f"Dead letters increase: about {max(1, round(per_minute))} in the last minute"
         action = "Read their reasons; fix the cause, and redrive them with stateloop redrive"
         yield _reason("dead_letters_increasing", "dead_letters", message, action)
+
+
+def _last(history: Sequence[MetricsPoint], milliseconds: float) -> list[MetricsPoint]:
+    return [point for point in history if point.at >= history[-1].at - milliseconds]
 
 
 def _reason(kind: Kind, component: str, message: str, action: str) -> HealthReason:
