@@ -158,18 +158,18 @@ def _lags(metrics: LoopMetrics, history: Sequence[MetricsPoint], reads_every_s: 
         ("workers", "the workers", [point.worker_lag for point in recent], LAG_S * snapshots, snapshots, workers),
         ("query", "the query service", [point.query_lag for point in recent], LAG_S * snapshots, snapshots, query),
     ):
-        if recent and recent[-1].at - recent[0].at >= MIN_WINDOW_S * 1000 and _grows(lags, least, rate):
-            message = f"The lag of {name} grows: {lags[-1]:,} records wait"
+        known = [lag for lag in lags if lag is not None]
+        if recent and recent[-1].at - recent[0].at >= MIN_WINDOW_S * 1000 and _grows(known, least, rate):
+            message = f"The lag of {name} grows: {known[-1]:,} records wait"
             yield _reason("lag_growing", component, message, action)
 
 
-def _grows(lags: Sequence[int | None], least: float, rate: float) -> bool:
+def _grows(lags: Sequence[int], least: float, rate: float) -> bool:
     """Return whether the least of the last third is well above the most of the first, so that a swing is no growth."""
-    known = [lag for lag in lags if lag is not None]
-    third = len(known) // 3
-    if not third or known[-1] < max(MIN_LAG, least):
+    third = len(lags) // 3
+    if not third or lags[-1] < max(MIN_LAG, least):
         return False
-    return min(known[-third:]) - max(known[:third]) > max(MIN_LAG, GROWTH_S * rate)
+    return min(lags[-third:]) - max(lags[:third]) > max(MIN_LAG, GROWTH_S * rate)
 
 
 def _dead_letters(history: Sequence[MetricsPoint]) -> Iterator[HealthReason]:

@@ -139,6 +139,14 @@ def test_a_lag_that_stopped_rising_is_not_growing() -> None:
     assert reasons(minutes(3, worker_lag=lambda at: 100 * min(at, 60))) == []
 
 
+def test_a_lag_that_grows_is_reported_with_its_last_value_while_its_process_does_not_answer() -> None:
+    *before, last = minutes(1, worker_lag=lambda at: 100 * at)
+    parts = tuple(away(part.target) if part.target in WORKERS else part for part in last.parts)
+    (found,) = reasons([*before, replace(last, parts=parts)])
+    assert (found.kind, found.component) == ("lag_growing", "workers")
+    assert "5,600 records wait" in found.message
+
+
 def test_a_stuck_watermark_is_reported_after_ten_minutes() -> None:
     assert reasons(minutes(9, watermark=lambda _: 1e9)) == []
     (found,) = reasons(minutes(11, watermark=lambda _: 1e9))
