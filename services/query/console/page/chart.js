@@ -1,56 +1,76 @@
-// Line charts of the metrics history, drawn by uPlot.
+// A chart, drawn by uPlot: again when the width of its node or the theme changes.
 
-import { el } from "./node.js";
-import { HEIGHT, STEPS, axis, labels, plotIn } from "./plot.js";
-import { colour } from "./theme.js";
+import { setText } from "./node.js";
+import { colour, onTheme } from "./theme.js";
 
-const LEAST_S = 60;
-const LEAST = 10;
-/** Steps of the time axis. */
-const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600];
+/** Null when the service does not have uPlot's files. */
+const library = import("./uplot/uPlot.esm.js").then((module) => module.default, () => null);
+const MISSING = "The charts are missing: run make jars where the query service runs, or set its STATELOOP_JARS.";
+const HEIGHT = 170;
+/** Steps of an axis of counts; never 2.5, since a count has no fraction. */
+export const COUNTS = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((one) => one * 10 ** power)).flat();
 
-/** A chart: {node, show(points), close()}. `lines` are [label, name of the point's field, custom property of its colour]. */
-export function chart(title, lines, written) {
-  const place = el("div", { class: "plot" });
-  const node = el("section", { class: "panel chart", "aria-label": title }, el("h3", {}, title), place);
-  let points = [];
-  const data = () => [points.map((one) => one.at / 1000), ...lines.map(([, field]) => points.map((one) => one[field]))];
-  const plot = plotIn(place, (_, width) => options(lines, written, width), data);
+/** A chart in a node: {node, show(content), draw(), close()}. `written` formats its numbers.
+ *
+ * `data(content)` gives what uPlot draws; `options(uPlot, () => content)` its options, with `time` and `numbers` for the
+ * axes, whose look is the same in all charts.
+ */
+export function chart(node, written, content, data, options) {
+  let uPlot;
+  let plot = null;
+  const described = () => {
+    const { time, numbers, ...own } = options(uPlot, () => content);
+    const axes = [{ ...axis(), size: 26, ...time }, { ...axis(), size: 56, values: labels(written), ...numbers }];
+    return { width: node.clientWidth, height: HEIGHT, padding: [8, 24, 0, 0], axes, ...own };
+  };
+  const draw = () => {
+    if (uPlot === undefined) return;
+    if (uPlot === null) return setText(node, MISSING);
+    plot?.destroy();
+    plot = node.clientWidth ? new uPlot(described(), data(content), node) : null;
+  };
+  const sized = new ResizeObserver(() => {
+    if (plot && node.clientWidth) plot.setSize({ width: node.clientWidth, height: HEIGHT });
+    else draw();
+  });
+  sized.observe(node);
+  library.then((loaded) => ((uPlot = loaded), node.isConnected && draw()));
+  const endTheme = onTheme(draw);
   return {
     node,
-    show(history) {
-      points = history;
-      plot.update();
+    draw,
+    show(now) {
+      content = now;
+      if (plot) plot.setData(data(content));
+      else draw();
     },
-    close: plot.close,
+    close() {
+      sized.disconnect();
+      endTheme();
+      plot?.destroy();
+    },
   };
 }
 
-function options(lines, written, width) {
-  return {
-    width,
-    height: HEIGHT,
-    padding: [8, 22, 0, 0],
-    cursor: { y: false, points: { size: 6 } },
-    legend: { live: true },
-    scales: { x: { range: (_, low, high) => [Math.min(low, high - LEAST_S), high] }, y: { range: (_, low, high) => [0, Math.max(LEAST, (high ?? 0) * 1.1)] } },
-    axes: [
-      { ...axis(), size: 26, space: 70, incrs: SECONDS, values: (_, ticks) => ticks.map((at) => clock(at, ticks.every((one) => one % 60 === 0))) },
-      { ...axis(), size: 56, incrs: STEPS, values: labels(written) },
-    ],
-    series: [
-      { value: (_, at) => (at === null ? "now" : clock(at, false)) },
-      ...lines.map(([label, , property]) => ({
-        label,
-        stroke: colour(property),
-        width: 1.75,
-        points: { show: false },
-        value: (plot, number, series) => written(number ?? (plot.cursor.idx === null ? plot.data[series].at(-1) : null)),
-      })),
-    ],
-  };
+/** Shade spans of time, [[start, end]], behind the lines and over the whole height. */
+export function shade(drawn, spans, property) {
+  const { left, top, width, height } = drawn.bbox;
+  drawn.ctx.save();
+  drawn.ctx.fillStyle = colour(property);
+  drawn.ctx.beginPath();
+  drawn.ctx.rect(left, top, width, height);
+  drawn.ctx.clip();
+  for (const span of spans) {
+    const [from, to] = span.map((one) => drawn.valToPos(one, "x", true));
+    drawn.ctx.fillRect(from, top, to - from, height);
+  }
+  drawn.ctx.restore();
 }
 
-function clock(seconds, isWhole) {
-  return new Date(seconds * 1000).toTimeString().slice(0, isWhole ? 5 : 8);
+function axis() {
+  return { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+}
+
+function labels(written) {
+  return (_, ticks) => ticks.map((one) => (one === 0 ? "0" : written(one).replace(/\.0(?=$| )/, "")));
 }

@@ -1,8 +1,7 @@
 // The charts of the metrics history: a line for each metric of the components that the loop has.
 
-import { arrange } from "../arrange.js";
-import { chart } from "../chart.js";
 import { count, duration, rate } from "../format.js";
+import { lineChart } from "../linechart.js";
 import { el } from "../node.js";
 
 /** [title, lines, how a number is written]; a line is [label, name of the point's field, custom property of its colour, component]. */
@@ -44,8 +43,8 @@ export function historyCharts() {
   const make = (components) => {
     close();
     const kept = CHARTS.map(([title, lines, written]) => [title, lines.filter(([, , , component]) => components.includes(component)), written]);
-    made = kept.filter(([, lines]) => lines.length).map((one) => chart(...one));
-    arrange(node, made.map((one) => one.node));
+    made = kept.filter(([, lines]) => lines.length).map((one) => lineChart(...one));
+    node.replaceChildren(...made.map((one) => one.node));
     shape = String(components);
   };
   return {
