@@ -1,6 +1,5 @@
 // Sends requests to the service that served this page.
 
-import { IdleTimeout } from "./timeout.js";
 import { requestToken, authorization, forgetToken } from "./token.js";
 
 /** The timeout of a request: a page of keys takes the service well under a second. */
@@ -18,10 +17,23 @@ export class Problem extends Error {
 }
 
 /** The service cannot be reached, or does not answer in time. */
-export class Unreachable extends Error {
+class Unreachable extends Error {
   constructor() {
     super("The query service does not answer");
   }
+}
+
+/** A timeout that restarts when data arrive, as a service that hangs keeps its connections open: {signal, restart(), clear()}.
+ *
+ * `signal` is aborted when `restart` was not called for this long, or as soon as `other` is aborted.
+ */
+export function idleTimeout(milliseconds, other) {
+  const control = new AbortController();
+  let timer = null;
+  const clear = () => clearTimeout(timer);
+  const restart = (after = milliseconds) => (clear(), (timer = setTimeout(() => control.abort(new Unreachable()), after)));
+  restart();
+  return { signal: other ? AbortSignal.any([control.signal, other]) : control.signal, restart, clear };
 }
 
 /** Return the response. Throws Problem and Unreachable. */
@@ -39,7 +51,7 @@ export async function open(path, { signal, headers, method, body } = {}) {
 
 /** Return the JSON of the response. Throws as `open`, and Unreachable after the timeout. */
 export async function getJson(path, { signal, ...options } = {}) {
-  const timeout = new IdleTimeout(TIMEOUT_MS, () => new Unreachable(), signal);
+  const timeout = idleTimeout(TIMEOUT_MS, signal);
   try {
     const response = await open(path, { signal: timeout.signal, ...options });
     return await response.json().catch(unreachable);

@@ -1,12 +1,12 @@
 // One key of a named state: its live value and recent changes; in a windowed state, one of its windows.
 
 import { changes } from "../change.js";
-import { ago, clock, count, time, whole } from "../format.js";
+import { ago, count, time, whole } from "../format.js";
 import { el, setText } from "../node.js";
 import { own } from "../own.js";
 import { to } from "../route.js";
 import { order } from "../states.js";
-import { watch } from "../watch.js";
+import { watch, watchStatus } from "../watch.js";
 import { isOfWindow, openMark, windowName } from "../windows.js";
 import { enrichmentCards } from "./enrichments.js";
 import { fieldTable } from "./fields.js";
@@ -21,7 +21,7 @@ const RESET_BY = ["never_seen", "removed"];
 /** The view: {node, title, close()}. `window` is a time in the window to show; null for the newest, or without windows. */
 export function device(state, key, window) {
   const stopping = new AbortController();
-  const status = el("span", { class: "stream-status", role: "status", "data-status": "waiting" }, "connecting");
+  const status = watchStatus();
   const facts = el("dl", { class: "facts" });
   const notice = el("p", { class: "notice", hidden: true });
   const fields = fieldTable();
@@ -35,7 +35,7 @@ export function device(state, key, window) {
     "div",
     { class: "device" },
     el("nav", { class: "crumbs", "aria-label": "Where this is" }, el("a", { href: to("states", state) }, state)),
-    el("div", { class: "heading" }, el("h1", { class: "key" }, key), status, open.node, newest),
+    el("div", { class: "heading" }, el("h1", { class: "key" }, key), status.node, open.node, newest),
     facts,
     notice,
     timelines.node,
@@ -48,7 +48,6 @@ export function device(state, key, window) {
     ),
   );
   let current = null;
-  let liveAt = null;
   const update = (answer) => {
     if (current && order(answer, current) <= 0) return;
     if (isOfWindow(answer) && current?.window_start !== answer.window_start) forget();
@@ -70,16 +69,12 @@ export function device(state, key, window) {
     for (const one of [fields, enriched, versions]) one.clear();
   };
   const on = {
+    ...status,
     answer: update,
     event: (name, data) => {
       if (RESET_BY.includes(name)) forget();
       if (own(GONE, name)) showGone(notice, name, data);
     },
-    live: () => {
-      liveAt = Date.now();
-      showStatus(status, "live", "● live");
-    },
-    lost: (why) => showStatus(status, "waiting", liveAt === null ? `○ ${why}` : `○ ${why}, stale since ${clock(liveAt)}`),
   };
   let watching = new AbortController();
   const pick = (start) => {
@@ -95,11 +90,6 @@ export function device(state, key, window) {
   pick(window);
   const timer = setInterval(() => (current && showFacts(facts, current), fields.age()), 1000);
   return { node, title: key, close: () => (stopping.abort(), windows.close(), timelines.close(), clearInterval(timer)) };
-}
-
-function showStatus(place, status, text) {
-  place.dataset.status = status;
-  setText(place, text);
 }
 
 /** The part of a value to show: the state of a snapshot, the value of a derived state, or all of it. */

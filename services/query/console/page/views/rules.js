@@ -1,11 +1,11 @@
 // The rows of a reference table with author and time of each change; rules of alerts also with their alerts.
 
 import { Kept, arrange } from "../arrange.js";
-import { clock, count, time, when } from "../format.js";
+import { count, time, when } from "../format.js";
 import { el, setText } from "../node.js";
 import { to } from "../route.js";
 import { tables } from "../tables.js";
-import { watchMany } from "../watchmany.js";
+import { watchMany, watchStatus } from "../watch.js";
 import { openAlerts } from "./openalerts.js";
 import { fieldsOf, shortText } from "./rowfields.js";
 import { ruleForm } from "./ruleform.js";
@@ -46,7 +46,7 @@ function card(table, isChosen) {
 
 function tablePanels(table, signal) {
   const isRules = table.alerts.length > 0;
-  const [noun, status] = [isRules ? "rule" : "row", el("span", { class: "stream-status", role: "status", "data-status": "waiting" }, "connecting")];
+  const [noun, status] = [isRules ? "rule" : "row", watchStatus()];
   const add = el("button", { class: "primary add", hidden: !table.writes }, `Add a ${noun}`);
   const notice = el("p", { class: "muted" });
   const body = el("tbody");
@@ -55,7 +55,7 @@ function tablePanels(table, signal) {
   const grid = el("table", { class: "keys" }, el("thead", {}, el("tr", {}, heads.map((name) => el("th", { scope: "col" }, name)))), body);
   const readOnly = el("p", { class: "muted small", hidden: table.writes }, `Read-only: this token has no right to write ${table.name}.`);
   const formPlace = el("div");
-  const panel = el("section", { class: "panel", "aria-label": "Rules" }, el("div", { class: "bar" }, el("h2", {}, table.name), status, add), readOnly, notice, el("div", { class: "scroll" }, grid));
+  const panel = el("section", { class: "panel", "aria-label": "Rules" }, el("div", { class: "bar" }, el("h2", {}, table.name), status.node, add), readOnly, notice, el("div", { class: "scroll" }, grid));
   const alerts = isRules ? openAlerts(table, signal) : null;
   const node = el("div", { class: isRules ? "columns" : "" }, el("div", {}, formPlace, panel), alerts?.node);
   const [rows, kept] = [new Map(), new Kept()];
@@ -78,8 +78,8 @@ function tablePanels(table, signal) {
     setText(notice, !keys.length && isCurrent ? `There are no ${noun}s yet.` : "");
   };
   const soon = () => (timer ??= setTimeout(draw, DRAW_MS));
-  let liveAt = null;
   const on = {
+    ...status,
     begin: () => ((isCurrent = false), rows.clear(), alerts?.clear()),
     answer: (id, answer) => {
       if (id.startsWith(ROW)) (rows.set(answer.key, answer), form?.changed(answer.key, answer));
@@ -96,16 +96,7 @@ function tablePanels(table, signal) {
       else alerts.current();
       soon();
     },
-    live: () => {
-      liveAt = Date.now();
-      showStatus("live", "● live");
-    },
-    lost: (why) => showStatus("waiting", liveAt === null ? `○ ${why}` : `○ ${why}, stale since ${clock(liveAt)}`),
     denied: (problem) => setText(notice, problem.detail ?? problem.title),
-  };
-  const showStatus = (kind, text) => {
-    status.dataset.status = kind;
-    setText(status, text);
   };
   watchMany(subscriptions(table), on, signal);
   const aging = setInterval(draw, AGE_MS);
