@@ -1,6 +1,6 @@
 // The applications of the suite: the tabs that select one, and the addresses of its views.
 
-import { Kept, arrange } from "./arrange.js";
+import { listIn } from "./lists.js";
 import { loop } from "./loop.js";
 import { el, setText } from "./node.js";
 import { to } from "./route.js";
@@ -20,24 +20,22 @@ export function address(view) {
 /** The tabs: {node, show(view)}. They are hidden in views of the whole suite, and of a single application. */
 export function applicationTabs() {
   const node = el("nav", { class: "applications", "aria-label": "Applications", hidden: true });
-  const links = new Kept();
+  const links = listIn(node, (one) => one.name, tab);
   let currentView = null;
   const draw = () => {
     node.hidden = !isOfApplication(currentView) || loop.applications.length < 2;
-    const made = links.of(loop.applications.map((one) => one.name), tab);
-    made.forEach((one, number) => one.show(currentView, loop.applications[number]));
-    arrange(node, made.map((one) => one.node));
+    links.show(loop.applications, currentView);
   };
   loop.addEventListener("loop", draw);
   return { node, show: (view) => ((currentView = view), draw()) };
 }
 
-function tab(name) {
+function tab({ name }) {
   const mark = el("span", { class: "mark bad" });
   const node = el("a", {}, name, mark);
   return {
     node,
-    show(view, { healthy }) {
+    show({ healthy }, view) {
       node.href = to(view, name);
       node.title = HEALTH[healthy];
       setText(mark, healthy === false ? " !" : "");

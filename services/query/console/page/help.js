@@ -1,7 +1,7 @@
 // The keys that the page knows, and what they do.
 
 import { address } from "./applications.js";
-import { el } from "./node.js";
+import { el, terms } from "./node.js";
 import { own } from "./own.js";
 import { nextTheme } from "./theme.js";
 
@@ -24,7 +24,7 @@ export function toggleHelp() {
     "dialog",
     { class: "help", "aria-label": "Keys" },
     el("h2", {}, "Keys"),
-    el("dl", {}, KEYS.map(([key, does]) => el("div", {}, el("dt", {}, key.split(" ").map((one) => el("kbd", {}, one))), el("dd", {}, does)))),
+    el("dl", {}, terms(KEYS.map(([key, does]) => [key.split(" ").map((one) => el("kbd", {}, one)), does]))),
     el("form", { method: "dialog", class: "actions" }, el("button", { class: "primary" }, "Close")),
   );
   document.body.append(dialog);

@@ -12,6 +12,11 @@ export function svg(name, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, name), attributes, children);
 }
 
+/** The terms of a list of definitions, each with its text or element. */
+export function terms(entries) {
+  return entries.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)));
+}
+
 /** Set the text of an element, if it is another. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;

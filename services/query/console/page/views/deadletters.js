@@ -1,9 +1,9 @@
 // Dead letters: by reason, and the latest of them.
 
-import { Kept, arrange } from "../arrange.js";
 import { clock, count, time, value as written } from "../format.js";
+import { listIn } from "../lists.js";
 import { loop } from "../loop.js";
-import { el, setText } from "../node.js";
+import { el, setText, terms } from "../node.js";
 import { own } from "../own.js";
 import { repeat } from "../repeat.js";
 import { getJson } from "../service.js";
@@ -43,17 +43,17 @@ export function deadLetters() {
   const [reasons, latest] = [el("ul", { class: "reasons" }), el("ol", { class: "dead-letters" })];
   const [allReasons, more] = [el("button", { class: "fold" }), el("button", { class: "fold" })];
   const node = el("div", {}, el("h1", {}, "Dead letters"), since, reasons, allReasons, el("h2", {}, "The latest"), none, latest, more);
-  const [kinds, rows] = [new Kept(), new Kept()];
   const view = { response: null, at: null, chosen: null, isWhole: false, most: INITIAL };
+  const kinds = listIn(reasons, ([name]) => name, ([name]) => reason(name, () => choose(name)));
+  const rows = listIn(latest, placeOf, (one) => ({ node: entry(one) }));
   const choose = (name) => (Object.assign(view, { chosen: view.chosen === name ? null : name, most: INITIAL }), draw());
   const draw = () => {
     if (!view.response) return;
     setText(since, summary(view.response));
-    drawReasons(view, reasons, allReasons, kinds, choose);
+    drawReasons(view, kinds, allReasons);
     const of = view.response.latest.filter((one) => view.chosen === null || one.reason === view.chosen);
     const listed = of.slice(0, view.most);
-    const byPlace = new Map(listed.map((one) => [placeOf(one), one]));
-    arrange(latest, rows.of([...byPlace.keys()], (place) => entry(byPlace.get(place))));
+    rows.show(listed);
     setText(none, view.chosen !== null && !of.length ? `None of the latest ${view.response.latest.length} is ${view.chosen}: they are older.` : "");
     more.hidden = of.length <= listed.length;
     setText(more, `Show ${of.length - listed.length} more`);
@@ -79,13 +79,11 @@ function summary(response) {
   return `Dead letters in ${response.topic} since ${time(response.since)}, by reason.`;
 }
 
-function drawReasons(view, place, button, kinds, choose) {
+function drawReasons(view, kinds, button) {
   const all = Object.entries(view.response.counts).sort(([, one], [, other]) => other - one);
   const visible = view.isWhole ? all : all.filter(([name], number) => number < REASONS || name === view.chosen);
   const most = Math.max(1, ...all.map(([, number]) => number));
-  const made = kinds.of(visible.map(([name]) => name), (name) => reason(name, () => choose(name)));
-  made.forEach((one, place) => one.show(visible[place][1], most, visible[place][0] === view.chosen));
-  arrange(place, made.map((one) => one.node));
+  kinds.show(visible, most, view.chosen);
   button.hidden = all.length <= REASONS;
   setText(button, view.isWhole ? "Show fewer reasons" : `Show ${all.length - visible.length} more reasons`);
   button.setAttribute("aria-expanded", String(view.isWhole));
@@ -99,10 +97,10 @@ function reason(name, choose) {
   const button = el("button", { class: "panel reason", onclick: choose }, el("strong", {}, words), figure, bar, meaning);
   return {
     node: el("li", {}, button),
-    show(number, most, isChosen) {
+    show([, number], most, chosen) {
       setText(figure, count(number));
       Object.assign(bar, { max: most, value: number });
-      button.setAttribute("aria-pressed", String(isChosen));
+      button.setAttribute("aria-pressed", String(name === chosen));
     },
   };
 }
@@ -123,7 +121,7 @@ function entry(one) {
       "details",
       {},
       el("summary", {}, short, el("span", { class: "short muted small" }, `${time(one.written)}${one.key ? `, ${one.key}` : ""}`)),
-      el("dl", { class: "pairs wide" }, rows.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, written(value))))),
+      el("dl", { class: "pairs wide" }, terms(rows.map(([name, value]) => [name, written(value)]))),
       one.head === null ? null : el("pre", { class: "head", tabindex: 0, "aria-label": "Head of the record" }, one.head),
     ),
   );

@@ -2,7 +2,7 @@
 
 import { changes } from "../change.js";
 import { ago, count, time, whole } from "../format.js";
-import { el, setText } from "../node.js";
+import { el, setText, terms } from "../node.js";
 import { own } from "../own.js";
 import { to } from "../route.js";
 import { order } from "../states.js";
@@ -110,7 +110,7 @@ function showFacts(place, answer) {
     source: `${answer.source.topic}, partition ${answer.source.partition}, offset ${answer.source.offset}`,
     "answered by": `${answer.instance}, ${answer.role}, ${count(answer.lag.records)} records behind`,
   };
-  if (!place.children.length) place.append(...Object.keys(facts).map((name) => el("div", {}, el("dt", {}, name), el("dd"))));
+  if (!place.children.length) place.append(...terms(Object.entries(facts)));
   Object.values(facts).forEach((text, number) => setText(place.children[number].lastChild, text));
 }
 

@@ -1,8 +1,8 @@
 // The enrichments of a device with their status and its reason.
 
-import { Kept, arrange } from "../arrange.js";
 import { time, value as written } from "../format.js";
-import { el } from "../node.js";
+import { listIn } from "../lists.js";
+import { el, terms } from "../node.js";
 import { own } from "../own.js";
 import { graphOf, isSnapshot } from "../snapshots.js";
 
@@ -15,7 +15,7 @@ export function enrichmentCards(state, signal) {
   const list = el("ul", { class: "enrichments" });
   const summary = el("p", { class: "muted small summary" });
   const node = el("section", { class: "panel", "aria-label": "Enrichments", hidden: true }, el("h2", {}, "Enrichments"), summary, list);
-  const cards = new Kept();
+  const cards = listIn(list, ({ name, answer, status, why }) => JSON.stringify([name, answer, status, why]), (one) => ({ node: card(one) }));
   let nodes = [];
   let graph = null;
   let last = null;
@@ -23,8 +23,8 @@ export function enrichmentCards(state, signal) {
     const answers = last?.enrichments ?? {};
     const named = nodes.length && isSnapshot(last) ? nodes : Object.keys(answers).map((name) => ({ name, needs: [], optional: [] }));
     node.hidden = !isSnapshot(last) || !named.length;
-    const byContent = new Map(named.map((one) => [JSON.stringify([one.name, own(answers, one.name), statusOf(one, last)]), one]));
-    arrange(list, cards.of([...byContent.keys()], (place) => card(byContent.get(place), answers, last, before)));
+    const isNew = (name) => before && JSON.stringify(own(before.enrichments ?? {}, name)) !== JSON.stringify(own(answers, name));
+    cards.show(named.map((one) => ({ name: one.name, answer: own(answers, one.name), isNew: isNew(one.name), ...statusOf(one, last) })));
     summary.textContent = tally(named, answers);
   };
   return {
@@ -65,19 +65,16 @@ function tally(named, answers) {
   return [...found].map(([status, number]) => `${number} ${own(WORDS, status) ?? status}`).join(", ");
 }
 
-function card(one, answers, value, before) {
-  const { status, why } = statusOf(one, value);
-  const answer = own(answers, one.name);
-  const isNew = before && JSON.stringify(own(before.enrichments ?? {}, one.name)) !== JSON.stringify(answer);
+function card({ name, answer, isNew, status, why }) {
   const result = answer?.result ? Object.entries(answer.result) : [];
   return el(
     "li",
-    { class: isNew ? "flash" : "", "data-status": status, "data-enrichment": one.name },
+    { class: isNew ? "flash" : "", "data-status": status, "data-enrichment": name },
     el("span", { class: "sign", "aria-hidden": "true" }, own(SIGNS, status) ?? "?"),
     el(
       "div",
       {},
-      el("div", { class: "name" }, el("strong", {}, one.name), " ", el("span", { class: `word ${status}` }, own(WORDS, status) ?? status)),
+      el("div", { class: "name" }, el("strong", {}, name), " ", el("span", { class: `word ${status}` }, own(WORDS, status) ?? status)),
       why ? el("div", { class: "why" }, why) : null,
       result.length ? pairs(result) : null,
       answer ? el("div", { class: "muted small" }, `answered ${time(answer.ts)}, on version ${answer.version}`) : null,
@@ -86,12 +83,8 @@ function card(one, answers, value, before) {
 }
 
 function pairs(result) {
-  const first = result.slice(0, OPEN_FIELDS).map(pair);
-  const rest = result.slice(OPEN_FIELDS).map(pair);
+  const all = terms(result.map(([name, value]) => [name, written(value)]));
+  const rest = all.splice(OPEN_FIELDS);
   const more = rest.length ? el("details", {}, el("summary", {}, `${rest.length} more`), el("dl", { class: "pairs" }, rest)) : null;
-  return [el("dl", { class: "pairs" }, first), more];
-}
-
-function pair([name, value]) {
-  return el("div", {}, el("dt", {}, name), el("dd", {}, written(value)));
+  return [el("dl", { class: "pairs" }, all), more];
 }

@@ -2,6 +2,7 @@
 
 import { fit } from "../fit.js";
 import { brief, clock, count, rate } from "../format.js";
+import { head } from "../lists.js";
 import { loop } from "../loop.js";
 import { el, setText, svg } from "../node.js";
 import { repeat } from "../repeat.js";
@@ -18,14 +19,14 @@ export function graph() {
   const notice = el("p", { class: "muted", role: "status" });
   const drawing = svg("svg", { class: "graph", role: "img", "aria-label": "The graph of enrichments" });
   const body = el("tbody");
-  const head = el("tr", {}, ["enrichment", "needs", "calls/s", ...STATUSES.map((one) => `${SIGNS[one]} ${one}`)].map((name) => el("th", { scope: "col" }, name)));
+  const columns = ["enrichment", "needs", "calls/s", ...STATUSES.map((one) => `${SIGNS[one]} ${one}`)];
   const node = el(
     "div",
     {},
     el("h1", {}, "Enrichments"),
     notice,
     el("section", { class: "panel scroll graphed", tabindex: 0, "aria-label": "Graph" }, drawing),
-    el("section", { class: "panel scroll" }, el("table", {}, el("thead", {}, head), body)),
+    el("section", { class: "panel scroll" }, el("table", {}, head(columns), body)),
   );
   let drawn = null;
   let at = null;

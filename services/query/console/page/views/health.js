@@ -1,8 +1,8 @@
 // The health report: whether the loop is healthy, and the reasons and actions if not.
 
 import { address } from "../applications.js";
-import { Kept, arrange } from "../arrange.js";
 import { clock } from "../format.js";
+import { listIn } from "../lists.js";
 import { el, setText } from "../node.js";
 
 const WELL = "Every process of the loop answers, no lag grows, and no API is down.";
@@ -16,7 +16,7 @@ export function healthPanel() {
   const words = el("p", { class: "muted" });
   const list = el("ul", { class: "problems" });
   const node = el("section", { class: "health-report panel", "aria-label": "Health" }, el("h2", {}, sign, " ", title), words, list);
-  const kinds = new Kept();
+  const kinds = listIn(list, ([kind]) => kind, ([kind]) => reasonGroup(kind));
   const draw = (status, mark, headline, text, reasons = null) => {
     node.dataset.status = status;
     sign.hidden = !mark;
@@ -24,10 +24,7 @@ export function healthPanel() {
     list.hidden = !reasons?.length;
     [[sign, mark], [title, headline], [words, text]].forEach(([place, text]) => setText(place, text));
     if (!reasons) return; // the reasons are unknown now: opened details stay open
-    const alike = Map.groupBy(reasons, (one) => one.kind);
-    const made = kinds.of([...alike.keys()], reasonGroup);
-    [...alike.values()].forEach((those, number) => made[number].show(those));
-    arrange(list, made.map((one) => one.node));
+    kinds.show([...Map.groupBy(reasons, (one) => one.kind)]);
   };
   return {
     node,
@@ -48,23 +45,26 @@ export function healthPanel() {
   };
 }
 
+function otherReason() {
+  const node = el("li");
+  return { node, show: (one) => setText(node, one.message) };
+}
+
 /** All reasons of one kind: the first one, and the others in a fold. */
 function reasonGroup(kind) {
   const [message, action] = [el("strong"), el("span")];
   const link = kind === "dead_letters_increasing" ? [" ", el("a", { href: address("dead_letters") }, "See them")] : null;
   const [summary, rest] = [el("summary"), el("ul")];
   const more = el("details", { hidden: true }, summary, rest);
-  const others = new Kept();
+  const others = listIn(rest, (_, number) => number, otherReason);
   return {
     node: el("li", { "data-kind": kind }, message, el("span", { class: "action" }, action, link), more),
-    show(those) {
+    show([, those]) {
       setText(message, those[0].message);
       setText(action, those[0].action);
       more.hidden = those.length === 1;
       setText(summary, `and ${those.length - 1} more of this kind`);
-      const made = others.of(those.slice(1).map((_, number) => number), () => el("li"));
-      made.forEach((one, number) => setText(one, those[number + 1].message));
-      arrange(rest, made);
+      others.show(those.slice(1));
     },
   };
 }

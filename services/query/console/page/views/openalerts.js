@@ -1,7 +1,7 @@
 // The open alerts of the rules of a table, as they open and close.
 
-import { Kept, arrange } from "../arrange.js";
 import { count, time, when } from "../format.js";
+import { listIn } from "../lists.js";
 import { el, setText } from "../node.js";
 import { to } from "../route.js";
 
@@ -15,9 +15,9 @@ export function openAlerts(table, signal) {
   const none = el("p", { class: "muted", role: "status" });
   const list = el("ol", { class: "alerts", "aria-live": "polite" });
   const node = el("section", { class: "panel", "aria-label": "Open alerts" }, el("div", { class: "bar" }, el("h2", {}, "Open alerts"), total), none, list);
-  const [byKey, byRule, kept] = [new Map(), new Map(), new Kept()];
+  const [byKey, byRule] = [new Map(), new Map()];
   let [timer, isCurrent] = [null, false];
-  const several = table.alerts.length > 1;
+  const rows = listIn(list, (one) => one.id, (one) => alertRow(one, table.alerts.length > 1));
   const change = (place, alerts) => {
     for (const one of byKey.get(place) ?? []) byRule.set(one.rule, byRule.get(one.rule) - 1);
     if (alerts.length) byKey.set(place, alerts);
@@ -28,11 +28,7 @@ export function openAlerts(table, signal) {
   const draw = () => {
     timer = null;
     const all = [...byKey.values()].flat();
-    const newest = all.sort((one, other) => (one.opened < other.opened ? 1 : -1)).slice(0, SHOWN);
-    const byId = new Map(newest.map((one) => [one.id, one]));
-    const made = kept.of([...byId.keys()], (id) => alertRow(byId.get(id), several));
-    for (const one of made) one.age();
-    arrange(list, made.map((one) => one.node));
+    rows.show(all.sort((one, other) => (one.opened < other.opened ? 1 : -1)).slice(0, SHOWN));
     setText(total, count(all.length));
     total.dataset.open = String(all.length > 0);
     setText(none, all.length > SHOWN ? `The latest ${SHOWN} of ${count(all.length)}` : all.length || !isCurrent ? "" : "No alert is open.");
@@ -54,6 +50,6 @@ function alertRow(alert, several) {
   const rule = el("span", { class: "muted small" }, several ? `${alert.state} · ` : "", `by ${alert.rule}`);
   return {
     node: el("li", { class: alert.isNew ? "flash" : "", title: `${alert.id}\nopened ${time(alert.opened)}` }, el("span", { class: "sign", "aria-hidden": "true" }, "!"), el("a", { class: "key", href: to("device", alert.state, alert.key) }, alert.key), rule, age),
-    age: () => setText(age, when(alert.opened)),
+    show: () => setText(age, when(alert.opened)),
   };
 }

@@ -1,7 +1,7 @@
 // The processes of the loop, one row each; above six of a kind, one row for all and one for each that is unreachable.
 
-import { Kept, arrange } from "../arrange.js";
 import { count, duration, rate, time } from "../format.js";
+import { head, listIn } from "../lists.js";
 import { el, setText } from "../node.js";
 
 /** Kinds with more processes than this are folded. */
@@ -10,36 +10,33 @@ const MOST = 6;
 /** A table of processes: {node, show(loop answer)}. */
 export function processes() {
   const body = el("tbody");
-  const head = el("tr", {}, ["process", "", "rate", "lag", "details"].map((name) => el("th", { scope: "col" }, name)));
-  const table = el("table", {}, el("thead", {}, head), body);
-  const node = el("section", { class: "panel processes", "aria-label": "Processes" }, el("h3", {}, "Processes"), el("div", { class: "scroll" }, table));
   const none = el("tr", {}, el("td", { colspan: 5, class: "muted" }, "No scrape targets. Set STATELOOP_SCRAPE_TARGETS to see the processes here."));
-  const [rows, sums, unfolded] = [new Kept(), new Kept(), new Set()];
+  const table = el("table", {}, head(["process", "", "rate", "lag", "details"]), body);
+  const node = el("section", { class: "panel processes", "aria-label": "Processes" }, el("h3", {}, "Processes"), el("div", { class: "scroll" }, table));
+  const unfolded = new Set();
   let last = null;
+  const toggle = (name) => ((unfolded.delete(name) || unfolded.add(name)), show(last));
+  const rows = listIn(body, (one) => one.place, (one) => (one.parts ? sumRow(one.name, () => toggle(one.name)) : row()));
   const show = (now) => {
     last = now;
-    const kinds = groups(now);
-    const listed = kinds.flatMap((kind) => (kind.parts.length > MOST && !unfolded.has(kind.name) ? kind.parts.filter((one) => !one.up) : kind.parts));
-    const made = new Map(rows.of(listed.map((one) => one.place), row).map((one, number) => [listed[number], one]));
-    const large = kinds.filter((kind) => kind.parts.length > MOST);
-    const toggle = (name) => ((unfolded.delete(name) || unfolded.add(name)), show(last));
-    const sum = new Map(sums.of(large.map((kind) => kind.name), (name) => sumRow(name, () => toggle(name))).map((one, number) => [large[number], one]));
-    for (const [part, one] of made) one.show(part);
-    for (const [kind, one] of sum) one.show(kind, unfolded.has(kind.name));
-    const nodes = kinds.flatMap((kind) => [sum.get(kind)?.node, ...kind.parts.map((part) => made.get(part)?.node)].filter(Boolean));
-    arrange(body, nodes.length ? nodes : [none]);
+    const listed = groups(now).flatMap((kind) => {
+      if (kind.parts.length <= MOST) return kind.parts;
+      return [kind, ...(unfolded.has(kind.name) ? kind.parts : kind.parts.filter((one) => !one.up))];
+    });
+    rows.show(listed, unfolded);
+    if (!listed.length) body.append(none);
   };
   return { node, show };
 }
 
-/** The kinds with their parts: {name, parts: [{place, kind, url, up, unreachable_s, does, lag, more}], does}. */
+/** The kinds with their parts: {place, name, parts: [{place, kind, url, up, unreachable_s, does, lag, more}], does}. */
 function groups(now) {
   const part = (kind, one, does, lag, more) => ({ ...one, kind, place: `${kind} ${one.url}`, does, lag, more: one.up ? more : (one.error ?? "") });
   const calls = now.workers.reduce((sum, one) => sum + (one.calls ?? 0), 0);
   return [
-    { name: "job", does: "", parts: now.job.map((one) => part("job", one, `${rate(now.topics.snapshots.rate)} snapshots/s`, one.lag, jobMore(one))) },
-    { name: "worker", does: `${rate(calls)} calls/s`, parts: now.workers.map((one) => part("worker", one, `${rate(one.calls)} calls/s`, one.lag, workerMore(one))) },
-    ...Object.entries(now.others).map(([kind, parts]) => ({ name: kind, does: "", parts: parts.map((one) => part(kind, one, "", null, "")) })),
+    { place: "job", name: "job", does: "", parts: now.job.map((one) => part("job", one, `${rate(now.topics.snapshots.rate)} snapshots/s`, one.lag, jobMore(one))) },
+    { place: "worker", name: "worker", does: `${rate(calls)} calls/s`, parts: now.workers.map((one) => part("worker", one, `${rate(one.calls)} calls/s`, one.lag, workerMore(one))) },
+    ...Object.entries(now.others).map(([kind, parts]) => ({ place: kind, name: kind, does: "", parts: parts.map((one) => part(kind, one, "", null, "")) })),
   ];
 }
 
@@ -67,7 +64,8 @@ function sumRow(name, toggle) {
   const node = el("tr", { class: "sum" }, el("th", { scope: "row" }, title), el("td", {}, status), cells, el("td", {}, button));
   return {
     node,
-    show(kind, isUnfolded) {
+    show(kind, unfolded) {
+      const isUnfolded = unfolded.has(name);
       const all = kind.parts.length;
       const up = kind.parts.filter((one) => one.up);
       const lags = up.map((one) => one.lag).filter((lag) => lag !== null);

@@ -1,7 +1,7 @@
 // The rows of a reference table with author and time of each change; rules of alerts also with their alerts.
 
-import { Kept, arrange } from "../arrange.js";
 import { count, time, when } from "../format.js";
+import { head, listIn } from "../lists.js";
 import { el, setText } from "../node.js";
 import { to } from "../route.js";
 import { tables } from "../tables.js";
@@ -52,13 +52,14 @@ function tablePanels(table, signal) {
   const body = el("tbody");
   const columns = fieldsOf(table.schema).filter((field) => field.isShort);
   const heads = [isRules ? "rule" : "key", ...columns.map((field) => field.name), ...(isRules ? ["open"] : []), "changed", "by", ""];
-  const grid = el("table", { class: "keys" }, el("thead", {}, el("tr", {}, heads.map((name) => el("th", { scope: "col" }, name)))), body);
+  const grid = el("table", { class: "keys" }, head(heads), body);
   const readOnly = el("p", { class: "muted small", hidden: table.writes }, `Read-only: this token has no right to write ${table.name}.`);
   const formPlace = el("div");
   const panel = el("section", { class: "panel", "aria-label": "Rules" }, el("div", { class: "bar" }, el("h2", {}, table.name), status.node, add), readOnly, notice, el("div", { class: "scroll" }, grid));
   const alerts = isRules ? openAlerts(table, signal) : null;
   const node = el("div", { class: isRules ? "columns" : "" }, el("div", {}, formPlace, panel), alerts?.node);
-  const [rows, kept] = [new Map(), new Kept()];
+  const rows = new Map();
+  const listed = listIn(body, (answer) => answer.key, (answer) => ruleRow(answer.key, columns, table, edit, isRules));
   let [form, timer, isCurrent] = [null, null, false];
 
   const edit = (key) => {
@@ -70,12 +71,9 @@ function tablePanels(table, signal) {
   add.addEventListener("click", () => edit(null));
   const draw = () => {
     timer = null;
-    const keys = [...rows.keys()].sort();
-    const made = kept.of(keys, (key) => ruleRow(key, columns, table, edit, isRules));
-    made.forEach((one, number) => one.show(rows.get(keys[number]), alerts?.openOf(keys[number])));
-    arrange(body, made.map((one) => one.node));
-    grid.hidden = !keys.length;
-    setText(notice, !keys.length && isCurrent ? `There are no ${noun}s yet.` : "");
+    listed.show([...rows.keys()].sort().map((key) => rows.get(key)), alerts);
+    grid.hidden = !rows.size;
+    setText(notice, !rows.size && isCurrent ? `There are no ${noun}s yet.` : "");
   };
   const soon = () => (timer ??= setTimeout(draw, DRAW_MS));
   const on = {
@@ -119,7 +117,8 @@ function ruleRow(key, columns, table, edit, isRules) {
   let version = null;
   return {
     node,
-    show(answer, opened) {
+    show(answer, alerts) {
+      const opened = alerts?.openOf(key);
       columns.forEach((field, number) => setText(cells[number], shortText(field, answer.value.value?.[field.name])));
       setText(open, count(opened ?? 0));
       open.classList.toggle("bad", Boolean(opened));

@@ -1,7 +1,7 @@
 // The named states, and the keys of one of them as they change; of a windowed state, the top keys of a window too.
 
-import { Kept, arrange } from "../arrange.js";
 import { clock, count, when } from "../format.js";
+import { fillTable, listIn } from "../lists.js";
 import { el, setText } from "../node.js";
 import { own } from "../own.js";
 import { repeat } from "../repeat.js";
@@ -38,7 +38,7 @@ export function statesView(chosen, time) {
   const looking = { state: chosen, after: null, next: null, seen: new Map(), at: null, rows: ROWS };
   let graph = null;
   looking.enrichments = () => (graph ??= graphOf(looking.state, { signal: stopping.signal }));
-  const cards = new Kept();
+  const cards = listIn(list, (one) => one.name, stateCard);
   let request = new AbortController();
   const look = async () => {
     request.abort(); // its response would be late, and perhaps for another prefix
@@ -47,9 +47,7 @@ export function statesView(chosen, time) {
     try {
       const response = await states({ signal });
       looking.state ??= response[0]?.name ?? null;
-      const made = cards.of(response.map((one) => one.name), stateCard);
-      made.forEach((one, number) => one.show(response[number], looking.state));
-      arrange(list, made.map((one) => one.node));
+      cards.show(response, looking.state);
       keys.hidden = looking.state === null;
       await top.look(response.find((one) => one.name === looking.state) ?? null, { signal });
       if (looking.state !== null) await showKeys(looking, filter.value, table, notice, more, signal);
@@ -68,7 +66,7 @@ export function statesView(chosen, time) {
   return { node, title: "States", close: () => stopping.abort() };
 }
 
-function stateCard(name) {
+function stateCard({ name }) {
   const [topic, figures, here] = ["muted small", "", "muted small"].map((kind) => el("span", { class: kind }));
   const link = el("a", { class: "panel state", href: to("states", name) }, el("strong", {}, name), topic, figures, here);
   return {
@@ -93,13 +91,8 @@ async function showKeys(looking, prefix, table, notice, more, signal) {
   setText(notice, found.answers.length ? "" : prefix ? `No key begins with ${prefix}` : "There are no keys yet. They appear here with their first record.");
   const columns = chosenColumns(found.answers, COLUMNS);
   const named = found.answers.some((one) => isSnapshot(one.value)) ? await looking.enrichments() : [];
-  const focused = document.activeElement?.closest?.("tr")?.dataset.key;
-  const marked = named.length > MOST_MARKS ? [el("th", { scope: "col" }, "enrichments")] : named.map((one) => el("th", { scope: "col", class: "mark", title: one.name }, one.name.slice(0, 4)));
-  table.replaceChildren(
-    el("thead", {}, el("tr", {}, ["key", "v", ...columns].map((name) => el("th", { scope: "col" }, name)), marked, el("th", { scope: "col" }, "event time"))),
-    el("tbody", {}, found.answers.map((one) => keyRow(looking, one, columns, named))),
-  );
-  if (focused !== undefined) [...table.querySelectorAll("tbody tr")].find((row) => row.dataset.key === focused)?.querySelector("a").focus();
+  const marked = named.length > MOST_MARKS ? ["enrichments"] : named.map((one) => el("th", { scope: "col", class: "mark", title: one.name }, one.name.slice(0, 4)));
+  fillTable(table, ["key", "v", ...columns, ...marked, "event time"], found.answers.map((one) => keyRow(looking, one, columns, named)));
 }
 
 function rowsFor(answers) {

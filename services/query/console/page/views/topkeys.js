@@ -4,6 +4,7 @@ import { cell, chosenColumns } from "./columns.js";
 import { stateOf } from "./device.js";
 import { leaves } from "../change.js";
 import { clock, value as written, when } from "../format.js";
+import { fillTable } from "../lists.js";
 import { el, setText } from "../node.js";
 import { own } from "../own.js";
 import { to } from "../route.js";
@@ -72,12 +73,8 @@ function draw(table, state, answers, orderBy) {
   const greatest = Math.max(...numbers.map((one) => one ?? 0), 0);
   const ordered = shortened(orderBy);
   const columns = chosenColumns(answers, COLUMNS + 1).filter((one) => one !== ordered).slice(0, COLUMNS);
-  const focused = document.activeElement?.closest?.("tr")?.dataset.key;
-  table.replaceChildren(
-    el("thead", {}, el("tr", {}, ["", "key", ...(orderBy ? [ordered] : []), ...columns, "event time"].map((name) => el("th", { scope: "col" }, name)))),
-    el("tbody", {}, answers.map((one, number) => row(state, one, number + 1, orderBy ? { number: numbers[number], greatest } : null, columns))),
-  );
-  if (focused !== undefined) [...table.querySelectorAll("tbody tr")].find((one) => one.dataset.key === focused)?.querySelector("a").focus();
+  const rows = answers.map((one, number) => row(state, one, number + 1, orderBy ? { number: numbers[number], greatest } : null, columns));
+  fillTable(table, ["", "key", ...(orderBy ? [ordered] : []), ...columns, "event time"], rows);
 }
 
 function row(state, one, rank, ordered, columns) {

@@ -1,9 +1,9 @@
 // The windows of a key: one of their numbers over time, as a chart and as a table.
 
-import { Kept, arrange } from "../arrange.js";
 import { barChart } from "../barchart.js";
 import { leaves } from "../change.js";
 import { value as written } from "../format.js";
+import { head, listIn } from "../lists.js";
 import { el, setText } from "../node.js";
 import { repeat } from "../repeat.js";
 import { to } from "../route.js";
@@ -131,9 +131,7 @@ function shortened(path) {
 /** The windows as a table, the newest first: {node, show(bars, selected)}. */
 function windowTable(state, key, pick) {
   const body = el("tbody");
-  const heads = ["window", "value", ""].map((name) => el("th", { scope: "col" }, name));
-  const rows = new Kept();
-  const made = (name) => {
+  const made = ({ name }) => {
     const link = el("a", { href: to("device", state, key, name), onclick: (event) => (event.preventDefault(), pick(name)) });
     const [value, open] = [el("td", { class: "number" }), el("td", { class: "muted" })];
     const node = el("tr", {}, el("th", { scope: "row" }, link), value, open);
@@ -148,13 +146,9 @@ function windowTable(state, key, pick) {
       },
     };
   };
+  const rows = listIn(body, (one) => one.name, made);
   return {
-    node: el("div", { class: "scroll" }, el("table", { class: "keys" }, el("thead", {}, el("tr", {}, heads)), body)),
-    show(bars, selected) {
-      const ordered = [...bars].reverse();
-      const nodes = rows.of(ordered.map((one) => one.name), made);
-      nodes.forEach((one, number) => one.show(ordered[number], selected));
-      arrange(body, nodes.map((one) => one.node));
-    },
+    node: el("div", { class: "scroll" }, el("table", { class: "keys" }, head(["window", "value", ""]), body)),
+    show: (bars, selected) => rows.show([...bars].reverse(), selected),
   };
 }
