@@ -5,16 +5,10 @@ import { clock } from "./format.js";
 import { loop } from "./loop.js";
 import { el, setText } from "./node.js";
 import { own } from "./own.js";
+import { VIEWS } from "./route.js";
 import { search } from "./search.js";
 import { nextTheme, theme } from "./theme.js";
 
-const VIEWS = [
-  ["loop", "Loop"],
-  ["states", "States"],
-  ["rules", "Rules"],
-  ["enrichments", "Enrichments"],
-  ["dead_letters", "Dead letters"],
-];
 const SHOWN = { device: "states" };
 
 /** The header: {show(view), focusSearch()}. `onHelp` shows the keyboard shortcuts. */

@@ -3,6 +3,7 @@
 import { address } from "./applications.js";
 import { el, terms } from "./node.js";
 import { own } from "./own.js";
+import { VIEWS } from "./route.js";
 import { nextTheme } from "./theme.js";
 
 const KEYS = [
@@ -10,11 +11,10 @@ const KEYS = [
   ["↓ ↑", "Through suggestions, and through the rows of a table"],
   ["Enter", "Open what is chosen"],
   ["Esc", "Close what is open; from a device back to its state"],
-  ["1 2 3 4 5", "Loop, States, Rules, Enrichments, Dead letters"],
+  [VIEWS.map((_, number) => number + 1).join(" "), VIEWS.map(([, name]) => name).join(", ")],
   ["t", "Other colours: as the system has them, light, dark"],
   ["?", "This help"],
 ];
-const VIEWS = { 1: "loop", 2: "states", 3: "rules", 4: "enrichments", 5: "dead_letters" };
 let dialog = null;
 
 /** Show the keys, or hide them. */
@@ -40,6 +40,6 @@ export function listenToKeys(focusSearch, goBack) {
     if (own(known, event.key)) {
       event.preventDefault();
       known[event.key]();
-    } else if (own(VIEWS, event.key)) location.hash = address(VIEWS[event.key]);
+    } else if (VIEWS[event.key - 1]) location.hash = address(VIEWS[event.key - 1][0]);
   });
 }

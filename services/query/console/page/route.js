@@ -1,5 +1,14 @@
 // The view in the address: the part after #.
 
+/** The views that the header links, with their names. */
+export const VIEWS = [
+  ["loop", "Loop"],
+  ["states", "States"],
+  ["rules", "Rules"],
+  ["enrichments", "Enrichments"],
+  ["dead_letters", "Dead letters"],
+];
+
 /** The route as {view, parts}: of #/device/flights/a%2Fb, view "device" and parts ["flights", "a/b"]; "loop" of none. */
 export function route() {
   const [view, ...parts] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);

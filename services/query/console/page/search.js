@@ -81,7 +81,7 @@ class Suggestions {
     if (!state || document.activeElement !== this.#input) return;
     try {
       const found = await page(state, { prefix: this.#input.value.trim(), limit: MOST, fields: KEY_ALONE }, { signal: this.#request.signal });
-      this.#show(found.answers.map((one) => one.key));
+      this.#show(found.items.map((one) => one.key));
     } catch (error) {
       if (error.name !== "AbortError") this.#showMessage(error.message);
     }

@@ -7,18 +7,16 @@ export const statePath = (state) => `/v1/states/${encodeURIComponent(state)}`;
 
 /** Return all readable states. */
 export async function states(options) {
-  const response = await getJson("/v1/states", options);
-  return Array.isArray(response) ? response : (response.states ?? response.items ?? []);
+  return (await getJson("/v1/states", options)).states;
 }
 
-/** Return a page of keys with their answers: {answers, after}; of the values only these fields, if some are named. */
-export async function page(state, { prefix = "", after = null, limit = 50, fields = "" } = {}, options) {
+/** Return a page of the answers of keys: {items, after}; of the values only these fields, if some are named. */
+export function page(state, { prefix = "", after = null, limit = 50, fields = "" } = {}, options) {
   const query = new URLSearchParams({ limit });
   if (prefix) query.set("prefix", prefix);
   if (after) query.set("after", after);
   if (fields) query.set("fields", fields);
-  const response = await getJson(`${statePath(state)}?${query}`, options);
-  return { answers: response.answers ?? response.items ?? [], after: response.after ?? null };
+  return getJson(`${statePath(state)}?${query}`, options);
 }
 
 /** Compares two answers about one key by window, epoch and version: negative if the first is the earlier. */
@@ -35,9 +33,8 @@ export function versionName(one) {
 
 /** Return the stored versions of a key, the latest first: of the window that contains `at`, if one is named. */
 export async function versions(state, key, at, options) {
-  const response = await getJson(`${keyPath(state, key)}/versions${at ? `?${new URLSearchParams({ at })}` : ""}`, options);
-  const found = Array.isArray(response) ? response : (response.versions ?? response.answers ?? []);
-  return [...found].sort((one, other) => order(other, one));
+  const found = await getJson(`${keyPath(state, key)}/versions${at ? `?${new URLSearchParams({ at })}` : ""}`, options);
+  return found.versions.sort((one, other) => order(other, one));
 }
 
 /** Return the path of a key. */

@@ -59,11 +59,13 @@ export function gapsIn([times, values], rate, since) {
   return gaps;
 }
 
+/** The seconds since 1970 of a time in ISO 8601. */
 export function seconds(text) {
   return new Date(text).getTime() / 1000;
 }
 
-function iso(time) {
+/** The time in ISO 8601 of seconds since 1970. */
+export function iso(time) {
   return new Date(time * 1000).toISOString();
 }
 

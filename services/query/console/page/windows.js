@@ -1,5 +1,6 @@
 // The reads of windowed states, and the names of windows.
 
+import { time } from "./format.js";
 import { el, setText } from "./node.js";
 import { getJson } from "./service.js";
 import { keyPath, page, statePath } from "./states.js";
@@ -48,7 +49,7 @@ export async function newestWindow(state, options) {
   const present = await keysOf(state, "now", { limit: 1, fields: KEY_ALONE }, options);
   if (present.start !== null) return present.start;
   const first = await page(state, { limit: FIRST_KEYS, fields: KEY_ALONE }, options);
-  return first.answers.map((one) => one.window_start ?? "").sort().at(-1) || null;
+  return first.items.map((one) => one.window_start ?? "").sort().at(-1) || null;
 }
 
 /** The name of a window, by the reader's clock: a day, or its hours. */
@@ -82,6 +83,5 @@ export function openMark() {
 }
 
 function day(date) {
-  const pad = (part) => String(part).padStart(2, "0");
-  return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
+  return time(date).slice(0, 10);
 }

@@ -2,6 +2,7 @@
 
 import { duration, time } from "../format.js";
 import { el, setText } from "../node.js";
+import { shortened } from "../paths.js";
 import { repeat } from "../repeat.js";
 import { strip } from "../strip.js";
 import { coverageOf, seconds } from "../timeline.js";
@@ -15,7 +16,7 @@ const KINDS = { data: "data", gap: "gap", open: "not passed yet", unknown: "not 
 
 /** The panel of a Coverage field: {node, show(answer), select(start)}. `field` is {path, step}. */
 export function coveragePanel(state, key, field, every, signal) {
-  const name = field.path.replace(/^state\./, "");
+  const name = shortened(field.path);
   const lengths = el("select", { "aria-label": "Windows of coverage" }, LENGTHS.map((one) => el("option", { value: one }, windowSize(one * every))));
   lengths.value = String(USUAL);
   const [from, to] = [el("span"), el("span")];
@@ -41,8 +42,8 @@ export function coveragePanel(state, key, field, every, signal) {
       const found = await coverageOf(state, key, range, { signal });
       view.intervals = found;
       line.show(found, summary(found));
-      setText(from, time(new Date(range.from * 1000)));
-      setText(to, time(new Date(range.to * 1000)));
+      setText(from, time(range.from * 1000));
+      setText(to, time(range.to * 1000));
       showReadout();
       body.replaceChildren(...gapsOf(found).reverse().slice(0, GAPS_MAX).map(row));
     } catch (error) {
@@ -67,11 +68,11 @@ function gapsOf(intervals) {
 }
 
 function row(one) {
-  return el("tr", {}, el("th", { scope: "row" }, time(new Date(one.start * 1000))), el("td", {}, time(new Date(one.end * 1000))), el("td", { class: "number" }, duration((one.end - one.start) * 1000)));
+  return el("tr", {}, el("th", { scope: "row" }, time(one.start * 1000)), el("td", {}, time(one.end * 1000)), el("td", { class: "number" }, duration((one.end - one.start) * 1000)));
 }
 
 function described(one) {
-  return `${KINDS[one.kind]}: ${time(new Date(one.start * 1000))} – ${time(new Date(one.end * 1000))}, ${duration((one.end - one.start) * 1000)}`;
+  return `${KINDS[one.kind]}: ${time(one.start * 1000)} – ${time(one.end * 1000)}, ${duration((one.end - one.start) * 1000)}`;
 }
 
 function summary(intervals) {

@@ -85,14 +85,14 @@ function stateCard({ name }) {
 async function showKeys(looking, prefix, table, notice, more, signal) {
   const found = await page(looking.state, { prefix, after: looking.after, limit: looking.rows }, { signal });
   looking.next = found.after;
-  looking.rows = rowsFor(found.answers);
+  looking.rows = rowsFor(found.items);
   more.hidden = found.after === null && looking.after === null;
   setText(more, found.after === null ? "First keys" : "Next keys");
-  setText(notice, found.answers.length ? "" : prefix ? `No key begins with ${prefix}` : "There are no keys yet. They appear here with their first record.");
-  const columns = chosenColumns(found.answers, COLUMNS);
-  const named = found.answers.some((one) => isSnapshot(one.value)) ? await looking.enrichments() : [];
+  setText(notice, found.items.length ? "" : prefix ? `No key begins with ${prefix}` : "There are no keys yet. They appear here with their first record.");
+  const columns = chosenColumns(found.items, COLUMNS);
+  const named = found.items.some((one) => isSnapshot(one.value)) ? await looking.enrichments() : [];
   const marked = named.length > MOST_MARKS ? ["enrichments"] : named.map((one) => el("th", { scope: "col", class: "mark", title: one.name }, one.name.slice(0, 4)));
-  fillTable(table, ["key", "v", ...columns, ...marked, "event time"], found.answers.map((one) => keyRow(looking, one, columns, named)));
+  fillTable(table, ["key", "v", ...columns, ...marked, "event time"], found.items.map((one) => keyRow(looking, one, columns, named)));
 }
 
 function rowsFor(answers) {

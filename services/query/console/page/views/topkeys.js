@@ -7,7 +7,9 @@ import { clock, value as written, when } from "../format.js";
 import { fillTable } from "../lists.js";
 import { el, setText } from "../node.js";
 import { own } from "../own.js";
+import { shortened } from "../paths.js";
 import { to } from "../route.js";
+import { iso, seconds } from "../timeline.js";
 import { keysOf, newestWindow, openMark, windowName } from "../windows.js";
 
 const ROWS = 20;
@@ -62,7 +64,7 @@ function missing(start, orderBy) {
 }
 
 function move([before, after, newest], state, start, time) {
-  const step = (sign) => to("states", state.name, new Date(new Date(start).getTime() + sign * state.every_s * 1000).toISOString());
+  const step = (sign) => to("states", state.name, iso(seconds(start) + sign * state.every_s));
   if (start !== null) [before.href, after.href, newest.href] = [step(-1), step(1), to("states", state.name)];
   before.hidden = start === null;
   for (const one of [after, newest]) one.hidden = start === null || time === null;
@@ -89,8 +91,4 @@ function row(state, one, rank, ordered, columns) {
     columns.map((name) => el("td", { class: "number" }, cell(own(value, name)))),
     el("td", { class: "muted" }, when(one.event_time)),
   );
-}
-
-function shortened(path) {
-  return path.replace(/^(state|value)\./, "");
 }

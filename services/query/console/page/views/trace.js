@@ -2,7 +2,7 @@
 
 import { value as written } from "../format.js";
 import { el, setText } from "../node.js";
-import { valueAt } from "../paths.js";
+import { shortened, valueAt } from "../paths.js";
 import { repeat } from "../repeat.js";
 import { firstSample, gapsIn, joined, seconds } from "../timeline.js";
 import { traceChart } from "../tracechart.js";
@@ -16,7 +16,7 @@ const WINDOWS_MAX = 100;
 
 /** The panel of a series: {node, show(answer), select(start), close()}. `field` is {path, rate, unit}. */
 export function tracePanel(state, key, field, every, signal) {
-  const name = field.path.replace(/^state\./, "");
+  const name = shortened(field.path);
   const reachable = SPANS_S.filter((one) => one / every <= WINDOWS_MAX);
   const spans = el("select", { "aria-label": "Time at once" }, (reachable.length ? reachable : [every]).map((one) => el("option", { value: one }, windowSize(one))));
   spans.value = String([...reachable].reverse().find((one) => one <= Math.max(USUAL_S, every)) ?? spans.value);

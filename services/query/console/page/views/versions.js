@@ -3,6 +3,7 @@
 import { changes } from "../change.js";
 import { time, value as written, whole } from "../format.js";
 import { el } from "../node.js";
+import { shortened } from "../paths.js";
 import { order, versionName, versions as kept } from "../states.js";
 import { isOfWindow } from "../windows.js";
 
@@ -60,7 +61,7 @@ function row(answer, differ) {
 const NOISE = /^(epoch|version|as_of|traceparent)$|^enrichments\.[^.]+\.(fingerprint|ts|epoch|version|spent|result.*)$/;
 
 function difference(one) {
-  const path = one.path.replace(/^(state|value)\./, "").replace(/^enrichments\.([^.]+)\.status$/, "$1");
+  const path = shortened(one.path).replace(/^enrichments\.([^.]+)\.status$/, "$1");
   return el("li", {}, el("code", {}, path), " ", el("span", { class: "muted" }, short(one.before)), " → ", el("strong", {}, short(one.after)));
 }
 

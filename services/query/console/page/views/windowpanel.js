@@ -5,8 +5,10 @@ import { leaves } from "../change.js";
 import { value as written } from "../format.js";
 import { head, listIn } from "../lists.js";
 import { el, setText } from "../node.js";
+import { shortened } from "../paths.js";
 import { repeat } from "../repeat.js";
 import { to } from "../route.js";
+import { iso, seconds } from "../timeline.js";
 import { isOfWindow, windowName, windowsOf } from "../windows.js";
 
 const EVERY_MS = 5000;
@@ -81,7 +83,7 @@ export function windowPanel(state, key, pick, signal) {
         view.pageEnds = [];
         look();
       }
-      chart.select(start === null ? null : new Date(start).getTime() / 1000);
+      chart.select(start === null ? null : seconds(start));
       draw();
     },
     close: chart.close,
@@ -90,8 +92,8 @@ export function windowPanel(state, key, pick, signal) {
 
 /** The end of a page that has this window, and some after it. */
 function endAround(answer) {
-  const [start, end] = [answer.window_start, answer.window_end].map((one) => new Date(one).getTime());
-  return new Date(end + AFTER * (end - start)).toISOString();
+  const [start, end] = [answer.window_start, answer.window_end].map(seconds);
+  return iso(end + AFTER * (end - start));
 }
 
 /** The paths of the numbers in a value. */
@@ -106,7 +108,7 @@ function fill(select, paths) {
 }
 
 function bar(answer, path) {
-  const [start, end] = [answer.window_start, answer.window_end].map((one) => new Date(one).getTime() / 1000);
+  const [start, end] = [answer.window_start, answer.window_end].map(seconds);
   const found = leaves(answer.value ?? {}).get(path);
   return { name: answer.window_start, start, end, value: typeof found === "number" ? found : null, isOpen: answer.is_open };
 }
@@ -122,10 +124,6 @@ function described(one, path) {
   if (!one) return "There are no windows yet.";
   const value = one.value === null ? "without a value" : written(one.value);
   return `${windowName(one.start * 1000, one.end * 1000)}: ${shortened(path)} ${value}${one.isOpen ? ", open" : ""}`;
-}
-
-function shortened(path) {
-  return path.replace(/^(state|value)\./, "");
 }
 
 /** The windows as a table, the newest first: {node, show(bars, selected)}. */
