@@ -8,8 +8,8 @@ restarts, `describe_consumer_groups` may abort the process (an assertion of libr
 
 from __future__ import annotations
 
+import threading
 import time
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
@@ -78,13 +78,21 @@ class KafkaAdmin(Admin):
     def __init__(self, client: Options, name: str) -> None:
         self._client = client
         self._name = name
+        self._opened: AdminClient | None = None
         self._consumers: dict[str, Consumer] = {}
+        self._opening = threading.Lock()
 
     @override
-    def partition_counts(self) -> Mapping[str, int]:
+    def partition_counts(self, topics: Collection[str] | None = None, within_s: float = ANSWER_S) -> Mapping[str, int]:
+        """Use a consumer, which creates no topic that it asks for."""
+        consumer = self._consumer(f"stateloop-{self._name}")
+        if topics is None:
+            with requested("list the topics"):
+                listed = consumer.list_topics(timeout=within_s).topics
+            return {name: len(topic.partitions) for name, topic in listed.items()}
         with requested("list the topics"):
-            listed = self._admin.list_topics(timeout=ANSWER_S).topics
-        return {name: len(topic.partitions) for name, topic in listed.items()}
+            found = [consumer.list_topics(name, within_s).topics[name] for name in topics]
+        return {name: len(topic.partitions) for name, topic in zip(topics, found, strict=True) if topic.error is None}
 
     @override
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicInfo]:
@@ -93,10 +101,13 @@ class KafkaAdmin(Admin):
         return {name: TopicInfo(str(topic.topic_id), len(topic.partitions)) for name, topic in described.items()}
 
     @override
-    def configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+    def configs(self, topics: Collection[str], within_s: float = ANSWER_S) -> Mapping[str, Mapping[str, str]]:
         resources = {name: ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics}
-        futures = self._admin.describe_configs(list(resources.values()), request_timeout=ANSWER_S) if topics else {}
-        configs = {name: _result(futures[resource], "describe the topic", name) for name, resource in resources.items()}
+        futures = self._admin.describe_configs(list(resources.values()), request_timeout=within_s) if topics else {}
+        configs = {
+            name: _result(futures[resource], "describe the topic", name, within_s)
+            for name, resource in resources.items()
+        }
         return {name: {entry.name: entry.value or "" for entry in config.values()} for name, config in configs.items()}
 
     @override
@@ -171,9 +182,11 @@ class KafkaAdmin(Admin):
             consumer.close()
         self._consumers.clear()
 
-    @cached_property
+    @property
     def _admin(self) -> AdminClient:
-        return create_admin_client(self._client, self._name)
+        with self._opening:
+            self._opened = self._opened or create_admin_client(self._client, self._name)
+            return self._opened
 
     def _records(self, specs: Mapping[TopicPartition, OffsetSpec]) -> Mapping[TopicPartition, ListOffsetsResultInfo]:
         futures = self._admin.list_offsets(dict(specs), request_timeout=ANSWER_S)
@@ -197,9 +210,10 @@ class KafkaAdmin(Admin):
                     raise KafkaException(commit.error)
 
     def _consumer(self, group: str) -> Consumer:
-        if group not in self._consumers:
-            self._consumers[group] = create_consumer(self._client, self._name, group)
-        return self._consumers[group]
+        with self._opening:
+            if group not in self._consumers:
+                self._consumers[group] = create_consumer(self._client, self._name, group)
+            return self._consumers[group]
 
 
 def _places(offsets: Mapping[Partition, GroupOffset]) -> list[TopicPartition]:
@@ -238,10 +252,10 @@ def _is_created(name: str, future: Future[None]) -> bool:
     return True
 
 
-def _result(future: Future[Result], request: str, topic: str) -> Result:
+def _result(future: Future[Result], request: str, topic: str, within_s: float | None = None) -> Result:
     """Return the answer to a request about a topic. Raises KafkaRequestError, also if there is no answer in time."""
     try:
         with requested(f"{request} {topic}", topic):
-            return future.result(CHANGE_S + GRACE_S)
+            return future.result((CHANGE_S if within_s is None else within_s) + GRACE_S)
     except TimeoutError as error:
         raise KafkaRequestError(f"{request} {topic}", "_TIMED_OUT", "no answer", topic) from error

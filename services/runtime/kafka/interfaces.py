@@ -1,7 +1,7 @@
 """The protocols of Kafka's clients. `values` has what they take and return.
 
 A part that takes one of these runs with a broker, or with a model of one. The asynchronous protocols are for an event
-loop; the methods of the others block their thread, and one thread at a time uses a client.
+loop; the methods of the others block their thread, and one thread at a time uses a client, but any thread an `Admin`.
 """
 
 from __future__ import annotations
@@ -253,13 +253,16 @@ class BlockingTopicReader(Protocol):
 class Admin(Protocol):
     """Administers topics and the offsets of groups. Its methods block, and raise KafkaRequestError."""
 
-    def partition_counts(self) -> Mapping[str, int]:
-        """Return the number of partitions of each topic that this user may see; a new one may be listed later."""
+    def partition_counts(self, topics: Collection[str] | None = None, within_s: float = 10.0) -> Mapping[str, int]:
+        """Return the number of partitions of those of these topics that this user may see, or of all that it may see.
+
+        A new topic may be listed later.
+        """
 
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicInfo]:
         """Return the identity of each topic."""
 
-    def configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+    def configs(self, topics: Collection[str], within_s: float = 10.0) -> Mapping[str, Mapping[str, str]]:
         """Return the settings of each topic."""
 
     def create(self, topics: Collection[NewTopic]) -> Collection[str]:

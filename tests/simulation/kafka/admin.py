@@ -29,17 +29,22 @@ class ModelAdmin:
         self._broker = broker
         self._network = network
 
-    def partition_counts(self) -> Mapping[str, int]:
+    def partition_counts(
+        self,
+        topics: Collection[str] | None = None,
+        within_s: float = 10.0,  # noqa: ARG002
+    ) -> Mapping[str, int]:
         """See `Admin.partition_counts`."""
         with requested("list the topics"):
             self._network.require()
-        return {name: len(topic.logs) for name, topic in self._broker.topics.by_name.items()}
+        known = self._broker.topics.by_name
+        return {name: len(topic.logs) for name, topic in known.items() if topics is None or name in topics}
 
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicInfo]:
         """See `Admin.describe`."""
         return {name: self._described(name) for name in topics}
 
-    def configs(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+    def configs(self, topics: Collection[str], within_s: float = 10.0) -> Mapping[str, Mapping[str, str]]:  # noqa: ARG002
         """See `Admin.configs`."""
         found = {}
         for name in topics:

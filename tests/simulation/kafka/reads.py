@@ -120,10 +120,11 @@ class Describe(Read):
 
     def run(self, world: World) -> object:
         counts = {name: one for name, one in world.admin.partition_counts().items() if name.startswith(world.prefix)}
+        named = world.admin.partition_counts([world.prefix + name for name in ("created", "new", "absent")])
         found = world.admin.describe(sorted(counts))
         ids = {name: (world.number_of(name, one.id), one.partitions) for name, one in found.items()}
         configs = world.admin.configs(sorted(counts))
-        return counts, ids, {name: {one: config[one] for one in DEFAULTS} for name, config in configs.items()}
+        return counts, named, ids, {name: {one: config[one] for one in DEFAULTS} for name, config in configs.items()}
 
 
 @dataclass(frozen=True)

@@ -226,7 +226,12 @@ def test_offsets_of_a_group_are_committed_unless_it_has_members(
 def test_a_broker_that_is_away_is_an_error_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admins, "ANSWER_S", 0.2)
     admin = KafkaAdmin({"bootstrap.servers": "127.0.0.1:1"}, "test")
-    for request in (admin.partition_counts, lambda: admin.configs(["events"]), lambda: admin.describe(["events"])):
+    for request in (
+        lambda: admin.partition_counts(within_s=0.2),
+        lambda: admin.partition_counts(["events"], 0.2),
+        lambda: admin.configs(["events"], 0.2),
+        lambda: admin.describe(["events"]),
+    ):
         with pytest.raises(KafkaRequestError) as failure:
             request()
         assert failure.value.is_of_client
