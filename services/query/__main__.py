@@ -13,6 +13,7 @@ from contracts.settings import read
 from services.query.service import serve
 from services.query.settings import QuerySettings
 from services.runtime.command_line import report, run
+from services.runtime.kafka.clients import KafkaClients
 
 SWITCH_S = 0.001
 """How long the ingest thread may block the event loop; a fifth of Python's default."""
@@ -29,7 +30,7 @@ def main() -> None:
     logs.to(sys.stderr)
     sys.setswitchinterval(SWITCH_S)
     gc.set_threshold(*GC_THRESHOLDS)
-    uvloop.run(serve(settings, suite))
+    uvloop.run(serve(settings, suite, KafkaClients(settings.client())))
 
 
 if __name__ == "__main__":

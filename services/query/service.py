@@ -40,7 +40,6 @@ from services.query.lookup.authentication import Authenticator, watch_tokens
 from services.query.openapi import document
 from services.query.store import LmdbStore, LmdbWindowStore
 from services.runtime.job_progress import JobProgress
-from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.topic_owners import TopicOwners
 
 if TYPE_CHECKING:
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from services.query.cluster import Cluster
     from services.query.http.server import Routes
     from services.query.settings import QuerySettings
+    from services.runtime.kafka.interfaces import Admin, Kafka
 
 log = logging.getLogger(__name__)
 
@@ -60,10 +60,14 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class TopicFacts(NamedTuple):
-    """The brokers' metadata of the topics: the states with their partition counts, and how long tombstones are kept."""
+    """The brokers' metadata of the topics: the states with their partition counts, and how long tombstones are kept.
+
+    Later questions go to `admin`.
+    """
 
     states: Mapping[str, NamedState]
     retention: TombstoneRetention
+    admin: Admin
 
 
 class Core(NamedTuple):
@@ -73,6 +77,7 @@ class Core(NamedTuple):
     ingestion: KafkaIngestion
     cluster: Cluster
     listeners: ChangeListeners
+    admin: Admin
 
 
 class HttpLayer(NamedTuple):
@@ -83,18 +88,21 @@ class HttpLayer(NamedTuple):
     tasks: list[Coroutine[Any, Any, None]]
 
 
-async def serve(settings: QuerySettings, suite: Suite) -> None:
-    """Run an instance until SIGTERM or SIGINT. Raises a QueryServiceError, in a group, if it cannot go on."""
+async def serve(settings: QuerySettings, suite: Suite, kafka: Kafka) -> None:
+    """Run an instance until SIGTERM or SIGINT. Raises a QueryServiceError, in a group, if it cannot go on.
+
+    The clients of Kafka that do not end with the tasks end with the process.
+    """
     settings.check_exposure()
     authenticator = Authenticator(settings.tokens, settings.peer_token)
     stopped = _stop_event()
     async with AsyncExitStack() as stack:
         listening = stack.enter_context(bind(settings))
-        topics = await _read_topics(settings, suite, stopped.is_set)
+        topics = await _read_topics(settings, suite, kafka, stopped.is_set)
         if topics is None:
             return
         core = _build_core(settings, suite, topics, url_of(settings, listening), stack)
-        http = await _build_http(suite, core, authenticator, stack)
+        http = await _build_http(suite, core, authenticator, kafka, stack)
         async with asyncio.TaskGroup() as tasks:
             ingestion = tasks.create_task(core.ingestion.run())
             cluster = tasks.create_task(core.cluster.run())
@@ -114,13 +122,16 @@ def _stop_event() -> asyncio.Event:
     return stopped
 
 
-async def _read_topics(settings: QuerySettings, suite: Suite, stopping: Callable[[], bool]) -> TopicFacts | None:
+async def _read_topics(
+    settings: QuerySettings, suite: Suite, kafka: Kafka, stopping: Callable[[], bool]
+) -> TopicFacts | None:
     """Return what the brokers know of the topics; None when the service stops."""
-    states = await asyncio.to_thread(with_partition_counts, named_in(suite), settings.client(), stopping)
+    admin = kafka.admin("query-topics")
+    states = await asyncio.to_thread(with_partition_counts, named_in(suite), admin, settings.kafka, stopping)
     if states is None:
         return None
-    retention = await asyncio.to_thread(read_tombstone_retention, states.values(), settings.client(), stopping)
-    return None if retention is None else TopicFacts(states, TombstoneRetention(retention, _now))
+    retention = await read_tombstone_retention(states.values(), admin, stopping)
+    return None if retention is None else TopicFacts(states, TombstoneRetention(retention, _now), kafka.admin("query"))
 
 
 def _build_core(settings: QuerySettings, suite: Suite, topics: TopicFacts, url: str, stack: AsyncExitStack) -> Core:
@@ -135,7 +146,7 @@ def _build_core(settings: QuerySettings, suite: Suite, topics: TopicFacts, url: 
         stack.callback(stores[name].close)
     window_stores = {name: store for name, store in stores.items() if isinstance(store, LmdbWindowStore)}
     listeners = ChangeListeners()
-    ingestion = KafkaIngestion(settings.client(), states, stores, listeners, topics.retention)
+    ingestion = KafkaIngestion(settings.client(), topics.admin, states, stores, listeners, retention=topics.retention)
     me = InstanceIdentity(settings.instance, url, folder.store, folder.run)
     cluster = build_cluster(settings, suite, me, InstanceDependencies(states, ingestion, stores, _now))
     listeners.on_restarted.append(cluster.restarted)
@@ -143,14 +154,16 @@ def _build_core(settings: QuerySettings, suite: Suite, topics: TopicFacts, url: 
     dependencies = Dependencies(
         settings, states, stores, cluster, Counts(CATALOGUE), _now, time.monotonic, window_stores, misplaced
     )
-    return Core(dependencies, ingestion, cluster, listeners)
+    return Core(dependencies, ingestion, cluster, listeners, topics.admin)
 
 
-async def _build_http(suite: Suite, core: Core, authenticator: Authenticator, stack: AsyncExitStack) -> HttpLayer:
-    dependencies, ingestion, cluster, listeners = core
+async def _build_http(
+    suite: Suite, core: Core, authenticator: Authenticator, kafka: Kafka, stack: AsyncExitStack
+) -> HttpLayer:
+    dependencies, ingestion, cluster, listeners, admin = core
     settings, states = dependencies.settings, dependencies.states
     peer_client = await stack.enter_async_context(HttpPeerClient(settings.peer_token))
-    page = await stack.enter_async_context(console(suite, dependencies))
+    page = await stack.enter_async_context(console(suite, dependencies, admin))
     api, watch = state_api(dependencies, authenticator, peer_client), WatchRoutes(dependencies)
     listeners.on_changed += [api.waiters.changed, watch.service.changed]
     listeners.on_restarted.append(watch.service.restarted)
@@ -174,21 +187,21 @@ async def _build_http(suite: Suite, core: Core, authenticator: Authenticator, st
             api.fast_path.forget_callers,
             partial(watch.service.reauthenticate, authenticator.reauthenticate),
         ),
-        _window_closer(dependencies, cluster).run(),
-        watch_partition_counts(states.values(), settings.client()),
+        _window_closer(dependencies, cluster, admin).run(),
+        watch_partition_counts(states.values(), admin),
         *(
-            TopicOwners(application, KafkaAdmin(settings.client(), "topic-owners"), log.warning).check_async()
+            TopicOwners(application, kafka.admin("topic-owners"), log.warning).check_async()
             for application in suite.applications
         ),
     ]
     return HttpLayer(HttpServer(dependencies, api.guard, routes, api.fast_path), health, tasks)
 
 
-def _window_closer(dependencies: Dependencies, cluster: Cluster) -> WindowCloser:
-    """Return what closes the windows by the progress of the jobs. Their clients end with the process."""
-    stores, client = dependencies.window_stores, dependencies.settings.client()
+def _window_closer(dependencies: Dependencies, cluster: Cluster, admin: Admin) -> WindowCloser:
+    """Return what closes the windows by the progress of the jobs."""
+    stores = dependencies.window_stores
     states = [one for name, one in dependencies.states.items() if name in stores and one.expires_by_clock]
-    progress = {state.name: JobProgress(KafkaAdmin(client, "progress"), state.topic) for state in states}
+    progress = {state.name: JobProgress(admin, state.topic) for state in states}
     return WindowCloser(states, stores, lambda one: progress[one.name].read(range(one.partitions)), cluster.has_read)
 
 

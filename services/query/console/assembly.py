@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
     from contracts import Suite
     from services.query.dependencies import Dependencies
+    from services.runtime.kafka.interfaces import Admin
 
 
 @asynccontextmanager
-async def console(suite: Suite, dependencies: Dependencies) -> AsyncIterator[Console]:
+async def console(suite: Suite, dependencies: Dependencies, admin: Admin) -> AsyncIterator[Console]:
     """Yield the console's routes; the loops of the suite's applications are sampled while it is open."""
     settings = dependencies.settings
     every_s = settings.scrape_every.total_seconds()
@@ -30,7 +31,7 @@ async def console(suite: Suite, dependencies: Dependencies) -> AsyncIterator[Con
     topics = {name for application in suite.applications for name in topics_of(application).values()}
     sources = Sources(
         targets=targets(settings.scrape_targets),
-        end_offsets=EndOffsets(settings.client(), topics),
+        end_offsets=EndOffsets(admin, topics),
         states=dependencies.states,
         routing=dependencies.routing,
         clock=dependencies.clock,

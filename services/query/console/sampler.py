@@ -56,7 +56,6 @@ async def sampling(sources: Sources, record: Record, every_s: float) -> AsyncIte
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            await asyncio.to_thread(sources.end_offsets.close)
 
 
 async def observe(session: ClientSession, sources: Sources) -> Observation:

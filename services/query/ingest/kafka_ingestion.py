@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from services.query.ingest.ingestion import ChangeListener, ReadProgress
     from services.query.ingest.tombstones import TombstoneRetention
     from services.query.store import Store, Update
+    from services.runtime.kafka.interfaces import Admin
 
 log = logging.getLogger(__name__)
 
@@ -74,12 +75,14 @@ class IngestCounts:
 class KafkaIngestion:
     """See `Ingestion`. Raises DeclarationError if two states have one topic."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what a test replaces
         self,
         client: Mapping[str, str],
+        admin: Admin,
         states: Mapping[str, NamedState],
         stores: Mapping[str, Store],
         listener: ChangeListener,
+        *,
         retention: TombstoneRetention = UNLIMITED,
     ) -> None:
         _check_topics(states)
@@ -87,7 +90,7 @@ class KafkaIngestion:
         topics = {name: one.topic for name, one in states.items()}
         self._listener = listener
         self._thread = ConsumerThread(client, "ingest", GROUP, CONSUMER_CONFIG)
-        self._end_offsets = EndOffsetReader(client, GROUP, topics)
+        self._end_offsets = EndOffsetReader(admin, topics)
         self._end_offset_thread = ThreadPoolExecutor(1, "end-offsets")
         self._reader = BatchReader(self._thread.consumer, time.monotonic)
         self._retention = retention

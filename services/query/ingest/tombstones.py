@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import time
-from concurrent.futures import wait
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import ConfigResource
-
-from services.runtime.kafka.options import create_admin_client
+from services.runtime.call_thread import CallThread
+from services.runtime.errors import KafkaRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
-    from concurrent.futures import Future
-    from typing import Any
-
-    from confluent_kafka.admin import ConfigEntry
 
     from contracts.model.named_state import NamedState
+    from services.runtime.kafka.interfaces import Admin
 
 log = logging.getLogger(__name__)
 
 RESPONSE_TIMEOUT_S = 5.0
-TIMEOUT_S = 10.0
-"""For the responses about all topics together."""
 SLICE_S = 0.1
 """The interval at which a stop is noticed."""
 DAY_MS = 24 * 3600 * 1000
@@ -65,45 +58,43 @@ class TombstoneRetention(NamedTuple):
 UNLIMITED = TombstoneRetention({}, lambda: 0)
 
 
-def read_tombstone_retention(
-    states: Iterable[NamedState], client: Mapping[str, str], stopping: Callable[[], bool] = lambda: False
+async def read_tombstone_retention(
+    states: Iterable[NamedState], admin: Admin, stopping: Callable[[], bool] = lambda: False
 ) -> dict[str, int] | None:
     """Return the brokers' setting for `TombstoneRetention.retention_ms`; None when the service stops.
 
-    A day is assumed for a topic without a response. Takes TIMEOUT_S at most.
+    A day is assumed for a topic without a response.
     """
     topics = {
         state.topic: state.name for state in states if state.key is None or state.windowed
     }  # the others ignore tombstones
-    resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
-    if not resources:
-        return {}
-    admin = create_admin_client(client, "query-tombstones")  # must stay alive until all responses are here
-    responses = admin.describe_configs(resources, request_timeout=RESPONSE_TIMEOUT_S)
-    if not _wait_for(responses.values(), stopping):
-        return None
-    found = {}
-    for resource, future in responses.items():
-        config = _config(resource.name, future)
-        if "compact" in config.get("cleanup.policy", "compact"):
-            found[topics[resource.name]] = int(config.get("delete.retention.ms", DAY_MS))
-    return found
-
-
-def _wait_for(responses: Collection[Future[Any]], stopping: Callable[[], bool]) -> bool:
-    """Wait for all responses, until the timeout. Return False when the service stops."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while wait(responses, SLICE_S).not_done and time.monotonic() < deadline:
+    thread = CallThread("tombstones")
+    reading = thread.call(partial(_configs, admin, topics))
+    thread.close()
+    while not reading.done():
         if stopping():
-            return False
-    return True
+            return None
+        await asyncio.wait([reading], timeout=SLICE_S)
+    configs = await reading
+    return {
+        name: int(configs[topic].get("delete.retention.ms", DAY_MS))
+        for topic, name in topics.items()
+        if "compact" in configs[topic].get("cleanup.policy", "compact")
+    }
 
 
-def _config(topic: str, response: Future[dict[str, ConfigEntry]]) -> dict[str, str]:
-    """Return the topic's settings; none where the brokers did not respond."""
-    try:
-        return {name: entry.value or "" for name, entry in response.result(0).items()}
-    except (KafkaException, TimeoutError) as error:
-        facts = {"topic": topic, "detail": str(error) or "no response"}
-        log.warning("the retention of tombstones of a topic is unknown: one day is assumed", extra={"facts": facts})
-        return {}
+def _configs(admin: Admin, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+    """Return the settings of each topic: none of one that the brokers refuse, and of all if they do not respond."""
+    refused: dict[str, Mapping[str, str]] = {}
+    while left := [topic for topic in topics if topic not in refused]:
+        try:
+            return {**refused, **admin.configs(left, RESPONSE_TIMEOUT_S)}
+        except KafkaRequestError as error:
+            unknown = left if error.is_of_client else [error.topic]
+            for topic in unknown:
+                facts = {"topic": topic, "detail": error.detail}
+                log.warning(
+                    "the retention of tombstones of a topic is unknown: one day is assumed", extra={"facts": facts}
+                )
+            refused.update((topic, {}) for topic in unknown)
+    return refused

@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from contracts.model.suite import Suite
 from services.query.service import serve
 from services.query.settings import QuerySettings
+from services.runtime.kafka.clients import KafkaClients
 from services.tools.broker.readiness import PAUSE_S, wait_until
 from tests.deadline import DEADLINE_S
 from tests.services.query.fleet import START, app, snapshot
@@ -212,7 +213,7 @@ async def test_the_service_stops_at_once_while_it_waits_for_the_broker() -> None
     settings = QuerySettings(application="none:none", kafka="127.0.0.1:1", http_port=0)
     before = signal.getsignal(signal.SIGTERM)
     async with asyncio.timeout(10):
-        serving = asyncio.create_task(serve(settings, Suite(app)))
+        serving = asyncio.create_task(serve(settings, Suite(app), KafkaClients(settings.client())))
         while signal.getsignal(signal.SIGTERM) == before:  # noqa: ASYNC110 (no event reports it)
             await asyncio.sleep(0.01)
         os.kill(os.getpid(), signal.SIGTERM)

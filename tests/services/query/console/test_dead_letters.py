@@ -21,6 +21,7 @@ from services.query.console.dead_letters import (
     DeadLetterReader,
 )
 from services.query.console.end_offsets import EndOffsets
+from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.options import create_producer
 from services.tools.broker.readiness import wait_until
 
@@ -106,21 +107,19 @@ def test_the_end_offsets_of_topics_are_read(broker: EmbeddedBroker, topics_prefi
     client = {"bootstrap.servers": broker.bootstrap}
     first, later = f"{topics_prefix}events", f"{topics_prefix}snapshots"
     create(broker, first, 2)
-    reader = EndOffsets(client, [first, later])
+    reader = EndOffsets(KafkaAdmin(client, "test"), [first, later])
     write(broker, first, [b"1", b"2", b"3"], partition=1)
     assert reader.read() == {first: {0: 0, 1: 3}}
     create(broker, later, 1)
     wait_until(lambda: later in (reader.read() or {}), "the other topic exists", WITHIN_S)
     write(broker, later, [b"1"])
     assert reader.read() == {first: {0: 0, 1: 3}, later: {0: 1}}
-    reader.close()
 
 
 @pytest.mark.slow
 def test_an_unreachable_broker_has_no_end_offsets() -> None:
-    reader = EndOffsets({"bootstrap.servers": "127.0.0.1:1"}, ["events"])
+    reader = EndOffsets(KafkaAdmin({"bootstrap.servers": "127.0.0.1:1"}, "test"), ["events"])
     assert reader.read() is None
-    reader.close()
 
 
 @contextmanager

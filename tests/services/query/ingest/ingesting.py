@@ -15,6 +15,7 @@ from services.query.ingest.kafka_ingestion import KafkaIngestion
 from services.query.ingest.tombstones import UNLIMITED, TombstoneRetention
 from services.query.store import StatePartition
 from services.query.store.lmdb_store import LmdbStore
+from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.options import create_producer
 
 if TYPE_CHECKING:
@@ -119,7 +120,12 @@ class Running:
         self.listener.running = self
         self.store = LmdbStore(folder, state, "boot")
         self.ingestion = KafkaIngestion(
-            topic.client, {state.name: state}, {state.name: self.store}, self.listener, retention
+            topic.client,
+            KafkaAdmin(topic.client, "test"),
+            {state.name: state},
+            {state.name: self.store},
+            self.listener,
+            retention=retention,
         )
 
     def partition(self, partition: int) -> StatePartition:

@@ -77,7 +77,8 @@ async def test_a_fatal_client_error_stops_ingestion() -> None:
     message.error().name.return_value = "_FENCED"
     stores: dict[str, Store] = {"flights": MemoryStore()}
     state = NamedState("flights", "topic", {}, 1)
-    ingestion = KafkaIngestion({"bootstrap.servers": "127.0.0.1:1"}, {"flights": state}, stores, RecordingListener())
+    client = {"bootstrap.servers": "127.0.0.1:1"}
+    ingestion = KafkaIngestion(client, Mock(), {"flights": state}, stores, RecordingListener())
     ingestion._reader.read = Mock(return_value=[[message]])  # type: ignore[method-assign]  # noqa: SLF001
     with pytest.raises(IngestionError, match="start the service again"):
         await asyncio.wait_for(ingestion.run(), 30)

@@ -10,6 +10,7 @@ from contracts.model.named_state import NamedState
 from services.query.errors import PartitionsChangedError
 from services.query.ingest import partition_counts
 from services.query.ingest.partition_counts import watch_partition_counts
+from services.runtime.kafka.admin import KafkaAdmin
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ async def test_added_partitions_are_noticed(
         NamedState("cars", topic, {}, 4, layout_topic=layout),
         NamedState("none", f"{topics_prefix}none", {}, 4),
     ]
-    watching = asyncio.create_task(watch_partition_counts(states, {"bootstrap.servers": broker.bootstrap}))
+    watched = KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test")
+    watching = asyncio.create_task(watch_partition_counts(states, watched))
     for _ in range(4):
         looked.clear()
         await asyncio.wait_for(looked.wait(), DEADLINE_S)
@@ -52,9 +54,8 @@ async def test_added_partitions_are_noticed(
 async def test_an_unreachable_broker_does_not_stop_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_counts, "RESPONSE_TIMEOUT_S", 0.1)
     monkeypatch.setattr(partition_counts, "CHECK_INTERVAL_S", 0.01)
-    watching = asyncio.create_task(
-        watch_partition_counts([NamedState("cars", "cars", {}, 4)], {"bootstrap.servers": "127.0.0.1:1"})
-    )
+    admin = KafkaAdmin({"bootstrap.servers": "127.0.0.1:1"}, "test")
+    watching = asyncio.create_task(watch_partition_counts([NamedState("cars", "cars", {}, 4)], admin))
     done, _ = await asyncio.wait([watching], timeout=0.5)
     assert not done
     watching.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,11 @@ from services.query.ingest import tombstones
 from services.query.ingest.tombstones import DAY_MS, TombstoneRetention, read_tombstone_retention
 from services.query.store import StatePartition
 from services.query.store.lmdb_store import LmdbStore
+from services.runtime.kafka.admin import KafkaAdmin
 from tests.services.query.ingest.ingesting import COMPACTED, Running, Topic, compacted, ingesting, until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from contracts.model.named_state import NamedState
@@ -204,7 +207,9 @@ def test_the_check_interval_is_a_fraction_of_the_retention(clock: Clock, least: 
 
 
 @pytest.mark.kafka
-def test_the_retention_is_read_from_the_brokers(broker: EmbeddedBroker, topics_prefix: str, state: NamedState) -> None:
+async def test_the_retention_is_read_from_the_brokers(
+    broker: EmbeddedBroker, topics_prefix: str, state: NamedState
+) -> None:
     configs = {
         "usual": {"cleanup.policy": "compact"},
         "short": {"cleanup.policy": "compact,delete", "delete.retention.ms": "7000"},
@@ -225,35 +230,47 @@ def test_the_retention_is_read_from_the_brokers(broker: EmbeddedBroker, topics_p
         )
         for name in names
     ]
-    found = read_tombstone_retention(states, {"bootstrap.servers": broker.bootstrap})
-    assert found == {"usual": DAY_MS, "short": 7000, "absent": DAY_MS, "windowed": DAY_MS}
-    assert read_tombstone_retention([], {"bootstrap.servers": broker.bootstrap}) == {}
+    admin = admin_of(broker.bootstrap)
+    assert await read_tombstone_retention(states, admin) == {
+        "usual": DAY_MS,
+        "short": 7000,
+        "absent": DAY_MS,
+        "windowed": DAY_MS,
+    }
+    assert await read_tombstone_retention([], admin) == {}
 
 
-def test_without_a_response_a_day_is_assumed(state: NamedState, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_response_a_day_is_assumed(state: NamedState, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tombstones, "RESPONSE_TIMEOUT_S", 0.2)
-    assert read_tombstone_retention([state], {"bootstrap.servers": "127.0.0.1:1"}) == {"flights": DAY_MS}
+    assert await read_tombstone_retention([state], admin_of("127.0.0.1:1")) == {"flights": DAY_MS}
 
 
-def test_a_stopping_service_does_not_wait_for_a_silent_broker(state: NamedState) -> None:
+async def test_a_stopping_service_does_not_wait_for_a_silent_broker(state: NamedState) -> None:
     """It accepts the connection and sends nothing, like a machine that hangs."""
     stopping = iter((False, True))
-    with socket.create_server(("127.0.0.1", 0)) as silent:
+    with silent_broker() as kafka:
         began = time.monotonic()
-        assert (
-            read_tombstone_retention(
-                [state], {"bootstrap.servers": f"127.0.0.1:{silent.getsockname()[1]}"}, lambda: next(stopping)
-            )
-            is None
-        )
+        assert await read_tombstone_retention([state], admin_of(kafka), lambda: next(stopping)) is None
         assert time.monotonic() - began < tombstones.RESPONSE_TIMEOUT_S / 2
 
 
-def test_a_silent_broker_is_queried_for_all_topics_together(state: NamedState, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tombstones, "TIMEOUT_S", 0.3)
+async def test_a_silent_broker_is_queried_for_all_topics_together(
+    state: NamedState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    within_s = tombstones.RESPONSE_TIMEOUT_S / 2
+    monkeypatch.setattr(tombstones, "RESPONSE_TIMEOUT_S", 0.3)
     states = [replace(state, name=f"s{number}", topic=f"t{number}") for number in range(20)]
-    with socket.create_server(("127.0.0.1", 0)) as silent:
+    with silent_broker() as kafka:
         began = time.monotonic()
-        found = read_tombstone_retention(states, {"bootstrap.servers": f"127.0.0.1:{silent.getsockname()[1]}"})
-        assert found == {one.name: DAY_MS for one in states}
-        assert time.monotonic() - began < tombstones.RESPONSE_TIMEOUT_S / 2
+        assert await read_tombstone_retention(states, admin_of(kafka)) == {one.name: DAY_MS for one in states}
+        assert time.monotonic() - began < within_s
+
+
+def admin_of(kafka: str) -> KafkaAdmin:
+    return KafkaAdmin({"bootstrap.servers": kafka}, "test")
+
+
+@contextmanager
+def silent_broker() -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        yield f"127.0.0.1:{silent.getsockname()[1]}"
