@@ -163,7 +163,7 @@ async def _build_http(
     dependencies, ingestion, cluster, listeners, admin = core
     settings, states = dependencies.settings, dependencies.states
     peer_client = await stack.enter_async_context(HttpPeerClient(settings.peer_token))
-    page = await stack.enter_async_context(console(suite, dependencies, admin))
+    page = await stack.enter_async_context(console(suite, dependencies, kafka, admin))
     api, watch = state_api(dependencies, authenticator, peer_client), WatchRoutes(dependencies)
     listeners.on_changed += [api.waiters.changed, watch.service.changed]
     listeners.on_restarted.append(watch.service.restarted)

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from services.query.console.dead_letters import DeadLetterReader
+from services.query.console.dead_letters import TAIL, DeadLetterReader
 from services.query.console.end_offsets import EndOffsets
 from services.query.console.figures import topics_of
 from services.query.console.loops import Loops
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from contracts import Suite
     from services.query.dependencies import Dependencies
-    from services.runtime.kafka.interfaces import Admin
+    from services.runtime.kafka.interfaces import Admin, Kafka
 
 
 @asynccontextmanager
-async def console(suite: Suite, dependencies: Dependencies, admin: Admin) -> AsyncIterator[Console]:
+async def console(suite: Suite, dependencies: Dependencies, kafka: Kafka, admin: Admin) -> AsyncIterator[Console]:
     """Yield the console's routes; the loops of the suite's applications are sampled while it is open."""
     settings = dependencies.settings
     every_s = settings.scrape_every.total_seconds()
@@ -39,7 +39,7 @@ async def console(suite: Suite, dependencies: Dependencies, admin: Admin) -> Asy
     )
     async with AsyncExitStack() as stack:
         logs = {one.application.topics.dead_letters: one.dead_letters for one in loops.all()}
-        follower = DeadLetterReader(settings.client(), logs)
+        follower = DeadLetterReader(kafka.blocking_reader("console-dead-letters", options=TAIL), logs)
         follower.start()
         stack.push_async_callback(asyncio.to_thread, follower.close)
         await stack.enter_async_context(sampling(sources, loops.record, every_s))

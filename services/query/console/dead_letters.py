@@ -1,25 +1,26 @@
-"""The latest dead letters: a bounded tail of their topics, followed by a thread in no group."""
+"""The latest dead letters: a bounded tail of their topics, followed by a thread."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException, TopicPartition
 from pydantic import ValidationError
 
 from contracts.api.loop import DeadLettersResponse, DeadLetterSummary
 from contracts.wire import DeadLetter
-from services.runtime.kafka.options import create_consumer, record_of
+from services.runtime.errors import TopicReadError
+from services.runtime.kafka.values import EndlessRange, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from contracts.records.record import Record
+    from services.runtime.kafka.interfaces import BlockingTopicReader
 
-GROUP = "stateloop-console"
 KEPT = 200
 LOOKED_BACK = 200
 """The number of earlier records that are read from each partition."""
@@ -32,11 +33,11 @@ LONGEST_TEXT = 1_000
 ANSWER_S = 5.0
 POLL_S = 0.5
 TAIL = {
-    "auto.offset.reset": "latest",
     "fetch.message.max.bytes": 1024 * 1024,
     "queued.max.messages.kbytes": 4096,
     "fetch.wait.max.ms": 500,
 }
+"""The options of the reader: memory and requests are bounded."""
 
 
 class DeadLetterLog:
@@ -70,9 +71,10 @@ class DeadLetterLog:
 class DeadLetterReader:
     """Reads the topics of these logs in a thread from `start` to `close`, which joins it. Failures are retried."""
 
-    def __init__(self, client: Mapping[str, str], logs: Mapping[str, DeadLetterLog]) -> None:
-        self._consumer = create_consumer({**TAIL, **client}, "console-dead-letters", GROUP)
+    def __init__(self, reader: BlockingTopicReader, logs: Mapping[str, DeadLetterLog]) -> None:
+        self._reader = reader
         self._logs = logs
+        self._positions: dict[Partition, int] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="dead-letters", daemon=True)
 
@@ -87,32 +89,26 @@ class DeadLetterReader:
 
     def _follow(self) -> None:
         try:
-            while not self._stopping.is_set() and not self._begin():
-                self._stopping.wait(POLL_S)
             while not self._stopping.is_set():
-                message = self._consumer.poll(POLL_S)
-                if message is not None and message.error() is None:
-                    record = record_of(message)
-                    self._logs[record.topic].record(summary(record))
+                with suppress(TopicReadError):
+                    self._read()
+                self._stopping.wait(POLL_S)
         finally:
-            self._consumer.close()
+            self._reader.close()
 
-    def _begin(self) -> bool:
-        """Assign the ends of the topics; return False while one is missing or unreadable."""
-        try:
-            known = self._consumer.list_topics(timeout=ANSWER_S).topics
-            if any(topic not in known or known[topic].error for topic in self._logs):
-                return False
-            partitions = [TopicPartition(topic, number) for topic in self._logs for number in known[topic].partitions]
-            watermarks = [self._consumer.get_watermark_offsets(partition, ANSWER_S) for partition in partitions]
-        except KafkaException:
-            return False
-        if None in watermarks:
-            return False
-        for partition, (low, high) in zip(partitions, watermarks, strict=True):
-            partition.offset = max(low, high - LOOKED_BACK)
-        self._consumer.assign(partitions)
-        return True
+    def _read(self) -> None:
+        """Read from the positions, and first from before the ends, once all topics exist. Raises TopicReadError."""
+        if not self._positions:
+            partitions = self._reader.partitions(list(self._logs))
+            if {partition.topic for partition in partitions} != self._logs.keys():
+                return
+            bounds = self._reader.bounds(partitions, ANSWER_S)
+            self._positions = {one: max(start, end - LOOKED_BACK) for one, (start, end) in bounds.items()}
+        ranges = {partition: EndlessRange(position) for partition, position in self._positions.items()}
+        for records in self._reader.read(ranges, self._stopping.is_set):
+            for record in records:
+                self._logs[record.topic].record(summary(record))
+                self._positions[Partition(record.topic, record.partition)] = record.offset + 1
 
 
 def summary(record: Record) -> DeadLetterSummary:

@@ -47,8 +47,10 @@ class KafkaClients(Kafka):
         return KafkaTopicReader(BlockingKafkaReader(self._client, name, group=group, options=options, log=log))
 
     @override
-    def blocking_reader(self, name: str, log: logging.Logger | None = None) -> BlockingTopicReader:
-        return BlockingKafkaReader(self._client, name, log=log)
+    def blocking_reader(
+        self, name: str, log: logging.Logger | None = None, options: Options | None = None
+    ) -> BlockingTopicReader:
+        return BlockingKafkaReader(self._client, name, options=options, log=log)
 
     @override
     def producer(self, name: str, drop_after: timedelta | None = None) -> Producer:

@@ -325,7 +325,9 @@ class Kafka(Protocol):
     ) -> TopicReader:
         """Return a reader for an event loop. `group` is for authorization only: it joins none."""
 
-    def blocking_reader(self, name: str, log: logging.Logger | None = None) -> BlockingTopicReader:
+    def blocking_reader(
+        self, name: str, log: logging.Logger | None = None, options: Mapping[str, Any] | None = None
+    ) -> BlockingTopicReader:
         """Return a reader for a thread."""
 
     def producer(self, name: str, drop_after: timedelta | None = None) -> Producer:

@@ -51,7 +51,12 @@ class ModelKafka:
         """See `Kafka.reader`."""
         return ModelTopicReader(self.broker, self.network, self._patience_s)
 
-    def blocking_reader(self, name: str, log: logging.Logger | None = None) -> BlockingTopicReader:  # noqa: ARG002
+    def blocking_reader(
+        self,
+        name: str,  # noqa: ARG002
+        log: logging.Logger | None = None,  # noqa: ARG002
+        options: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> BlockingTopicReader:
         """See `Kafka.blocking_reader`."""
         return ModelBlockingReader(self.broker, self.network, self._patience_s)
 

@@ -4,30 +4,37 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from contracts.api.loop import DeadLetterSummary
+from contracts.records.record import Record
 from contracts.wire import DeadLetter
 from services.query.console.dead_letters import (
     KEPT,
     LOOKED_BACK,
     MOST_REASONS,
     OTHERS,
+    TAIL,
     UNREADABLE,
     DeadLetterLog,
     DeadLetterReader,
 )
 from services.query.console.end_offsets import EndOffsets
+from services.runtime.errors import TopicReadError
 from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.options import create_producer
+from services.runtime.kafka.values import BoundedRange, Partition
 from services.tools.broker.readiness import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from services.runtime.kafka.interfaces import BlockingTopicReader
+    from services.runtime.kafka.values import EndlessRange
     from tests.services.tools.broker.embedded import EmbeddedBroker
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -91,6 +98,40 @@ def test_the_tail_is_read_and_followed(broker: EmbeddedBroker, topics_prefix: st
     assert {one.key for one in found.latest} == {"<b>k</b>"}
 
 
+class FailingReader:
+    """A reader of a topic with 250 records that fails after its first record."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+
+    def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
+        return [Partition(topic, 0) for topic in topics]
+
+    def bounds(self, partitions: Collection[Partition], _: float) -> Mapping[Partition, BoundedRange]:
+        return dict.fromkeys(partitions, BoundedRange(0, 250))
+
+    def read(
+        self, ranges: Mapping[Partition, EndlessRange], is_stopping: Callable[[], bool]
+    ) -> Iterator[Sequence[Record]]:
+        ((partition, (start, _)),) = ranges.items()
+        self.starts.append(start)
+        yield [Record(*partition, start, 0, b"k", late(start))]
+        if len(self.starts) == 1:
+            raise TopicReadError(partition.topic, "_TRANSPORT", "the broker is away")
+        wait_until(is_stopping, "the test is over", WITHIN_S)
+
+    def close(self) -> None: ...
+
+
+def test_no_dead_letter_is_counted_twice_after_a_failure() -> None:
+    failing, log = FailingReader(), DeadLetterLog("d")
+    reader = DeadLetterReader(cast("BlockingTopicReader", failing), {"d": log})
+    reader.start()
+    wait_until(lambda: log.answer(1).counts == {"late": 2}, "it reads again", WITHIN_S)
+    reader.close()
+    assert failing.starts == [50, 51]
+
+
 @pytest.mark.kafka
 def test_only_the_end_of_a_long_topic_is_read(broker: EmbeddedBroker, topics_prefix: str) -> None:
     topic, log, client = f"{topics_prefix}dead_letters", DeadLetterLog("d"), {"bootstrap.servers": broker.bootstrap}
@@ -124,7 +165,7 @@ def test_an_unreachable_broker_has_no_end_offsets() -> None:
 
 @contextmanager
 def following(client: dict[str, str], logs: dict[str, DeadLetterLog]) -> Iterator[None]:
-    reader = DeadLetterReader(client, logs)
+    reader = DeadLetterReader(KafkaClients(client).blocking_reader("test", options=TAIL), logs)
     reader.start()
     try:
         yield
