@@ -175,7 +175,7 @@ async def _build_http(
         InstanceRoutes(cluster, states),
         watch,
         page,
-        TableRoutes(tables, KafkaTables(settings.client())),
+        TableRoutes(tables, KafkaTables(kafka)),
         RuleTestRoutes(dependencies, api.readers, api.pages, tables),
         *api.routes,
     ]

@@ -6,11 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from services.runtime.errors import DeliveryFailedError, RowNotWrittenError
-from services.runtime.kafka.blocking import BlockingKafkaProducer
 from services.runtime.kafka.values import BY_KEY, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from services.runtime.kafka.interfaces import Kafka
 
 WITHIN = timedelta(seconds=10)
 
@@ -18,8 +17,8 @@ WITHIN = timedelta(seconds=10)
 class TableWriter:
     """A producer whose writes return when all in-sync replicas have the record."""
 
-    def __init__(self, client: Mapping[str, str]) -> None:
-        self._producer = BlockingKafkaProducer(client, "table", WITHIN)
+    def __init__(self, kafka: Kafka) -> None:
+        self._producer = kafka.blocking_producer("table", WITHIN)
 
     def write(self, topic: str, key: str, value: bytes | None, author: str | None) -> int:
         """Write a row, or remove it with None, and return its version. Raises RowNotWrittenError.

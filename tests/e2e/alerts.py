@@ -15,6 +15,7 @@ from contracts.wire.partition import partition
 from examples.weather.application import app
 from examples.weather.readings import Reading
 from examples.weather.replay import send
+from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.options import create_producer
 from services.runtime.table_writer import TableWriter
 from tests.e2e.loop import PARTITIONS, Loop
@@ -64,7 +65,7 @@ class AlertLoop:
         self.broker, self.oracle = broker, Oracle()
         self.job = HostedJob(spark, self.loop.bootstrap, folder, APPLICATION, self.loop.environment)
         self._client = {"bootstrap.servers": self.loop.bootstrap}
-        self._writer = TableWriter(self._client)
+        self._writer = TableWriter(KafkaClients(self._client))
         self._producer = create_producer(self._client, "test")
         self._sent: Counter[str] = Counter()
         self._number_of: dict[tuple[str, int], int] = {}

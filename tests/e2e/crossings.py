@@ -11,6 +11,7 @@ import orjson
 from contracts.alerts.deliveries import events
 from contracts.records.tables import encode_row
 from contracts.wire.alert_record import AlertRecord
+from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.options import record_of
 from services.runtime.table_writer import TableWriter
 
@@ -46,7 +47,7 @@ class Value(NamedTuple):
 
 def put(loop: Loop, table: Table, name: str, **row: Any) -> None:
     """Write a row of a table."""
-    writer = TableWriter({"bootstrap.servers": loop.bootstrap})
+    writer = TableWriter(KafkaClients({"bootstrap.servers": loop.bootstrap}))
     writer.write(f"{loop.prefix}{table.name}", name, encode_row(table, name, orjson.dumps(row), "ann"), "ann")
 
 

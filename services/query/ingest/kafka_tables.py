@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING
 
 from contracts.wire.partition import partition
 from services.runtime.errors import RowNotWrittenError, TopicReadError
-from services.runtime.kafka.reader import BlockingKafkaReader
 from services.runtime.table_writer import TableWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from services.runtime.kafka.interfaces import Kafka
 
 
 class KafkaTables:
     """The first use of a client connects it. One thread at a time uses it."""
 
-    def __init__(self, client: Mapping[str, str]) -> None:
-        self._client = client
-        self._reader = BlockingKafkaReader(client, "query-tables")
+    def __init__(self, kafka: Kafka) -> None:
+        self._kafka = kafka
+        self._reader = kafka.blocking_reader("query-tables")
         self._writer: TableWriter | None = None
 
     def version(self, topic: str, key: str) -> int | None:
@@ -38,5 +37,5 @@ class KafkaTables:
 
     def write(self, topic: str, key: str, value: bytes | None, author: str) -> int:
         """Write a row, or remove it with None, and return its version. Raises RowNotWrittenError."""
-        self._writer = self._writer or TableWriter(self._client)
+        self._writer = self._writer or TableWriter(self._kafka)
         return self._writer.write(topic, key, value, author)

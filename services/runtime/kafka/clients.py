@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.async_reader import KafkaTopicReader
-from services.runtime.kafka.blocking import TransactionalKafkaProducer
+from services.runtime.kafka.blocking import BlockingKafkaProducer, TransactionalKafkaProducer
 from services.runtime.kafka.group_consumer import KafkaGroupConsumer
 from services.runtime.kafka.interfaces import Kafka
 from services.runtime.kafka.producer import KafkaProducer
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from services.runtime.kafka.interfaces import (
         Admin,
+        BlockingProducer,
         BlockingTopicReader,
         FencedGroupConsumer,
         Producer,
@@ -55,6 +56,10 @@ class KafkaClients(Kafka):
     @override
     def producer(self, name: str, drop_after: timedelta | None = None) -> Producer:
         return KafkaProducer(self._client, name, drop_after)
+
+    @override
+    def blocking_producer(self, name: str, drop_after: timedelta) -> BlockingProducer:
+        return BlockingKafkaProducer(self._client, name, drop_after)
 
     @override
     def transactional_producer(

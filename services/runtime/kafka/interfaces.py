@@ -333,6 +333,9 @@ class Kafka(Protocol):
     def producer(self, name: str, drop_after: timedelta | None = None) -> Producer:
         """Return a producer, which drops records that are not acknowledged within this time, if it is given."""
 
+    def blocking_producer(self, name: str, drop_after: timedelta) -> BlockingProducer:
+        """Return a producer for a thread, which drops records that are not acknowledged within this time."""
+
     def transactional_producer(
         self, name: str, transactional_id: str, options: Mapping[str, Any] | None = None
     ) -> TransactionalProducer:

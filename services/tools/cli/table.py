@@ -19,6 +19,7 @@ from services.runtime.command_line import ExitCode, report
 from services.runtime.errors import TopicReadError
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.broker_check import require_broker
+from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.reader import BlockingKafkaReader
 from services.runtime.table_writer import TableWriter
 from services.runtime.topic_owners import TopicOwners
@@ -101,7 +102,7 @@ def _stored(name: str) -> Mapping[str, TableRow]:
 
 def _write(settings: TableSettings, application: Application, table: Table, key: str, value: bytes | None) -> None:
     TopicOwners(application, KafkaAdmin(settings.client(), "topic-owners"), partial(report, "table")).check()
-    writer = TableWriter(settings.client())
+    writer = TableWriter(KafkaClients(settings.client()))
     version = writer.write(application.topics.table(table), key, value, settings.author)
     print(f"{table.name} {key}: version {version}")
 

@@ -60,7 +60,7 @@ class Sensors:
         for future in admin.create_topics([NewTopic(f"{prefix}{name}", PARTITIONS, 1) for name in names]).values():
             future.result(DEADLINE_S)
         self.producer = create_producer(self.client, "test")
-        self.writer = TableWriter(self.client)
+        self.writer = TableWriter(KafkaClients(self.client))
         self.reader = BlockingKafkaReader(self.client, "test", log=logging.getLogger("test"))
         self.alerts: list[tuple[bytes | None, bytes | None]] = []
         places = [Partition(f"{prefix}too_high", number) for number in range(PARTITIONS)]

@@ -20,6 +20,7 @@ from contracts.records.tables import encode_row
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
+from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.options import create_producer
 from services.runtime.table_writer import TableWriter
 from services.tools.broker.readiness import wait_until
@@ -199,7 +200,7 @@ async def test_a_snapshot_that_breaks_a_rule_becomes_a_call(
         for device in devices
     ]
     rule = encode_row(LIMITS, "high", '{"high": 8}', "ann")
-    writer = TableWriter({"bootstrap.servers": broker.bootstrap})
+    writer = TableWriter(KafkaClients({"bootstrap.servers": broker.bootstrap}))
     rule_version = await asyncio.to_thread(writer.write, f"{topics_prefix}limits", "high", rule, "ann")
     await asyncio.to_thread(pagers.publish, snapshots, "snapshots")
     async with Receiver().serving() as receiver:

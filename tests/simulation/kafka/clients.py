@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.kafka.admin import ModelAdmin
-from tests.simulation.kafka.blocking_producers import ModelTransactionalProducer
+from tests.simulation.kafka.blocking_producers import ModelBlockingProducer, ModelTransactionalProducer
 from tests.simulation.kafka.consumer import ModelGroupConsumer
 from tests.simulation.kafka.producers import ModelProducer
 from tests.simulation.kafka.readers import PATIENCE_S, ModelBlockingReader, ModelTopicReader
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from services.runtime.kafka.interfaces import (
         Admin,
+        BlockingProducer,
         BlockingTopicReader,
         FencedGroupConsumer,
         Producer,
@@ -63,6 +64,10 @@ class ModelKafka:
     def producer(self, name: str, drop_after: timedelta | None = None) -> Producer:  # noqa: ARG002
         """See `Kafka.producer`."""
         return ModelProducer(self.broker, self.network, drop_after)
+
+    def blocking_producer(self, name: str, drop_after: timedelta) -> BlockingProducer:  # noqa: ARG002
+        """See `Kafka.blocking_producer`."""
+        return ModelBlockingProducer(self.broker, self.network, drop_after)
 
     def transactional_producer(
         self,

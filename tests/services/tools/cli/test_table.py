@@ -13,6 +13,7 @@ from contracts.records.named_states import named
 from contracts.wire.partition import partition
 from services.query.ingest import KafkaTables
 from services.runtime.command_line import ExitCode
+from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.options import create_producer
 from services.runtime.topic_owners import outputs
 from services.tools.cli.__main__ import main
@@ -102,7 +103,8 @@ def test_the_query_service_compares_versions_and_writes(
     broker: EmbeddedBroker, topics_prefix: str, commands: Commands
 ) -> None:
     commands.topics()
-    tables, topic = KafkaTables({"bootstrap.servers": broker.bootstrap}), f"{topics_prefix}limits"
+    kafka, topic = KafkaClients({"bootstrap.servers": broker.bootstrap}), f"{topics_prefix}limits"
+    tables = KafkaTables(kafka)
     assert tables.version(topic, "s1") is None
     versions = [tables.write(topic, "s1", b"{}", "ann") for _ in range(2)]
     assert tables.version(topic, "s1") == versions[-1] == versions[0] + 1
