@@ -62,11 +62,12 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 class TopicFacts(NamedTuple):
     """The brokers' metadata of the topics: the states with their partition counts, and how long tombstones are kept.
 
-    Later questions go to `admin`.
+    All parts ask for more by one `admin`.
     """
 
     states: Mapping[str, NamedState]
     retention: TombstoneRetention
+    kafka: Kafka
     admin: Admin
 
 
@@ -77,7 +78,6 @@ class Core(NamedTuple):
     ingestion: KafkaIngestion
     cluster: Cluster
     listeners: ChangeListeners
-    admin: Admin
 
 
 class HttpLayer(NamedTuple):
@@ -102,7 +102,7 @@ async def serve(settings: QuerySettings, suite: Suite, kafka: Kafka) -> None:
         if topics is None:
             return
         core = _build_core(settings, suite, topics, url_of(settings, listening), stack)
-        http = await _build_http(suite, core, authenticator, kafka, stack)
+        http = await _build_http(suite, core, authenticator, topics, stack)
         async with asyncio.TaskGroup() as tasks:
             ingestion = tasks.create_task(core.ingestion.run())
             cluster = tasks.create_task(core.cluster.run())
@@ -131,7 +131,9 @@ async def _read_topics(
     if states is None:
         return None
     retention = await read_tombstone_retention(states.values(), admin, stopping)
-    return None if retention is None else TopicFacts(states, TombstoneRetention(retention, _now), kafka.admin("query"))
+    if retention is None:
+        return None
+    return TopicFacts(states, TombstoneRetention(retention, _now), kafka, kafka.admin("query"))
 
 
 def _build_core(settings: QuerySettings, suite: Suite, topics: TopicFacts, url: str, stack: AsyncExitStack) -> Core:
@@ -148,19 +150,20 @@ def _build_core(settings: QuerySettings, suite: Suite, topics: TopicFacts, url: 
     listeners = ChangeListeners()
     ingestion = KafkaIngestion(settings.client(), topics.admin, states, stores, listeners, retention=topics.retention)
     me = InstanceIdentity(settings.instance, url, folder.store, folder.run)
-    cluster = build_cluster(settings, suite, me, InstanceDependencies(states, ingestion, stores, _now))
+    cluster = build_cluster(settings, suite, me, InstanceDependencies(states, ingestion, stores, _now), topics.kafka)
     listeners.on_restarted.append(cluster.restarted)
     misplaced = ingestion.misplaced.counts
     dependencies = Dependencies(
         settings, states, stores, cluster, Counts(CATALOGUE), _now, time.monotonic, window_stores, misplaced
     )
-    return Core(dependencies, ingestion, cluster, listeners, topics.admin)
+    return Core(dependencies, ingestion, cluster, listeners)
 
 
 async def _build_http(
-    suite: Suite, core: Core, authenticator: Authenticator, kafka: Kafka, stack: AsyncExitStack
+    suite: Suite, core: Core, authenticator: Authenticator, topics: TopicFacts, stack: AsyncExitStack
 ) -> HttpLayer:
-    dependencies, ingestion, cluster, listeners, admin = core
+    dependencies, ingestion, cluster, listeners = core
+    kafka, admin = topics.kafka, topics.admin
     settings, states = dependencies.settings, dependencies.states
     peer_client = await stack.enter_async_context(HttpPeerClient(settings.peer_token))
     page = await stack.enter_async_context(console(suite, dependencies, kafka, admin))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
+from typing_extensions import override
 
 from contracts.settings import ApplicationSettings, Duration
 from services.query.errors import ExposedError
@@ -31,6 +32,14 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+RECONNECT = {
+    "topic.metadata.refresh.interval.ms": "5000",
+    "reconnect.backoff.ms": "50",
+    "reconnect.backoff.max.ms": "500",
+}
+"""How soon a client notices that a broker is back."""
 
 
 class QuerySettings(ApplicationSettings):
@@ -102,6 +111,10 @@ class QuerySettings(ApplicationSettings):
     """The base URLs of the processes whose /metrics the console scrapes, by kind: {"job": ["http://host:port"], …}."""
     scrape_every: Annotated[Duration, Field(ge=timedelta(seconds=0.5))] = timedelta(seconds=2)
     """The interval between two scrapes."""
+
+    @override
+    def client(self) -> dict[str, str]:
+        return RECONNECT | super().client()
 
     @model_validator(mode="after")
     def _check_lease(self) -> Self:

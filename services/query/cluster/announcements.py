@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from pydantic import ValidationError
 
 from contracts.wire.announcement import Announcement
-from services.query.ingest.consumer_thread import POLL_S, RECONNECT, Config, ConsumerThread
-from services.runtime.kafka.options import create_producer, log_error
+from services.runtime.errors import DeliveryFailedError, TopicReadError
+from services.runtime.kafka.values import EndlessRange, Output, Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
+
+    from contracts.records.record import Record
+    from services.runtime.errors import KafkaOperationError
+    from services.runtime.kafka.interfaces import Kafka
 
 log = logging.getLogger(__name__)
 
 NAME = "announcements"
+CLIENT = f"query-{NAME}"
 PARTITION = 0
 """The only partition in use: there is no order between partitions."""
 INITIAL_RECORDS = 2000
 """The number of records that are read at the start: live instances announce themselves often enough for that."""
-BATCH_SIZE = 500
-READ: Config = {"fetch.wait.max.ms": 100, "auto.offset.reset": "earliest"}
-"""The earliest if the next record is gone: an instance that jumped to the end would miss leases of others."""
-RESPONSE_TIMEOUT_S = 2.0
+READ = {"fetch.wait.max.ms": 100}
+WRITE = {"linger.ms": 0, "max.in.flight.requests.per.connection": 1, "socket.nagle.disable": True}
+PAUSE_S = 0.1
+CLOSE_S = 3.0
 FLUSH_TIMEOUT_S = 2.0
 
 
@@ -46,67 +52,74 @@ class Announcements(Protocol):
 class KafkaAnnouncements:
     """The topic on a broker. An announcement that is not written within `timeout` seconds is dropped."""
 
-    def __init__(self, client: Mapping[str, str], *, topic: str, group: str, timeout: float) -> None:
-        self._topic = topic
-        self._thread = ConsumerThread(client, NAME, group, READ)
-        ordered = {"acks": "all", "linger.ms": 0, "max.in.flight.requests.per.connection": 1}  # keep their order
-        delivery = {"message.timeout.ms": round(timeout * 1000), "socket.nagle.disable": True}
-        self._producer = create_producer({**RECONNECT, **client}, f"query-{NAME}", {**ordered, **delivery}, log)
-        self._assigned = False
+    def __init__(self, kafka: Kafka, *, topic: str, group: str, timeout: float) -> None:
+        self._place = Partition(topic, PARTITION)
+        self._reader = kafka.reader(CLIENT, group=group, options=READ, log=log)
+        self._producer = kafka.producer(CLIENT, timedelta(seconds=timeout), WRITE)
 
     def send(self, announcement: Announcement) -> None:
         """See `Announcements.send`."""
-        self._write(announcement.instance, announcement.encode())
+        self._write(announcement).add_done_callback(_log_failure)
 
     async def run(self, receive: Callable[[Sequence[Announcement]], None]) -> None:
         """See `Announcements.run`."""
-        self._loop = asyncio.get_running_loop()
-        self._receive = receive
-        await self._thread.run(self._poll)
+        position: int | None = None
+        try:
+            while True:
+                try:
+                    position = await self._first() if position is None else position
+                    async for records in self._reader.read({self._place: EndlessRange(position)}):
+                        position = records[-1].offset + 1 if records else position
+                        if received := [one for record in records if (one := _announcement(record)) is not None]:
+                            receive(received)
+                except TopicReadError as error:
+                    _log_error(error)
+                    await asyncio.sleep(PAUSE_S)
+        finally:
+            await self._close()
 
     async def leave(self, announcement: Announcement) -> None:
         """See `Announcements.leave`."""
-        self._write(announcement.instance, announcement.encode())
-        self._write(announcement.instance, None)
-        await asyncio.get_running_loop().run_in_executor(None, self._producer.flush, FLUSH_TIMEOUT_S)
+        tombstone = Output(self._place.topic, announcement.instance.encode(), None, PARTITION)
+        with suppress(TimeoutError, DeliveryFailedError):
+            async with asyncio.timeout(FLUSH_TIMEOUT_S):
+                await self._write(announcement, tombstone)
+        await self._producer.close()
 
-    def _write(self, key: str, value: bytes | None) -> None:
+    def _write(self, announcement: Announcement, *more: Output) -> asyncio.Future[Sequence[int]]:
+        own = Output(self._place.topic, announcement.instance.encode(), announcement.encode(), PARTITION)
+        return asyncio.ensure_future(self._producer.send([own, *more]))
+
+    async def _first(self) -> int:
+        """Return the offset of the first announcement to read. Raises TopicReadError."""
+        start, end = (await self._reader.bounds([self._place]))[self._place]
+        return max(start, end - INITIAL_RECORDS)
+
+    async def _close(self) -> None:
+        """Close the reader, or give up: while the broker is down that takes long, and its effect is not needed."""
         try:
-            self._producer.produce(self._topic, value, key, PARTITION, on_delivery=_on_delivery)
-            self._producer.poll(0)
-        except (BufferError, KafkaException) as error:
-            log.warning("an announcement was not written", extra={"facts": {"detail": str(error)}})
-
-    def _poll(self, consumer: Consumer) -> None:
-        if not self._assigned:
-            partition = TopicPartition(self._topic, PARTITION)
-            low, high = consumer.get_watermark_offsets(partition, timeout=RESPONSE_TIMEOUT_S) or (0, 0)
-            consumer.assign([TopicPartition(self._topic, PARTITION, max(low, high - INITIAL_RECORDS))])
-            self._assigned = True
-        first = consumer.poll(POLL_S)
-        messages = [] if first is None else [first, *consumer.consume(BATCH_SIZE, 0)]
-        if received := [one for message in messages if (one := _read(message)) is not None]:
-            self._loop.call_soon_threadsafe(self._receive, received)
+            async with asyncio.timeout(CLOSE_S):
+                await self._reader.close()
+        except TimeoutError:
+            log.warning(
+                "a client was not closed, because the broker does not respond", extra={"facts": {"client": NAME}}
+            )
 
 
-def _read(message: Message) -> Announcement | None:
-    error, value = message.error(), message.value()
-    if error is not None:
-        _on_error(error)
-        return None
-    if value is None:
+def _announcement(record: Record) -> Announcement | None:
+    if record.value is None:
         return None
     try:
-        return Announcement.model_validate_json(value)
+        return Announcement.model_validate_json(record.value)
     except ValidationError as refused:
         log.warning("an announcement is invalid", extra={"facts": {"detail": str(refused)}})
         return None
 
 
-def _on_delivery(error: KafkaError | None, _: Message) -> None:
-    if error is not None:
-        _on_error(error)
+def _log_failure(written: asyncio.Future[Sequence[int]]) -> None:
+    if not written.cancelled() and isinstance(error := written.exception(), DeliveryFailedError):
+        _log_error(error)
 
 
-def _on_error(error: KafkaError) -> None:
-    log_error(log, f"query-{NAME}", error)
+def _log_error(error: KafkaOperationError) -> None:
+    log.warning("kafka", extra={"facts": {"client": CLIENT, "code": error.code, "detail": error.detail}})

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from services.query.cluster.instance import InstanceDependencies
     from services.query.cluster.membership import InstanceIdentity
     from services.query.settings import QuerySettings
+    from services.runtime.kafka.interfaces import Kafka
 
 SILENCE_PER_LEASE = 1.25
 """Others wait a quarter longer than a lease lasts, so that clocks may drift a little."""
@@ -28,9 +29,9 @@ def group_name(settings: QuerySettings, suite: Suite) -> str:
 
 
 def build_cluster(
-    settings: QuerySettings, suite: Suite, me: InstanceIdentity, dependencies: InstanceDependencies
+    settings: QuerySettings, suite: Suite, me: InstanceIdentity, dependencies: InstanceDependencies, kafka: Kafka
 ) -> Cluster:
-    """Return the cluster with this instance in it, which joins when it runs.
+    """Return the cluster with this instance in it, which joins when it runs. An event loop runs already.
 
     The instances of a suite announce themselves in the topic of its first application.
     """
@@ -42,9 +43,7 @@ def build_cluster(
         session=settings.session_timeout.total_seconds(),
         topics={state.topic: state.name for state in named_in(suite).values()},
     )
-    announcements = KafkaAnnouncements(
-        settings.client(), topic=suite.applications[0].topics.instances, group=group, timeout=lease
-    )
+    announcements = KafkaAnnouncements(kafka, topic=suite.applications[0].topics.instances, group=group, timeout=lease)
     instance = Instance(me, LeaseTiming(lease, lease * SILENCE_PER_LEASE), dependencies, settings.replicas)
     clients = ClusterDependencies(member, announcements, dependencies.ingestion)
     return Cluster(instance, clients, lease / ANNOUNCEMENTS_PER_LEASE)

@@ -22,12 +22,6 @@ log = logging.getLogger(__name__)
 
 POLL_S = 0.1
 CLOSE_S = 3.0
-RECONNECT = {
-    "topic.metadata.refresh.interval.ms": 5000,
-    "reconnect.backoff.ms": 50,
-    "reconnect.backoff.max.ms": 500,  # the delay until it notices that the broker is back
-}
-
 Config = dict[str, str | int | float | bool]
 
 
@@ -46,7 +40,7 @@ class ConsumerThread:
         options: Mapping[str, str | int | float | bool],
         failure: Callable[[KafkaError], Exception] | None = None,
     ) -> None:
-        self.consumer = create_consumer({**RECONNECT, **client}, f"query-{name}", group, options, log)
+        self.consumer = create_consumer(client, f"query-{name}", group, options, log)
         self._name = name
         self._failure = failure or (lambda error: KafkaClientError(name, error.name(), error.str()))
         self._stopping = threading.Event()

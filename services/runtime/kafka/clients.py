@@ -54,8 +54,8 @@ class KafkaClients(Kafka):
         return BlockingKafkaReader(self._client, name, options=options, log=log)
 
     @override
-    def producer(self, name: str, drop_after: timedelta | None = None) -> Producer:
-        return KafkaProducer(self._client, name, drop_after)
+    def producer(self, name: str, drop_after: timedelta | None = None, options: Options | None = None) -> Producer:
+        return KafkaProducer(self._client, name, drop_after, options)
 
     @override
     def blocking_producer(self, name: str, drop_after: timedelta) -> BlockingProducer:

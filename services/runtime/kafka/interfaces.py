@@ -330,7 +330,9 @@ class Kafka(Protocol):
     ) -> BlockingTopicReader:
         """Return a reader for a thread."""
 
-    def producer(self, name: str, drop_after: timedelta | None = None) -> Producer:
+    def producer(
+        self, name: str, drop_after: timedelta | None = None, options: Mapping[str, Any] | None = None
+    ) -> Producer:
         """Return a producer, which drops records that are not acknowledged within this time, if it is given."""
 
     def blocking_producer(self, name: str, drop_after: timedelta) -> BlockingProducer:

@@ -61,7 +61,12 @@ class ModelKafka:
         """See `Kafka.blocking_reader`."""
         return ModelBlockingReader(self.broker, self.network, self._patience_s)
 
-    def producer(self, name: str, drop_after: timedelta | None = None) -> Producer:  # noqa: ARG002
+    def producer(
+        self,
+        name: str,  # noqa: ARG002
+        drop_after: timedelta | None = None,
+        options: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> Producer:
         """See `Kafka.producer`."""
         return ModelProducer(self.broker, self.network, drop_after)
 

@@ -21,6 +21,7 @@ from services.query.cluster.leases import LeaseTiming
 from services.query.cluster.membership import InstanceIdentity
 from services.query.cluster.routing import Role
 from services.query.ingest.ingestion import ReadProgress
+from services.runtime.kafka.clients import KafkaClients
 from tests.deadline import DEADLINE_S
 from tests.services.query.cluster.world import MemoryWatermark
 
@@ -103,7 +104,7 @@ class Lab:
         group = f"{self._prefix}group"
         connections = ClusterDependencies(
             KafkaGroupMember(client, group=group, instance=name, session=6.0, topics={self.topic: "flights"}),
-            KafkaAnnouncements(client, topic=f"{self._prefix}instances", group=group, timeout=2.0),
+            KafkaAnnouncements(KafkaClients(client), topic=f"{self._prefix}instances", group=group, timeout=2.0),
             ingestion,
         )
         return Cluster(instance, connections, 0.5)
