@@ -37,7 +37,7 @@ def build_cluster(
     """
     lease, group = settings.lease.total_seconds(), group_name(settings, suite)
     member = KafkaGroupMember(
-        settings.client(),
+        kafka,
         group=group,
         instance=me.instance,
         session=settings.session_timeout.total_seconds(),

@@ -4,7 +4,6 @@
 notified on the event loop of each change that readers can see. `KafkaIngestion` implements it.
 """
 
-from services.query.ingest.consumer_thread import ConsumerThread
 from services.query.ingest.ingestion import ChangeListener, ChangeListeners, Ingestion, ReadProgress
 from services.query.ingest.kafka_ingestion import IngestCounts, KafkaIngestion
 from services.query.ingest.kafka_tables import KafkaTables
@@ -14,7 +13,6 @@ from services.query.ingest.tombstones import TombstoneRetention, read_tombstone_
 __all__ = [
     "ChangeListener",
     "ChangeListeners",
-    "ConsumerThread",
     "IngestCounts",
     "Ingestion",
     "KafkaIngestion",

@@ -17,14 +17,15 @@ from contracts.records.state_record import UndecodableRecordError
 from services.query.ingest.assignment import PartitionAssignment
 from services.query.ingest.batch_reader import CONSUMER_CONFIG, BatchReader
 from services.query.ingest.change_queue import ChangeQueue
-from services.query.ingest.consumer_thread import ConsumerThread
 from services.query.ingest.decode import UpdateDecoder
 from services.query.ingest.end_offsets import EndOffsetReader
-from services.query.ingest.errors import IngestionError
+from services.query.ingest.errors import IngestionError, KafkaClientError
 from services.query.ingest.freshness import FreshnessTracker
 from services.query.ingest.misplaced import MisplacedKeys
 from services.query.ingest.tombstones import UNLIMITED
 from services.query.store import StatePartition
+from services.runtime.errors import ConsumerFailedError
+from services.runtime.kafka.consumer_thread import ConsumerThread
 from services.runtime.kafka.options import record_of
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class KafkaIngestion:
         self._sources = {one.topic: StateSource(one, stores[name], UpdateDecoder(one)) for name, one in states.items()}
         topics = {name: one.topic for name, one in states.items()}
         self._listener = listener
-        self._thread = ConsumerThread(client, "ingest", GROUP, CONSUMER_CONFIG)
+        self._thread = ConsumerThread(client, "query-ingest", GROUP, CONSUMER_CONFIG)
         self._end_offsets = EndOffsetReader(admin, topics)
         self._end_offset_thread = ThreadPoolExecutor(1, "end-offsets")
         self._reader = BatchReader(self._thread.consumer, time.monotonic)
@@ -119,11 +120,13 @@ class KafkaIngestion:
         return await loop.run_in_executor(self._end_offset_thread, self._end_offsets.read, partitions)
 
     async def run(self) -> None:
-        """See `Ingestion`. Raises IngestionError, StoreError."""
+        """See `Ingestion`. Raises IngestionError, KafkaClientError, StoreError."""
         self._changes = ChangeQueue(asyncio.get_running_loop(), self._listener, lambda: self._thread.stopping)
         freshness = asyncio.create_task(self._track_freshness())
         try:
             await self._thread.run(self._run_round)
+        except ConsumerFailedError as error:
+            raise KafkaClientError("ingest", error.code, error.detail) from error
         finally:
             freshness.cancel()
             self._end_offset_thread.shutdown(wait=False, cancel_futures=True)

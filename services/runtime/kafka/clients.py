@@ -13,6 +13,7 @@ from services.runtime.kafka.group_consumer import KafkaGroupConsumer
 from services.runtime.kafka.interfaces import Kafka
 from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.kafka.reader import BlockingKafkaReader
+from services.runtime.kafka.static_member import KafkaStaticMember
 
 if TYPE_CHECKING:
     import logging
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
         BlockingTopicReader,
         FencedGroupConsumer,
         Producer,
+        StaticMember,
+        StaticMembership,
         TopicReader,
         TopicSubscription,
         TransactionalProducer,
@@ -40,6 +43,10 @@ class KafkaClients(Kafka):
     @override
     def consumer(self, name: str, subscription: TopicSubscription) -> FencedGroupConsumer:
         return KafkaGroupConsumer(self._client, name, subscription)
+
+    @override
+    def static_member(self, name: str, membership: StaticMembership) -> StaticMember:
+        return KafkaStaticMember(self._client, name, membership)
 
     @override
     def reader(

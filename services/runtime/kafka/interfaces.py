@@ -180,6 +180,26 @@ class FencedGroupConsumer(GroupConsumer, Protocol):
         """
 
 
+class StaticMembership(NamedTuple):
+    """The place of an instance in a group. A process of the instance that starts takes it from an earlier one."""
+
+    group: str
+    instance: str
+    topics: Collection[str]
+    session: timedelta
+    """An instance that is away for less time gets its partitions back at once; later the group assigns them anew."""
+
+
+class StaticMember(Protocol):
+    """A member of a group that reads nothing: the group only assigns partitions to it."""
+
+    async def run(self, assigned: Callable[[Collection[Partition]], None]) -> None:
+        """Stay a member until cancelled, and pass the whole assignment on at each change, without delaying it.
+
+        Raises ConsumerFailedError, also if another process has taken the place: its detail has the word "fenced".
+        """
+
+
 class TopicReader(Protocol):
     """Reads partitions from an event loop, without a group."""
 
@@ -314,6 +334,9 @@ class Kafka(Protocol):
 
     def consumer(self, name: str, subscription: TopicSubscription) -> FencedGroupConsumer:
         """Return a consumer that is not yet a member of its group."""
+
+    def static_member(self, name: str, membership: StaticMembership) -> StaticMember:
+        """Return a member that joins its group when it runs."""
 
     def reader(
         self,

@@ -9,6 +9,7 @@ from tests.simulation.kafka.blocking_producers import ModelBlockingProducer, Mod
 from tests.simulation.kafka.consumer import ModelGroupConsumer
 from tests.simulation.kafka.producers import ModelProducer
 from tests.simulation.kafka.readers import PATIENCE_S, ModelBlockingReader, ModelTopicReader
+from tests.simulation.kafka.static_members import ModelStaticMember
 
 if TYPE_CHECKING:
     import logging
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
         BlockingTopicReader,
         FencedGroupConsumer,
         Producer,
+        StaticMember,
+        StaticMembership,
         TopicReader,
         TopicSubscription,
         TransactionalProducer,
@@ -40,6 +43,10 @@ class ModelKafka:
     def consumer(self, name: str, subscription: TopicSubscription) -> FencedGroupConsumer:  # noqa: ARG002
         """See `Kafka.consumer`."""
         return ModelGroupConsumer(self.broker, self.network, subscription)
+
+    def static_member(self, name: str, membership: StaticMembership) -> StaticMember:  # noqa: ARG002
+        """See `Kafka.static_member`."""
+        return ModelStaticMember(self.broker, self.network, membership)
 
     def reader(
         self,

@@ -27,6 +27,7 @@ class Member:
     heartbeat_at: float
     owned: frozenset[int]
     assigned: frozenset[int] = field(default=frozenset())
+    instance: str | None = None
 
 
 class Group:
@@ -42,10 +43,17 @@ class Group:
         self._assigned_at = 0.0
         self._last_id = 0
 
-    def join(self, topic: str, session_s: float, now: float) -> int:
-        """Return the id of a new member."""
+    def join(self, topic: str, session_s: float, now: float, instance: str | None = None) -> int:
+        """Return the id of a new member. A member with the instance of an earlier one takes its place."""
         self._last_id += 1
-        self.members[self._last_id] = Member(topic, session_s, now, frozenset())
+        earlier = self.member_of(instance, topic)
+        if earlier is not None:
+            self.members[self._last_id] = self.members.pop(earlier)
+            if earlier in self._joined:
+                self._joined ^= {earlier, self._last_id}
+            self.heartbeat(self._last_id, now)
+            return self._last_id
+        self.members[self._last_id] = Member(topic, session_s, now, frozenset(), instance=instance)
         self.rejoin(self._last_id, (), now)
         return self._last_id
 
@@ -85,6 +93,11 @@ class Group:
         for partition in offsets:
             self._topics.log(partition)
         self.offsets.update(offsets)
+
+    def member_of(self, instance: str | None, topic: str) -> int | None:
+        """Return the id of the member of an instance; None if there is none."""
+        found = (number for number, one in self.members.items() if (one.instance, one.topic) == (instance, topic))
+        return None if instance is None else next(found, None)
 
     def member(self, member: int) -> Member:
         """Return a member. Raises RefusedError."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.simulation.kafka.instances import Start, Stop
 from tests.simulation.kafka.members import (
     CommitFromOutside,
     CommittedOffsets,
@@ -50,10 +51,21 @@ def scripts() -> st.SearchStrategy[list[Operation]]:
     return st.lists(operation, min_size=1, max_size=LENGTH)
 
 
+def instances() -> st.SearchStrategy[list[Operation]]:
+    """Give scripts of static members."""
+    names = st.sampled_from("xy")
+    operation = st.one_of(st.builds(Start, names), st.builds(Start, names), st.builds(Stop, names))
+    return st.lists(operation, min_size=1, max_size=LENGTH // 2).map(lambda found: [*found, Stop("x"), Stop("y")])
+
+
 def require_fidelity(script: Sequence[Operation], bootstrap: str) -> None:
     """Require that the steps of a script return with a real broker what they return with a model."""
+    require_same([*BEGINNING, *script, *EVERYTHING], bootstrap)
+
+
+def require_same(steps: Sequence[Operation], bootstrap: str) -> None:
+    """Require that steps return with a real broker what they return with a model."""
     prefix = next(prefixes)
-    steps: list[Operation] = [*BEGINNING, *script, *EVERYTHING]
     with model_world(prefix) as world:
         expected = run_steps(steps, world)
     with real_world(prefix, bootstrap) as world:
@@ -74,3 +86,11 @@ def test_a_group_returns_the_same_with_a_real_broker(broker: EmbeddedBroker, scr
 @given(script=scripts())
 def test_groups_return_the_same_with_a_real_broker(broker: EmbeddedBroker, script: Sequence[Operation]) -> None:
     require_fidelity(script, broker.bootstrap)
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES, derandomize=True)
+@given(script=instances())
+def test_instances_share_the_same_with_a_real_broker(broker: EmbeddedBroker, script: Sequence[Operation]) -> None:
+    require_same(script, broker.bootstrap)

@@ -16,9 +16,10 @@ from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.async_reader import KafkaTopicReader
 from services.runtime.kafka.blocking import BlockingKafkaProducer, TransactionalKafkaProducer
 from services.runtime.kafka.group_consumer import KafkaGroupConsumer
-from services.runtime.kafka.interfaces import TopicSubscription
+from services.runtime.kafka.interfaces import StaticMembership, TopicSubscription
 from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.kafka.reader import BlockingKafkaReader
+from services.runtime.kafka.static_member import KafkaStaticMember
 from services.runtime.topic_check import TopicCheck
 from tests.deadline import DEADLINE_S
 from tests.simulation.kafka.admin import ModelAdmin
@@ -28,6 +29,7 @@ from tests.simulation.kafka.consumer import ModelGroupConsumer
 from tests.simulation.kafka.network import Network
 from tests.simulation.kafka.producers import ModelProducer
 from tests.simulation.kafka.readers import ModelBlockingReader, ModelTopicReader
+from tests.simulation.kafka.static_members import ModelStaticMember
 from tests.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
@@ -39,9 +41,11 @@ if TYPE_CHECKING:
         BlockingTopicReader,
         FencedGroupConsumer,
         Producer,
+        StaticMember,
         TopicReader,
         TransactionalProducer,
     )
+    from tests.simulation.kafka.instances import Instance
     from tests.simulation.kafka.members import Member
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -49,6 +53,8 @@ PATIENCE_S = 0.2
 GROUP = "group"
 BATCH = 10
 DRAIN = timedelta(seconds=DEADLINE_S)
+SESSION = timedelta(seconds=6)
+"""The shortest one that a broker accepts."""
 MEMBER: dict[str, Any] = {
     "partition.assignment.strategy": "cooperative-sticky",
     "heartbeat.interval.ms": 100,
@@ -72,7 +78,10 @@ class World:
     delete_topic: Callable[[str], None]
     new_consumer: Callable[[str], FencedGroupConsumer]
     """Creates a member of the group that reads a topic."""
+    new_static: Callable[[str], StaticMember]
+    """Creates a member of a group that reads nothing, by the name of its instance."""
     members: dict[str, Member] = field(default_factory=dict)
+    instances: dict[str, Instance] = field(default_factory=dict)
     transactional: dict[str, TransactionalProducer] = field(default_factory=dict)
     topic_ids: dict[str, list[str]] = field(default_factory=dict)
 
@@ -107,6 +116,11 @@ def subscription(prefix: str, topic: str, clock: Callable[[], float]) -> TopicSu
     return TopicSubscription(prefix + GROUP, topic, BATCH, DRAIN, check, MEMBER)
 
 
+def membership(prefix: str, instance: str) -> StaticMembership:
+    """Return the membership of an instance in a group that shares two topics."""
+    return StaticMembership(f"{prefix}static", instance, (f"{prefix}created", f"{prefix}appended"), SESSION)
+
+
 @contextmanager
 def model_world(prefix: str) -> Iterator[World]:
     """Give the clients of a model broker, whose time passes only when a client waits."""
@@ -126,6 +140,7 @@ def model_world(prefix: str) -> Iterator[World]:
             ModelAdmin(broker, network),
             broker.delete_topic,
             lambda topic: ModelGroupConsumer(broker, network, subscription(prefix, topic, loop.time)),
+            lambda instance: ModelStaticMember(broker, network, membership(prefix, instance)),
         )
         try:
             yield world
@@ -152,6 +167,7 @@ def real_world(prefix: str, bootstrap: str) -> Iterator[World]:
             KafkaAdmin(client, "test"),
             lambda name: raw.delete_topics([name])[name].result(DEADLINE_S),
             lambda topic: KafkaGroupConsumer(client, "test", subscription(prefix, topic, time.monotonic)),
+            lambda instance: KafkaStaticMember(client, "test", membership(prefix, instance)),
         )
         try:
             yield world

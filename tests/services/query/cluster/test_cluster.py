@@ -93,7 +93,7 @@ class Lab:
 
     def cluster(self, name: str, store: str = "", run: int = 1) -> Cluster:
         """Return an instance that has not joined yet."""
-        client = {"bootstrap.servers": self.broker.bootstrap}
+        kafka = KafkaClients({"bootstrap.servers": self.broker.bootstrap})
         ingestion = CaughtUpIngestion(self.broker.bootstrap, self.topic)
         identity = InstanceIdentity(name, f"http://{name}", store or name, run)
         # On a busy machine all threads of the test may wait for a second; test_leases covers a process that was paused.
@@ -103,8 +103,8 @@ class Lab:
         instance = Instance(identity, timing, dependencies, 2)
         group = f"{self._prefix}group"
         connections = ClusterDependencies(
-            KafkaGroupMember(client, group=group, instance=name, session=6.0, topics={self.topic: "flights"}),
-            KafkaAnnouncements(KafkaClients(client), topic=f"{self._prefix}instances", group=group, timeout=2.0),
+            KafkaGroupMember(kafka, group=group, instance=name, session=6.0, topics={self.topic: "flights"}),
+            KafkaAnnouncements(kafka, topic=f"{self._prefix}instances", group=group, timeout=2.0),
             ingestion,
         )
         return Cluster(instance, connections, 0.5)

@@ -10,39 +10,31 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
 
-from services.query.ingest.errors import KafkaClientError
+from services.runtime.errors import ConsumerFailedError
 from services.runtime.kafka.options import create_consumer, log_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from confluent_kafka import Consumer
+
+    from services.runtime.kafka.options import Options
 
 log = logging.getLogger(__name__)
 
 POLL_S = 0.1
 CLOSE_S = 3.0
-Config = dict[str, str | int | float | bool]
 
 
 class ConsumerThread:
     """Calls `work` repeatedly in the thread until `run` is cancelled; closing the consumer has a timeout.
 
-    When `run` returns, the last call has returned, so what it uses may be closed; a call must be short. `failure` makes
-    the exception for a fatal error.
+    When `run` returns, the last call has returned, so what it uses may be closed; a call must be short.
     """
 
-    def __init__(
-        self,
-        client: Mapping[str, str],
-        name: str,
-        group: str,
-        options: Mapping[str, str | int | float | bool],
-        failure: Callable[[KafkaError], Exception] | None = None,
-    ) -> None:
-        self.consumer = create_consumer(client, f"query-{name}", group, options, log)
+    def __init__(self, client: Options, name: str, group: str, options: Options) -> None:
+        self.consumer = create_consumer(client, name, group, options, log)
         self._name = name
-        self._failure = failure or (lambda error: KafkaClientError(name, error.name(), error.str()))
         self._stopping = threading.Event()
 
     @property
@@ -51,7 +43,7 @@ class ConsumerThread:
         return self._stopping.is_set()
 
     async def run(self, work: Callable[[Consumer], None]) -> None:
-        """Call the work until cancelled. Raises what the work raises."""
+        """Call the work until cancelled. Raises what the work raises, and ConsumerFailedError for a fatal error."""
         loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, self._name)
         working = loop.run_in_executor(thread, self._work, work)
         try:
@@ -69,8 +61,8 @@ class ConsumerThread:
             except KafkaException as raised:
                 error: KafkaError = raised.args[0]
                 if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001  # a public name
-                    raise self._failure(error) from raised
-                log_error(log, f"query-{self._name}", error)
+                    raise ConsumerFailedError(error.name(), error.str()) from raised
+                log_error(log, self._name, error)
                 self._stopping.wait(POLL_S)
 
     async def _close(self, loop: asyncio.AbstractEventLoop) -> None:
