@@ -148,7 +148,7 @@ def _build_core(settings: QuerySettings, suite: Suite, topics: TopicFacts, url: 
         stack.callback(stores[name].close)
     window_stores = {name: store for name, store in stores.items() if isinstance(store, LmdbWindowStore)}
     listeners = ChangeListeners()
-    ingestion = KafkaIngestion(settings.client(), topics.admin, states, stores, listeners, retention=topics.retention)
+    ingestion = KafkaIngestion(topics.kafka, topics.admin, states, stores, listeners, retention=topics.retention)
     me = InstanceIdentity(settings.instance, url, folder.store, folder.run)
     cluster = build_cluster(settings, suite, me, InstanceDependencies(states, ingestion, stores, _now), topics.kafka)
     listeners.on_restarted.append(cluster.restarted)

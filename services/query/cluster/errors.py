@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contracts.errors import PermanentError
+from contracts.errors import PermanentError, RetryableError
 from services.query.errors import QueryServiceError
 
 if TYPE_CHECKING:
@@ -42,3 +42,11 @@ class DuplicateInstanceError(QueryServiceError, PermanentError):
             "STATELOOP_INSTANCE"
         )
         self.instance = instance
+
+
+class KafkaClientError(QueryServiceError, RetryableError):
+    """A Kafka client reported a fatal error."""
+
+    def __init__(self, client: str, code: str, detail: str) -> None:
+        super().__init__(f"The client of the {client} has failed ({code}: {detail}): check what the brokers permit it")
+        self.code = code

@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from services.query.cluster.errors import DuplicateInstanceError
-from services.query.ingest.errors import KafkaClientError
+from services.query.cluster.errors import DuplicateInstanceError, KafkaClientError
 from services.query.store import StatePartition
 from services.runtime.errors import ConsumerFailedError
-from services.runtime.kafka.interfaces import StaticMembership
+from services.runtime.kafka.assignment_interfaces import StaticMembership
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -9,13 +9,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from services.query.ingest.ingestion import ReadProgress
+from services.runtime.kafka.values import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from services.query.ingest.batch_reader import BatchReader
     from services.query.ingest.freshness import FreshnessTracker
     from services.query.store import StatePartition, Store
+    from services.runtime.kafka.assignment_interfaces import PartitionReader
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,11 @@ class PartitionAssignment:
     """
 
     def __init__(
-        self, reader: BatchReader, topics: Mapping[str, str], stores: Mapping[str, Store], freshness: FreshnessTracker
+        self,
+        reader: PartitionReader,
+        topics: Mapping[str, str],
+        stores: Mapping[str, Store],
+        freshness: FreshnessTracker,
     ) -> None:
         self._reader = reader
         self._freshness = freshness
@@ -66,7 +71,7 @@ class PartitionAssignment:
         if partition in self._clearing:
             self._clearing.remove(partition)
         else:
-            self._reader.remove(self._topics[partition.state], partition.number)
+            self._reader.remove(self._place(partition))
 
     def restart(self, partition: StatePartition, reason: str, notify: Callable[[], bool]) -> None:
         """Clear the partition and read it from its beginning, unless `notify` fails: readers must know first."""
@@ -77,7 +82,7 @@ class PartitionAssignment:
         self.progress.pop(partition, None)  # or it would be taken for that of the new beginning
         if notify():
             self._clearing.append(partition)
-            self._reader.remove(self._topics[partition.state], partition.number)
+            self._reader.remove(self._place(partition))
 
     def clear_some(self) -> None:
         """Delete some entries of a partition that is being cleared; other partitions are read in between."""
@@ -101,9 +106,7 @@ class PartitionAssignment:
     def rewind(self) -> None:
         """Read all partitions from their stores' positions: records that were read and not written are read again."""
         partitions = [partition for partition in self._partitions if partition not in self._clearing]
-        self._reader.replace(
-            {(self._topics[partition.state], partition.number): self._position(partition) for partition in partitions}
-        )
+        self._reader.replace({self._place(partition): self._position(partition) for partition in partitions})
 
     def is_almost_caught_up(self, state: str) -> bool:
         """Return whether each assigned partition of the state lacks fewer than NEARLY_CAUGHT_UP records."""
@@ -115,7 +118,7 @@ class PartitionAssignment:
         if partition not in self._partitions or partition in self._clearing:
             return
         before = self.progress.get(partition)
-        end = self._reader.known_end(self._topics[partition.state], partition.number)
+        end = self._reader.known_end(self._place(partition))
         position = max(position, before.position if before else 0)
         self.progress[partition] = ReadProgress(position, max(position, end or 0))
         self._freshness.reached({partition: position})
@@ -125,7 +128,10 @@ class PartitionAssignment:
         if position is not None:
             self.progress[partition] = ReadProgress(position, None)
         self._freshness.start(partition, position)
-        self._reader.add(self._topics[partition.state], partition.number, position)
+        self._reader.add(self._place(partition), position)
+
+    def _place(self, partition: StatePartition) -> Partition:
+        return Partition(self._topics[partition.state], partition.number)
 
     def _position(self, partition: StatePartition) -> int | None:
         return self._stores[partition.state].position(partition.number)

@@ -14,11 +14,3 @@ class IngestionError(QueryServiceError, RetryableError):
             f"The topics cannot be read ({code}: {detail}): start the service again, it goes on from its store"
         )
         self.code = code
-
-
-class KafkaClientError(QueryServiceError, RetryableError):
-    """A Kafka client reported a fatal error."""
-
-    def __init__(self, client: str, code: str, detail: str) -> None:
-        super().__init__(f"The client of the {client} has failed ({code}: {detail}): check what the brokers permit it")
-        self.code = code

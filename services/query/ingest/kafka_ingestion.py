@@ -4,46 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import defaultdict, deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import KafkaError
-
 from contracts.errors import DeclarationError
 from contracts.records.state_record import UndecodableRecordError
 from services.query.ingest.assignment import PartitionAssignment
-from services.query.ingest.batch_reader import CONSUMER_CONFIG, BatchReader
 from services.query.ingest.change_queue import ChangeQueue
 from services.query.ingest.decode import UpdateDecoder
 from services.query.ingest.end_offsets import EndOffsetReader
-from services.query.ingest.errors import IngestionError, KafkaClientError
+from services.query.ingest.errors import IngestionError
 from services.query.ingest.freshness import FreshnessTracker
 from services.query.ingest.misplaced import MisplacedKeys
 from services.query.ingest.tombstones import UNLIMITED
 from services.query.store import StatePartition
 from services.runtime.errors import ConsumerFailedError
-from services.runtime.kafka.consumer_thread import ConsumerThread
-from services.runtime.kafka.options import record_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
-    from confluent_kafka import Consumer, Message
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from contracts.model.named_state import NamedState
     from contracts.records.record import Record
     from services.query.ingest.ingestion import ChangeListener, ReadProgress
     from services.query.ingest.tombstones import TombstoneRetention
     from services.query.store import Store, Update
-    from services.runtime.kafka.interfaces import Admin
+    from services.runtime.kafka.interfaces import Admin, Kafka
+    from services.runtime.kafka.values import Partition
 
 log = logging.getLogger(__name__)
-
-GROUP = "stateloop-query-ingest"
-"""The client requires a group id; it joins no group and commits nothing."""
 
 
 class StateSource(NamedTuple):
@@ -78,7 +68,7 @@ class KafkaIngestion:
 
     def __init__(  # noqa: PLR0913  # what a test replaces
         self,
-        client: Mapping[str, str],
+        kafka: Kafka,
         admin: Admin,
         states: Mapping[str, NamedState],
         stores: Mapping[str, Store],
@@ -90,10 +80,9 @@ class KafkaIngestion:
         self._sources = {one.topic: StateSource(one, stores[name], UpdateDecoder(one)) for name, one in states.items()}
         topics = {name: one.topic for name, one in states.items()}
         self._listener = listener
-        self._thread = ConsumerThread(client, "query-ingest", GROUP, CONSUMER_CONFIG)
+        self._reader = kafka.partition_reader("query-ingest")
         self._end_offsets = EndOffsetReader(admin, topics)
         self._end_offset_thread = ThreadPoolExecutor(1, "end-offsets")
-        self._reader = BatchReader(self._thread.consumer, time.monotonic)
         self._retention = retention
         self._assignment = PartitionAssignment(self._reader, topics, stores, FreshnessTracker(stores, retention))
         self._commands: deque[Callable[[], None]] = deque()
@@ -120,13 +109,13 @@ class KafkaIngestion:
         return await loop.run_in_executor(self._end_offset_thread, self._end_offsets.read, partitions)
 
     async def run(self) -> None:
-        """See `Ingestion`. Raises IngestionError, KafkaClientError, StoreError."""
-        self._changes = ChangeQueue(asyncio.get_running_loop(), self._listener, lambda: self._thread.stopping)
+        """See `Ingestion`. Raises IngestionError, StoreError."""
+        self._changes = ChangeQueue(asyncio.get_running_loop(), self._listener, lambda: self._reader.is_stopping)
         freshness = asyncio.create_task(self._track_freshness())
         try:
-            await self._thread.run(self._run_round)
+            await self._reader.run(self._run_round)
         except ConsumerFailedError as error:
-            raise KafkaClientError("ingest", error.code, error.detail) from error
+            raise IngestionError(error.code, error.detail) from error
         finally:
             freshness.cancel()
             self._end_offset_thread.shutdown(wait=False, cancel_futures=True)
@@ -139,7 +128,7 @@ class KafkaIngestion:
             self._commands.append(partial(self._assignment.set_end_offsets, end_offsets, at))
             await asyncio.sleep(self._retention.check_interval_s)
 
-    def _run_round(self, _: Consumer) -> None:
+    def _run_round(self) -> None:
         """Run one round, in the thread. If the client raises anywhere in it, the next round starts with a rewind."""
         self.counts.rounds += 1
         if self._interrupted:
@@ -157,21 +146,21 @@ class KafkaIngestion:
             self._commands.popleft()()
         self._assignment.clear_some()
 
-    def _ingest(self, pieces: Iterable[list[Message]]) -> None:
+    def _ingest(self, pieces: Iterable[Sequence[Record]]) -> None:
         """Decode each piece while the processor has it in its cache, and write the whole batch at once."""
         pending: defaultdict[str, PendingWrite] = defaultdict(PendingWrite)
-        errors = []
-        for messages in pieces:
-            for message in messages:
-                if message.error() is None:
-                    record = record_of(message)
-                    self._decode(self._sources[record.topic], record, pending[record.topic])
-                else:
-                    errors.append(message)
+        for records in pieces:
+            for record in records:
+                self._decode(self._sources[record.topic], record, pending[record.topic])
         for topic, one in pending.items():
             self._write(self._sources[topic], one)
-        for message in errors:
-            self._handle_error(message)
+        for place, end in self._reader.ended().items():
+            partition = self._partition(place)
+            if not self._restart_if_stale(partition, [end]):  # compaction may have removed the last records
+                self._assignment.reached(partition, end)
+        for place in self._reader.lost():
+            if (partition := self._partition(place)) in self._assignment:
+                self._restart(partition, "its topic no longer has the next record")
 
     def _decode(self, source: StateSource, record: Record, pending: PendingWrite) -> None:
         pending.offsets[record.partition].append(record.offset)
@@ -227,27 +216,8 @@ class KafkaIngestion:
 
         self._assignment.restart(partition, reason, notify)
 
-    def _handle_error(self, message: Message) -> None:
-        """Handle a message that the client returns in place of a record."""
-        error, partition = message.error(), self._partition(message)
-        if error is None:
-            return
-        if error.fatal():
-            raise IngestionError(error.name(), error.str())
-        if partition is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 (a public name)
-            offset = message.offset() or 0
-            if not self._restart_if_stale(partition, [offset]):  # compaction may have removed the last records
-                self._assignment.reached(partition, offset)
-        elif (
-            partition is not None and partition in self._assignment and error.code() == KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 (a public name)
-        ):
-            self._restart(partition, "its topic no longer has the next record")
-        else:
-            log.warning("kafka", extra={"facts": {"code": error.name(), "detail": error.str()}})
-
-    def _partition(self, message: Message) -> StatePartition | None:
-        source, number = self._sources.get(message.topic() or ""), message.partition()
-        return None if source is None or number is None else StatePartition(source.state.name, number)
+    def _partition(self, place: Partition) -> StatePartition:
+        return StatePartition(self._sources[place.topic].state.name, place.number)
 
 
 def _check_topics(states: Mapping[str, NamedState]) -> None:

@@ -11,6 +11,7 @@ from services.runtime.kafka.async_reader import KafkaTopicReader
 from services.runtime.kafka.blocking import BlockingKafkaProducer, TransactionalKafkaProducer
 from services.runtime.kafka.group_consumer import KafkaGroupConsumer
 from services.runtime.kafka.interfaces import Kafka
+from services.runtime.kafka.partition_reader import KafkaPartitionReader
 from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.kafka.reader import BlockingKafkaReader
 from services.runtime.kafka.static_member import KafkaStaticMember
@@ -19,14 +20,13 @@ if TYPE_CHECKING:
     import logging
     from datetime import timedelta
 
+    from services.runtime.kafka.assignment_interfaces import PartitionReader, StaticMember, StaticMembership
     from services.runtime.kafka.interfaces import (
         Admin,
         BlockingProducer,
         BlockingTopicReader,
         FencedGroupConsumer,
         Producer,
-        StaticMember,
-        StaticMembership,
         TopicReader,
         TopicSubscription,
         TransactionalProducer,
@@ -59,6 +59,10 @@ class KafkaClients(Kafka):
         self, name: str, log: logging.Logger | None = None, options: Options | None = None
     ) -> BlockingTopicReader:
         return BlockingKafkaReader(self._client, name, options=options, log=log)
+
+    @override
+    def partition_reader(self, name: str) -> PartitionReader:
+        return KafkaPartitionReader(self._client, name)
 
     @override
     def producer(self, name: str, drop_after: timedelta | None = None, options: Options | None = None) -> Producer:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from contracts.records.record import Record
+    from services.runtime.kafka.assignment_interfaces import PartitionReader, StaticMember, StaticMembership
     from services.runtime.kafka.values import (
         BoundedRange,
         GroupOffset,
@@ -180,26 +181,6 @@ class FencedGroupConsumer(GroupConsumer, Protocol):
         """
 
 
-class StaticMembership(NamedTuple):
-    """The place of an instance in a group. A process of the instance that starts takes it from an earlier one."""
-
-    group: str
-    instance: str
-    topics: Collection[str]
-    session: timedelta
-    """An instance that is away for less time gets its partitions back at once; later the group assigns them anew."""
-
-
-class StaticMember(Protocol):
-    """A member of a group that reads nothing: the group only assigns partitions to it."""
-
-    async def run(self, assigned: Callable[[Collection[Partition]], None]) -> None:
-        """Stay a member until cancelled, and pass the whole assignment on at each change, without delaying it.
-
-        Raises ConsumerFailedError, also if another process has taken the place: its detail has the word "fenced".
-        """
-
-
 class TopicReader(Protocol):
     """Reads partitions from an event loop, without a group."""
 
@@ -352,6 +333,9 @@ class Kafka(Protocol):
         self, name: str, log: logging.Logger | None = None, options: Mapping[str, Any] | None = None
     ) -> BlockingTopicReader:
         """Return a reader for a thread."""
+
+    def partition_reader(self, name: str) -> PartitionReader:
+        """Return a reader with a thread of its own, which runs at full speed."""
 
     def producer(
         self, name: str, drop_after: timedelta | None = None, options: Mapping[str, Any] | None = None

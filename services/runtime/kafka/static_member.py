@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
 from typing_extensions import override
 
+from services.runtime.kafka.assignment_interfaces import StaticMember
 from services.runtime.kafka.consumer_thread import POLL_S, ConsumerThread
-from services.runtime.kafka.interfaces import StaticMember
 from services.runtime.kafka.values import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from services.runtime.kafka.interfaces import StaticMembership
+    from services.runtime.kafka.assignment_interfaces import StaticMembership
     from services.runtime.kafka.options import Options
 
 log = logging.getLogger(__name__)

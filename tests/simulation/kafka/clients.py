@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tests.simulation.kafka.admin import ModelAdmin
 from tests.simulation.kafka.blocking_producers import ModelBlockingProducer, ModelTransactionalProducer
 from tests.simulation.kafka.consumer import ModelGroupConsumer
+from tests.simulation.kafka.partition_readers import ModelPartitionReader
 from tests.simulation.kafka.producers import ModelProducer
 from tests.simulation.kafka.readers import PATIENCE_S, ModelBlockingReader, ModelTopicReader
 from tests.simulation.kafka.static_members import ModelStaticMember
@@ -16,14 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
 
+    from services.runtime.kafka.assignment_interfaces import PartitionReader, StaticMember, StaticMembership
     from services.runtime.kafka.interfaces import (
         Admin,
         BlockingProducer,
         BlockingTopicReader,
         FencedGroupConsumer,
         Producer,
-        StaticMember,
-        StaticMembership,
         TopicReader,
         TopicSubscription,
         TransactionalProducer,
@@ -67,6 +67,10 @@ class ModelKafka:
     ) -> BlockingTopicReader:
         """See `Kafka.blocking_reader`."""
         return ModelBlockingReader(self.broker, self.network, self._patience_s)
+
+    def partition_reader(self, name: str) -> PartitionReader:  # noqa: ARG002
+        """See `Kafka.partition_reader`."""
+        return ModelPartitionReader(self.broker, self.network)
 
     def producer(
         self,

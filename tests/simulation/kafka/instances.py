@@ -13,7 +13,7 @@ from tests.simulation.kafka.operations import PARTITIONS, Write
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from services.runtime.kafka.interfaces import StaticMember
+    from services.runtime.kafka.assignment_interfaces import StaticMember
     from services.runtime.kafka.values import Partition
     from tests.simulation.kafka.worlds import World
 

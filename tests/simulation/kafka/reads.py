@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from services.runtime.errors import TopicReadError
 from services.runtime.kafka.values import EARLIEST, LATEST, NEWEST, BoundedRange, Partition
+from tests.deadline import DEADLINE_S
 from tests.simulation.kafka.operations import NOON_MS, RECENT_MS, Read, failure, observed, places, stamp
 from tests.simulation.kafka.topics import DEFAULTS
 from tests.simulation.kafka.worlds import GROUP
@@ -80,6 +82,20 @@ class ReadBeyond(Read):
         except TopicReadError as error:
             return observed(found), failure(error)
         return observed(found)
+
+
+@dataclass(frozen=True)
+class ReadAssigned(Read):
+    """Reads assigned partitions from an offset, or from their beginnings, until each has ended or is lost."""
+
+    topic: str
+    start: int | None
+    is_replacement: bool
+
+    def run(self, world: World) -> object:
+        partitions = world.reader.partitions([world.prefix + self.topic])
+        start = None if self.start is None else max(outside_transactions(world, one, self.start) for one in partitions)
+        return world.run(assigned(world, dict.fromkeys(partitions, start), is_replacement=self.is_replacement))
 
 
 @dataclass(frozen=True)
@@ -167,6 +183,37 @@ def outside_transactions(world: World, place: Partition, offset: int) -> int:
     """Return an offset, or the end of committed transactions: a client that begins behind it waits for a marker."""
     end, last = world.reader.bounds([place])[place].end, world.admin.records({place: LATEST})[place].offset
     return end if end < offset <= last else offset
+
+
+async def assigned(world: World, positions: Mapping[Partition, int | None], *, is_replacement: bool) -> object:
+    """Return the records of assigned partitions, their ends, and those that are lost."""
+    reader, done = world.new_partition_reader(), asyncio.Event()
+    loop, begun = asyncio.get_running_loop(), False
+    records: list[Record] = []
+    ends: dict[Partition, int] = {}
+    lost: set[Partition] = set()
+
+    def work() -> None:
+        nonlocal begun
+        if not begun and is_replacement:
+            reader.replace(positions)
+        elif not begun:
+            for partition, position in positions.items():
+                reader.add(partition, position)
+        begun = True
+        for piece in reader.read(wait=True):
+            records.extend(piece)
+        ends.update(reader.ended())
+        lost.update(reader.lost())
+        if ends.keys() | lost >= positions.keys():
+            loop.call_soon_threadsafe(done.set)
+
+    running = asyncio.create_task(reader.run(work))
+    async with asyncio.timeout(DEADLINE_S):
+        await done.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    return observed(records), ends, lost
 
 
 def read(

@@ -22,6 +22,7 @@ from tests.simulation.kafka.reads import (
     Ends,
     Follow,
     LookUp,
+    ReadAssigned,
     ReadBeyond,
     ReadRange,
 )
@@ -164,6 +165,7 @@ def reads() -> st.SearchStrategy[Operation]:
         st.builds(ReadRange, some, st.integers(0, 30), st.booleans()),
         st.builds(Follow, some, some),
         st.builds(ReadBeyond, topics, some, st.integers(1, 12), st.booleans()),
+        st.builds(ReadAssigned, topics, st.one_of(st.none(), some), st.booleans()),
         st.builds(At, topics, st.integers(0, 1), offsets.map(lambda found: tuple(sorted(found))), st.booleans()),
         st.builds(LookUp, st.sampled_from(TIMES)),
         st.builds(Describe),

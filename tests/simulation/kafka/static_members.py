@@ -12,7 +12,7 @@ from tests.simulation.kafka.network import POLL_S
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from services.runtime.kafka.interfaces import StaticMembership
+    from services.runtime.kafka.assignment_interfaces import StaticMembership
     from tests.simulation.kafka.broker import Broker
     from tests.simulation.kafka.network import Network
 

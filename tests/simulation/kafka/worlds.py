@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka.admin import AdminClient
 
 from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.assignment_interfaces import StaticMembership
 from services.runtime.kafka.async_reader import KafkaTopicReader
 from services.runtime.kafka.blocking import BlockingKafkaProducer, TransactionalKafkaProducer
 from services.runtime.kafka.group_consumer import KafkaGroupConsumer
-from services.runtime.kafka.interfaces import StaticMembership, TopicSubscription
+from services.runtime.kafka.interfaces import TopicSubscription
+from services.runtime.kafka.partition_reader import KafkaPartitionReader
 from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.kafka.reader import BlockingKafkaReader
 from services.runtime.kafka.static_member import KafkaStaticMember
@@ -27,6 +29,7 @@ from tests.simulation.kafka.blocking_producers import ModelBlockingProducer, Mod
 from tests.simulation.kafka.broker import Broker
 from tests.simulation.kafka.consumer import ModelGroupConsumer
 from tests.simulation.kafka.network import Network
+from tests.simulation.kafka.partition_readers import ModelPartitionReader
 from tests.simulation.kafka.producers import ModelProducer
 from tests.simulation.kafka.readers import ModelBlockingReader, ModelTopicReader
 from tests.simulation.kafka.static_members import ModelStaticMember
@@ -35,13 +38,13 @@ from tests.virtual_time import VirtualTimeLoop
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
+    from services.runtime.kafka.assignment_interfaces import PartitionReader, StaticMember
     from services.runtime.kafka.interfaces import (
         Admin,
         BlockingProducer,
         BlockingTopicReader,
         FencedGroupConsumer,
         Producer,
-        StaticMember,
         TopicReader,
         TransactionalProducer,
     )
@@ -80,6 +83,7 @@ class World:
     """Creates a member of the group that reads a topic."""
     new_static: Callable[[str], StaticMember]
     """Creates a member of a group that reads nothing, by the name of its instance."""
+    new_partition_reader: Callable[[], PartitionReader]
     members: dict[str, Member] = field(default_factory=dict)
     instances: dict[str, Instance] = field(default_factory=dict)
     transactional: dict[str, TransactionalProducer] = field(default_factory=dict)
@@ -141,6 +145,7 @@ def model_world(prefix: str) -> Iterator[World]:
             broker.delete_topic,
             lambda topic: ModelGroupConsumer(broker, network, subscription(prefix, topic, loop.time)),
             lambda instance: ModelStaticMember(broker, network, membership(prefix, instance)),
+            lambda: ModelPartitionReader(broker, network),
         )
         try:
             yield world
@@ -168,6 +173,7 @@ def real_world(prefix: str, bootstrap: str) -> Iterator[World]:
             lambda name: raw.delete_topics([name])[name].result(DEADLINE_S),
             lambda topic: KafkaGroupConsumer(client, "test", subscription(prefix, topic, time.monotonic)),
             lambda instance: KafkaStaticMember(client, "test", membership(prefix, instance)),
+            lambda: KafkaPartitionReader(client, "test"),
         )
         try:
             yield world

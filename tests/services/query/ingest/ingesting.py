@@ -16,6 +16,7 @@ from services.query.ingest.tombstones import UNLIMITED, TombstoneRetention
 from services.query.store import StatePartition
 from services.query.store.lmdb_store import LmdbStore
 from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.options import create_producer
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class Running:
         self.listener.running = self
         self.store = LmdbStore(folder, state, "boot")
         self.ingestion = KafkaIngestion(
-            topic.client,
+            KafkaClients(topic.client),
             KafkaAdmin(topic.client, "test"),
             {state.name: state},
             {state.name: self.store},

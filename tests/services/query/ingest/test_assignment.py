@@ -16,6 +16,8 @@ from services.query.ingest.ingestion import ReadProgress
 from services.query.ingest.kafka_ingestion import KafkaIngestion
 from services.query.ingest.tombstones import UNLIMITED
 from services.query.store import StatePartition
+from services.runtime.errors import ConsumerFailedError
+from services.runtime.kafka.clients import KafkaClients
 from tests.services.query.in_memory import MemoryStore
 from tests.services.query.ingest.ingesting import RecordingListener
 
@@ -72,13 +74,11 @@ def test_a_partition_is_not_cleared_before_readers_know(assignment: PartitionAss
 
 
 async def test_a_fatal_client_error_stops_ingestion() -> None:
-    message = Mock()
-    message.error().fatal.return_value = True
-    message.error().name.return_value = "_FENCED"
     stores: dict[str, Store] = {"flights": MemoryStore()}
     state = NamedState("flights", "topic", {}, 1)
-    client = {"bootstrap.servers": "127.0.0.1:1"}
-    ingestion = KafkaIngestion(client, Mock(), {"flights": state}, stores, RecordingListener())
-    ingestion._reader.read = Mock(return_value=[[message]])  # type: ignore[method-assign]  # noqa: SLF001
+    kafka = KafkaClients({"bootstrap.servers": "127.0.0.1:1"})
+    ingestion = KafkaIngestion(kafka, Mock(), {"flights": state}, stores, RecordingListener())
+    failed = ConsumerFailedError("_FENCED", "another one reads")
+    ingestion._reader.read = Mock(side_effect=failed)  # type: ignore[method-assign]  # noqa: SLF001
     with pytest.raises(IngestionError, match="start the service again"):
         await asyncio.wait_for(ingestion.run(), 30)

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from services.query.ingest.kafka_ingestion import KafkaIngestion
 from services.query.store import StatePartition
 from services.query.store.lmdb_store import LmdbStore
-from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.clients import KafkaClients
 from tests.services.query.ingest.ingesting import RecordingListener, Topic, until, value
 
 if TYPE_CHECKING:
@@ -55,10 +55,12 @@ async def test_no_record_is_skipped_when_the_client_fails(
         for one in (topic, other):
             one.write((f"k{number}", value(1)), partition=number % 2)
     stores = {name: LmdbStore(tmp_path / name, one, "boot") for name, one in states.items()}
-    ingestion = KafkaIngestion(topic.client, KafkaAdmin(topic.client, "test"), states, stores, RecordingListener())
-    failing = ingestion._reader._consumer = Failing(ingestion._thread.consumer, method)  # type: ignore[assignment]  # noqa: SLF001
+    kafka = KafkaClients(topic.client)
+    ingestion = KafkaIngestion(kafka, kafka.admin("test"), states, stores, RecordingListener())
+    reader: Any = ingestion._reader  # noqa: SLF001
+    failing = reader._consumer = Failing(reader._consumer, method)  # noqa: SLF001
     if method == "assign":  # it is called after another method has failed
-        failing = ingestion._reader._consumer = Failing(failing, "consume")  # type: ignore[assignment,arg-type]  # noqa: SLF001
+        failing = reader._consumer = Failing(failing, "consume")  # type: ignore[arg-type]  # noqa: SLF001
     running = asyncio.create_task(ingestion.run())
     parts = [StatePartition(name, partition) for name in states for partition in (0, 1)]
     for part in parts:

@@ -19,7 +19,7 @@ from services.query.ingest.kafka_ingestion import KafkaIngestion
 from services.query.store import EntryPage, StatePartition
 from services.query.store.environment import MIN_MAP_SIZE
 from services.query.store.errors import StoreWriteError
-from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.clients import KafkaClients
 from tests.services.query.ingest.ingesting import COMPACTED, WAIT_S, Topic, compacted, ingesting, until, value
 
 if TYPE_CHECKING:
@@ -244,8 +244,8 @@ async def test_a_store_that_cannot_write_stops_ingestion(topic: Topic, state: Na
             raise StoreWriteError(tmp_path, "No space left on device", 0)
 
     topic.write(("a", value(1)))
-    admin = KafkaAdmin(topic.client, "test")
-    ingestion = KafkaIngestion(topic.client, admin, {"flights": state}, {"flights": Full()}, None)  # type: ignore[dict-item,arg-type]
+    kafka = KafkaClients(topic.client)
+    ingestion = KafkaIngestion(kafka, kafka.admin("test"), {"flights": state}, {"flights": Full()}, None)  # type: ignore[dict-item,arg-type]
     running = asyncio.create_task(ingestion.run())
     ingestion.assign(StatePartition("flights", 0))
     with pytest.raises(StoreWriteError, match="make room"):
@@ -254,9 +254,9 @@ async def test_a_store_that_cannot_write_stops_ingestion(topic: Topic, state: Na
 
 
 def test_two_states_of_one_topic_are_rejected(topic: Topic, state: NamedState) -> None:
-    admin = KafkaAdmin(topic.client, "test")
+    kafka = KafkaClients(topic.client)
     with pytest.raises(DeclarationError, match="Declare one state of a topic"):
-        KafkaIngestion(topic.client, admin, {"flights": state, "again": replace(state, name="again")}, {}, None)  # type: ignore[arg-type]
+        KafkaIngestion(kafka, kafka.admin("test"), {"flights": state, "again": replace(state, name="again")}, {}, None)  # type: ignore[arg-type]
 
 
 def _delete_before(topic: Topic, offset: int) -> None:
