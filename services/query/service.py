@@ -38,7 +38,7 @@ from services.query.ingest import (
 )
 from services.query.lookup.authentication import Authenticator, watch_tokens
 from services.query.openapi import document
-from services.query.store import LmdbStore, LmdbWindowStore
+from services.query.store import LmdbStore
 from services.runtime.job_progress import JobProgress
 from services.runtime.topic_owners import TopicOwners
 
@@ -143,10 +143,9 @@ def _build_core(settings: QuerySettings, suite: Suite, topics: TopicFacts, url: 
     stack.callback(folder.close)
     stores: dict[str, LmdbStore] = {}
     for name, state in states.items():
-        opened = LmdbStore if state.window is None else LmdbWindowStore
-        stores[name] = opened(settings.query_data / name, state, boot)
+        stores[name] = LmdbStore(settings.query_data / name, state, boot)
         stack.callback(stores[name].close)
-    window_stores = {name: store for name, store in stores.items() if isinstance(store, LmdbWindowStore)}
+    window_stores = {name: store for name, store in stores.items() if states[name].window is not None}
     listeners = ChangeListeners()
     ingestion = KafkaIngestion(topics.kafka, topics.admin, states, stores, listeners, retention=topics.retention)
     me = InstanceIdentity(settings.instance, url, folder.store, folder.run)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from services.query.store import ScanPosition
+from services.query.store import Position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-P = TypeVar("P", str, ScanPosition)
+P = TypeVar("P", str, Position)
 
 
 class PageItems(NamedTuple, Generic[P]):

@@ -18,6 +18,7 @@ from services.query.http.routes import route
 from services.query.http.silent_pages import SilentPages
 from services.query.http.validation import seconds_of
 from services.query.lookup.projection import parse_paths, project
+from services.query.store import Position, Scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -73,17 +74,16 @@ class PageRoutes:
         self, reader: StateReader, query: PageParameters, where: Mapping[str, str], partitions: Sequence[int]
     ) -> PageItems[str]:
         """The page of this instance. Raises ProblemError (503) if a partition moved while it was read."""
-        page = reader.store.page(
-            prefix=query.prefix, after=query.after, limit=query.limit, where=where, partitions=partitions
-        )
+        after = None if query.after is None else Position(0, query.after)
+        page = reader.store.scan(Scan(partitions, query.limit, query.prefix, after, where))
         paths = None if query.fields is None else parse_paths(query.fields)
         by_partition = self._partitions.statuses(reader, partitions)
         now, encode = self._dependencies.now(), reader.encoder.encode
         items = []
-        for key, entry in page.items:
+        for (_, key), entry in page.items:
             value = None if paths is None else project(entry.value, paths)
             items.append((key, encode(key, entry, by_partition[entry.partition], now, value)))
-        return PageItems(items, page.after)
+        return PageItems(items, None if page.after is None else page.after.key)
 
     async def _forward(
         self, owners: Sequence[Member], reader: StateReader, query: PageParameters, partitions: Sequence[int]

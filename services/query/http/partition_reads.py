@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from services.query.http.forwarding import Forwarder
     from services.query.http.requests import HttpRequest
     from services.query.lookup.state_reader import StateReader
-    from services.query.store import Entry, ScanPosition
+    from services.query.store import Entry, Position
 
 
 class DividedPartitions(NamedTuple):
@@ -55,10 +55,10 @@ class PartitionReads:
     def answers(
         self,
         reader: StateReader,
-        found: Iterable[tuple[ScanPosition, Entry]],
+        found: Iterable[tuple[Position, Entry]],
         partitions: Collection[int],
         fields: str | None,
-    ) -> list[tuple[ScanPosition, bytes]]:
+    ) -> list[tuple[Position, bytes]]:
         """The answers of keys that were just read from partitions, with their positions. Raises as `statuses`."""
         paths = None if fields is None else parse_paths(fields)
         by_partition = self.statuses(reader, partitions)

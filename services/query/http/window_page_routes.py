@@ -21,7 +21,7 @@ from services.query.http.routes import route
 from services.query.http.validation import milliseconds_at
 from services.query.lookup.decision import iso
 from services.query.lookup.problems import Problem, ProblemError
-from services.query.store import ScanPosition, WindowPageRequest
+from services.query.store import Position, Scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,8 +45,8 @@ class WindowItems(NamedTuple):
     """Keys of a window with their answers, in order and complete up to `after`; None if there are no further keys."""
 
     window_start: int | None
-    items: Sequence[tuple[ScanPosition, bytes]]
-    after: ScanPosition | None
+    items: Sequence[tuple[Position, bytes]]
+    after: Position | None
 
 
 class WindowPageRoutes:
@@ -68,29 +68,29 @@ class WindowPageRoutes:
         request.sender.check(request.name, query.prefix)
         request.charge_page(query.limit, self._dependencies.settings.max_page_keys, "keys")
         local, others = self._partitions.divide(request, reader, query.partitions)
-        wanted = self._page_request(request, reader, query)._replace(partitions=local)
+        wanted = self._page_request(request, reader, query, local)
         own = self._read(reader, wanted, query.fields)  # before the others answer: a partition may move meanwhile
-        forwarded = (self._forward(one, reader, query, wanted.time, theirs) for one, theirs in others.items())
+        forwarded = (self._forward(one, reader, query, wanted.time or 0, theirs) for one, theirs in others.items())
         found = merge_windows([own, *await asyncio.gather(*forwarded)], query.limit, descending=wanted.descending)
         return _respond_to_peer(found) if request.is_forwarded else _respond(reader, query, found)
 
     def _page_request(
-        self, request: HttpRequest, reader: StateReader, query: WindowPageParameters
-    ) -> WindowPageRequest:
+        self, request: HttpRequest, reader: StateReader, query: WindowPageParameters, partitions: Sequence[int]
+    ) -> Scan:
         """The request to a store. Raises ProblemError (400)."""
         time, after = self._parse_time(request.time), None
         if query.cursor is not None:
             order, time, number, key = decode_cursor(CURSOR, query.cursor)
             if order != query.order_by:
                 raise ProblemError(Problem("bad_request", f"cursor: it is of a page with order_by={order}"))
-            after = ScanPosition(number, key)
+            after = Position(number, key)
         descending = (query.order_by or "").startswith("-")
         order_by = None if query.order_by is None else query.order_by.removeprefix("-")
         if order_by is not None and order_by not in reader.state.query.indexes:
             detail = f"order_by={query.order_by!r}: write an index, or - and an index. Indexes: {indexes_of(reader)}"
             raise ProblemError(Problem("bad_request", detail))
         where = parse_where(reader, query.where)
-        return WindowPageRequest(time, query.prefix, after, query.limit, where, (), order_by, descending)
+        return Scan(partitions, query.limit, query.prefix, after, where, time, order_by, descending)
 
     def _parse_time(self, text: str) -> int:
         if text == "now":
@@ -104,9 +104,9 @@ class WindowPageRoutes:
             raise ProblemError(Problem("bad_request", detail))
         return milliseconds_at(time)
 
-    def _read(self, reader: StateReader, wanted: WindowPageRequest, fields: str | None) -> WindowItems:
+    def _read(self, reader: StateReader, wanted: Scan, fields: str | None) -> WindowItems:
         """The page of this instance. Raises ProblemError (503) if a partition moved while it was read."""
-        page = reader.windows.window_page(wanted)
+        page = reader.windows.scan(wanted)
         items = self._partitions.answers(reader, page.items, wanted.partitions, fields)
         return WindowItems(page.window_start, items, page.after)
 
@@ -123,8 +123,8 @@ class WindowPageRoutes:
         target = f"{path}?{urlencode(members, doseq=True)}"
         (head, *texts), _ = await self._forwarder.forward_sequence(owners, ForwardedRequest(target))
         facts = orjson.loads(head)
-        positions = (ScanPosition(*one) for one in facts["positions"])
-        after = None if facts["after"] is None else ScanPosition(*facts["after"])
+        positions = (Position(*one) for one in facts["positions"])
+        after = None if facts["after"] is None else Position(*facts["after"])
         return WindowItems(facts["window_start"], list(zip(positions, texts, strict=True)), after)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from contracts.records.state_record import US_PER_MS, StateRecordDecoder, UndecodableRecordError
 from services.query.store import Entry, Update
 from services.query.store.entry import make_tuple
-from services.query.store.window_keys import encode_key
+from services.query.store.keys import encode_key
 
 if TYPE_CHECKING:
     from contracts.model.named_state import NamedState

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from contracts.wire.partition import partition
+from services.query.store import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,10 +33,8 @@ class MisplacedKeys:
         self._states = states
         self.counts = dict.fromkeys(states, 0)
         for name, state in states.items():
-            page = stores[name].page(
-                prefix="", after=None, limit=INITIAL_SAMPLE, where={}, partitions=range(state.partitions)
-            )
-            self._check(name, ((key, entry.partition) for key, entry in page.items))
+            page = stores[name].scan(Scan(range(state.partitions), INITIAL_SAMPLE))
+            self._check(name, ((position.key, entry.partition) for position, entry in page.items))
 
     def check(self, state: str, updates: Sequence[Update]) -> None:
         """Check a sample of these updates."""

@@ -13,7 +13,7 @@ from services.query.push.filter import RecordFields
 from services.query.push.filter_index import FilterIndex, FilterMatches
 from services.query.push.notification import Notification, NotificationKind, gone_window_body
 from services.query.push.routing_table import LOCAL
-from services.query.store.event_time_index import FIRST_SECOND
+from services.query.store.index import FIRST_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -19,7 +19,7 @@ from services.query.push.state_windows import StateWindows
 from services.query.push.store_scanner import StoreScanner
 from services.query.push.subscription import Subscription
 from services.query.push.subscription_router import SubscriptionRouter
-from services.query.store.event_time_index import silent_until
+from services.query.store.index import silent_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

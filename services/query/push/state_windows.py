@@ -6,8 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from services.query.push.subscription import ClosedWindows
-from services.query.store import ScanPosition, WindowPageRequest
+from services.query.store import Scan
 from services.query.store.buckets import milliseconds
+from services.query.store.scan import NO_FILTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
     from services.query.push.filter import WindowChoice
     from services.query.push.subscription import StoreScan
-    from services.query.store import Entry, EntryPage, WindowStore
+    from services.query.store import Entry, Page, Position, WindowStore
 
 FIRST_WINDOWS = 1000
 """The largest number of a key's windows that a subscription to all of them receives first: the newest ones."""
@@ -50,7 +51,7 @@ class StateWindows:
         self._closed_before = end
         if before is None or end <= before:
             return None
-        newest = self._store.window_page(WindowPageRequest(end - 1, "", None, 1, {}, ())).window_start
+        newest = self._store.scan(Scan((), 1, time=end - 1)).window_start
         has_any = end - before > self._every or (newest is not None and newest >= before)
         return ClosedWindows(before, end) if has_any else None
 
@@ -77,29 +78,25 @@ class StateWindows:
         limit = FIRST_WINDOWS if isinstance(choice, str) else 1
         return self._store.windows(key, start=start, end=end, newest_first=True, limit=limit)[::-1]
 
-    def page(self, scan: StoreScan, where: Mapping[str, str]) -> tuple[Sequence[tuple[str, Entry]], str | None]:
-        """The entries of the chosen windows of the next keys, and the key to continue after; None at the end."""
-        wanted, choice = scan.subscription.filter, scan.subscription.filter.window
-        if isinstance(choice, int):
-            after = None if scan.after is None else ScanPosition(0.0, scan.after)
-            request = WindowPageRequest(choice, wanted.prefix, after, scan.limit, where, scan.partitions)
-            page = self._store.window_page(request)
-            return [(position.key, entry) for position, entry in page.items], page.after and page.after.key
-        found = self._keys(scan, where if choice == "newest" else {})
-        if choice == "newest":
-            return found.items, found.after
-        return [(key, entry) for key, _ in found.items for entry in self.entries(key, choice)], found.after
+    def page(self, scan: StoreScan, where: Mapping[str, str]) -> tuple[Sequence[tuple[str, Entry]], Position | None]:
+        """The entries of the chosen windows of the next keys, and where to continue; None at the end."""
+        choice = scan.subscription.filter.window
+        if choice == "all":
+            keys = self._keys(scan)
+            return [(at.key, entry) for at, _ in keys.items for entry in self.entries(at.key, choice)], keys.after
+        found = self._keys(scan, where, None if choice == "newest" else choice)
+        return [(at.key, entry) for at, entry in found.items], found.after
 
-    def closed_page(self, scan: StoreScan, closed: ClosedWindows) -> tuple[Sequence[tuple[str, Entry]], str | None]:
-        """The entries of the chosen windows of the next keys that have closed, and the key to continue after."""
-        found, choice = self._keys(scan, {}), scan.subscription.filter.window
+    def closed_page(
+        self, scan: StoreScan, closed: ClosedWindows
+    ) -> tuple[Sequence[tuple[str, Entry]], Position | None]:
+        """The entries of the chosen windows of the next keys that have closed, and where to continue."""
+        found, choice = self._keys(scan), scan.subscription.filter.window
         return [
-            (key, closed_entry) for key, _ in found.items for closed_entry in self.closed_entries(key, choice, closed)
+            (at.key, entry) for at, _ in found.items for entry in self.closed_entries(at.key, choice, closed)
         ], found.after
 
-    def _keys(self, scan: StoreScan, where: Mapping[str, str]) -> EntryPage:
-        """The next keys with their newest windows."""
+    def _keys(self, scan: StoreScan, where: Mapping[str, str] = NO_FILTER, time: int | None = None) -> Page:
+        """The next keys with their newest windows, or with the newest that contains a time."""
         prefix = scan.subscription.filter.prefix
-        return self._store.page(
-            prefix=prefix, after=scan.after, limit=scan.limit, where=where, partitions=scan.partitions
-        )
+        return self._store.scan(Scan(scan.partitions, scan.limit, prefix, scan.after, where, time))

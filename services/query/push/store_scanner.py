@@ -10,8 +10,9 @@ from services.query.push.filter import RecordFields
 from services.query.push.notification import NotificationKind
 from services.query.push.routing_table import LOCAL
 from services.query.push.subscription import StoreScan
-from services.query.store import Entry, SilentPageRequest
-from services.query.store.event_time_index import FIRST_SECOND
+from services.query.store import Entry, Scan, Seconds
+from services.query.store.index import FIRST_SECOND
+from services.query.store.scan import NO_FILTER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from services.query.push.routing_table import RoutingTable
     from services.query.push.state_windows import StateWindows
     from services.query.push.subscription import ClosedWindows, Subscription
-    from services.query.store import Store
+    from services.query.store import Position, Store
 
 PAGE_MAX = 100
 """The largest number of keys per page: about a millisecond, in which the event loop does nothing else."""
@@ -86,15 +87,10 @@ class StoreScanner:
         """Deliver the next keys, of partitions that this instance still serves and that are still the scan's."""
         wanted = scan.subscription.filter
         scan.partitions = [partition for partition in scan.partitions if self._is_active(scan, partition)]
-        where = dict(wanted.where) if scan.since is None else {}
         if scan.closed is not None:
             items, scan.after = self._windows[wanted.state].closed_page(scan, scan.closed)
-            is_last = scan.after is None
-        elif wanted.silent_for is not None and scan.since is None:
-            items, is_last = self._read_silent_page(scan)
         else:
-            items, scan.after = self._read_page(scan, where)
-            is_last = scan.after is None
+            items, scan.after = self._read_page(scan)
         for key, entry in items:
             if scan.closed is not None:
                 self._deliver_if_matching(scan.subscription, key, entry)
@@ -104,7 +100,7 @@ class StoreScanner:
                 self._deliver_if_matching(scan.subscription, key, entry)
         size, keys = sum(len(entry.value) for _, entry in items), len({key for key, _ in items})
         scan.limit = max(1, min(PAGE_MAX, PAGE_BYTES * keys // (size or 1)))
-        if is_last:
+        if scan.after is None:
             scan.done = True
             for one in () if scan.is_notice else scan.partitions:
                 scan.subscription.started.add(one)
@@ -137,8 +133,8 @@ class StoreScanner:
                 self.deliver_key(subscription, key)
         elif subscription.silence_scan is None or subscription.silence_scan.done:
             partitions = self._routing.local_partitions(wanted.state)
-            request = SilentPageRequest(since, until, wanted.prefix, None, 1, {}, partitions)
-            page = self._stores[wanted.state].silent_page(request)
+            scan = Scan(partitions, 1, wanted.prefix, silent=Seconds(since, until))
+            page = self._stores[wanted.state].scan(scan)
             if page.items or page.after is not None:
                 subscription.silence_scan = StoreScan(subscription, partitions, silent_since=since)
                 subscription.sink.scan(subscription.silence_scan)
@@ -153,23 +149,6 @@ class StoreScanner:
             for entry in self._windows[wanted.state].closed_entries(key, wanted.window, closed):
                 self._deliver_if_matching(subscription, key, entry)
 
-    def _read_silent_page(self, scan: StoreScan) -> tuple[Sequence[tuple[str, Entry]], bool]:
-        """The next silent keys with the prefix, and whether there are no more."""
-        wanted, since = scan.subscription.filter, scan.silent_since
-        page = self._stores[wanted.state].silent_page(
-            SilentPageRequest(
-                FIRST_SECOND if since is None else since,
-                scan.subscription.silent_until,
-                wanted.prefix,
-                scan.silent_after,
-                scan.limit,
-                {},
-                scan.partitions,
-            )
-        )
-        scan.silent_after = page.after
-        return [(position.key, entry) for position, entry in page.items], page.after is None
-
     def _is_local(self, subscription: Subscription) -> bool:
         return self._routing.route(subscription.filter.state, subscription.partition or 0) == LOCAL
 
@@ -181,16 +160,21 @@ class StoreScanner:
         entry = self._stores[subscription.filter.state].get(key)
         return [] if entry is None else [entry]
 
-    def _read_page(self, scan: StoreScan, where: Mapping[str, str]) -> tuple[Sequence[tuple[str, Entry]], str | None]:
-        """The next entries that the subscription may receive, and the key to continue after."""
-        wanted = scan.subscription.filter
+    def _read_page(self, scan: StoreScan) -> tuple[Sequence[tuple[str, Entry]], Position | None]:
+        """The next entries that the subscription may receive, and where to continue; None at the end."""
+        wanted, silent, where = scan.subscription.filter, None, NO_FILTER
+        if wanted.silent_for is not None and scan.since is None:
+            first = FIRST_SECOND if scan.silent_since is None else scan.silent_since
+            silent = Seconds(first, scan.subscription.silent_until)
+        elif scan.since is None:
+            where = dict(wanted.where)
         windows = self._windows.get(wanted.state)
-        if windows is not None:
+        if windows is not None and silent is None:
             return windows.page(scan, where)
-        page = self._stores[wanted.state].page(
-            prefix=wanted.prefix, after=scan.after, limit=scan.limit, where=where, partitions=scan.partitions
+        page = self._stores[wanted.state].scan(
+            Scan(scan.partitions, scan.limit, wanted.prefix, scan.after, where, silent=silent)
         )
-        return page.items, page.after
+        return [(position.key, entry) for position, entry in page.items], page.after
 
     def _is_active(self, scan: StoreScan, partition: int) -> bool:
         local = self._routing.route(scan.subscription.filter.state, partition) == LOCAL

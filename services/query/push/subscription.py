@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from services.query.push.filter import RecordFields, SubscriptionFilter
     from services.query.push.filter_index import FilterMatches
     from services.query.push.notification import Notification
-    from services.query.store import Entry, EntryOrder, ScanPosition
+    from services.query.store import Entry, EntryOrder, Position
 
 FIRST_PAGE = 10
 """Keys of the first page of a scan: values may be large."""
@@ -45,8 +45,7 @@ class StoreScan:
     limit: int = FIRST_PAGE
     silent_since: int | None = None
     closed: ClosedWindows | None = None
-    after: str | None = None
-    silent_after: ScanPosition | None = None
+    after: Position | None = None
     done: bool = False
 
     @property

@@ -35,11 +35,11 @@ class Slot:
     """The databases of one bucket; buckets use the slots in turn."""
 
     entries: _Database
-    """By key."""
+    """By name: see `KeyNames`."""
     history: _Database
-    """Earlier entries, by key and version."""
+    """Earlier entries, by name and version."""
     index: _Database
-    """Keys, by index, hash of the value, and key. In a windowed state, lists of keys as sorted duplicates."""
+    """Lists of keys, as sorted duplicates of the heads of `TermIndex`."""
 
     @property
     def databases(self) -> tuple[_Database, ...]:
@@ -50,14 +50,13 @@ class Slot:
 class Databases:
     """The environment of a store, and its databases. Raises StoreDamagedError."""
 
-    def __init__(self, folder: Path, indexes: int, *, history: bool, windowed: bool = False) -> None:
+    def __init__(self, folder: Path, indexes: int, *, history: bool) -> None:
         """Open the environment. Each index adds the writes of one more database to an update.
 
         With `history` an update also writes the earlier entry. Its size is unknown beforehand, so a memory map is not
         used for writing.
         """
         self._folder = folder
-        self._windowed = windowed
         self._in_use = threading.Lock()
         self._closed = False
         self._file = folder / "data.mdb"
@@ -148,4 +147,4 @@ class Databases:
 
     def _slot(self, number: int) -> Slot:
         entries, history = (self.environment.open_db(f"{kind}{number}".encode()) for kind in ("entries", "history"))
-        return Slot(entries, history, self.environment.open_db(f"index{number}".encode(), dupsort=self._windowed))
+        return Slot(entries, history, self.environment.open_db(f"index{number}".encode(), dupsort=True))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FORMAT = 2
+FORMAT = 3
 DESCRIPTION = "store.json"
 LOCK = "lock"
 NEW = f"{DESCRIPTION}.new"

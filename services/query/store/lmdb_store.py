@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
+from itertools import chain, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-import lmdb
-
-from services.query.store.buckets import SLOTS, time_buckets
+from services.query.store.buckets import SLOTS, milliseconds, time_buckets
 from services.query.store.environment import Databases
 from services.query.store.errors import NoSilenceError, NotIndexedError
-from services.query.store.event_time_index import EventTimeIndex
-from services.query.store.field_index import FieldIndex
 from services.query.store.folder import StoreFolder
 from services.query.store.history import History
-from services.query.store.packing import order, unpack
-from services.query.store.paging import Pager, PageRequest
-from services.query.store.silent_paging import SilentPager
+from services.query.store.index import TermIndex
+from services.query.store.keys import END_START, FIRST_START, KeyNames, WindowNames
+from services.query.store.packing import unpack
+from services.query.store.scan import StoreView
 from services.query.store.store_metadata import StoreMetadata
 from services.query.store.write_batch import SPACE_CHECK_SIZE, WriteBatch
 
@@ -32,7 +29,8 @@ if TYPE_CHECKING:
     from services.query.store.buckets import TimeBuckets
     from services.query.store.entry import Change, Entry
     from services.query.store.environment import Slot
-    from services.query.store.store import EntryPage, SilentPage, SilentPageRequest, Update
+    from services.query.store.scan import Page, Scan
+    from services.query.store.store import Update
 
 BULK_SIZE = 1000
 """A batch of at least so many updates is written in key order: neighbours are on one page of the file."""
@@ -46,21 +44,23 @@ NO_BUCKET = -(1 << 63)
 
 
 class LmdbStore:
-    """See `Store`. `boot` identifies the start of the machine. Raises StoreError when it opens and when it writes."""
+    """See `Store` and `WindowStore`. `boot` identifies the start of the machine. Raises StoreError."""
 
     def __init__(self, folder: Path, state: NamedState, boot: str) -> None:
         self._state = state
         self._buckets = time_buckets(state)
         self._paths = state.query.indexes
-        self._times = EventTimeIndex() if state.query.silence else None
+        windowed, silence, history = state.window is not None, state.query.silence, state.query.history
+        self._every = self._buckets.window if state.every is None else milliseconds(state.every)
+        self._names = WindowNames() if windowed else KeyNames()
+        self._index = TermIndex(self._paths, windowed=windowed, times=silence)
+        self._history = History(history - 1)
         self._folder = StoreFolder(folder, _shape(state, self._buckets), boot, state.partitions)
         try:
-            self._databases = self._open_databases(folder)
+            self._databases = Databases(folder, len(self._paths) + silence + windowed, history=history > 1)
         except BaseException:
             self._folder.release()
             raise
-        self._history = History(state.query.history - 1)
-        self._bind_index()
         self._bind()
         with self._begin() as txn:
             self._written_watermark = self._announced_watermark = self._metadata.watermark(txn)
@@ -73,52 +73,52 @@ class LmdbStore:
 
     def get(self, key: str) -> Entry | None:
         """See `Store`."""
-        txn = self._begin()
-        try:
-            data, _ = self._find(txn, key)
-        finally:
-            txn.abort()
-        return None if data is None else unpack(data, len(self._paths))
+        return self._newest([key], self._oldest_readable(), END_START)[0]
 
     def get_many(self, keys: Sequence[str]) -> list[Entry | None]:
         """See `Store`."""
-        txn, indexes = self._begin(), len(self._paths)
-        try:
-            found = self._in_newest(txn, keys)
-            found = [self._find(txn, key)[0] if data is None else data for key, data in zip(keys, found, strict=True)]
-        finally:
-            txn.abort()
-        return [None if data is None else unpack(data, indexes) for data in found]
+        return self._newest(keys, self._oldest_readable(), END_START)
 
     def versions(self, key: str) -> list[Entry]:
         """See `Store`."""
-        with self._begin() as txn:
-            data, slot = self._find(txn, key)
-            if data is None or slot is None:
-                return []
-            stored = [*self._history.all(txn, slot.history, key.encode()), data]
-        return [unpack(one, len(self._paths)) for one in stored]
+        return self._versions(key, self._oldest_readable(), END_START)
 
-    def page(
-        self, *, prefix: str, after: str | None, limit: int, where: Mapping[str, str], partitions: Collection[int]
-    ) -> EntryPage:
-        """See `Store`."""
-        self._check_indexed(where)
-        watermark = self.watermark()
-        with self._begin() as txn:
-            return self._pager.page(
-                txn,
-                self._live_slots(txn),
-                PageRequest(prefix, after, limit, where, partitions),
-                lambda window_start: self._buckets.is_expired(window_start, watermark),
-            )
+    def get_at(self, key: str, time: int) -> Entry | None:
+        """See `WindowStore`."""
+        return self._newest([key], *self._starts_at(time))[0]
 
-    def silent_page(self, request: SilentPageRequest) -> SilentPage:
-        """See `Store`."""
-        self._check_indexed(request.where)
+    def get_many_at(self, keys: Sequence[str], time: int) -> list[Entry | None]:
+        """See `WindowStore`."""
+        return self._newest(keys, *self._starts_at(time))
+
+    def versions_at(self, key: str, time: int) -> list[Entry]:
+        """See `WindowStore`."""
+        return self._versions(key, *self._starts_at(time))
+
+    def windows(self, key: str, *, start: int | None, end: int | None, newest_first: bool, limit: int) -> list[Entry]:
+        """See `WindowStore`."""
+        first = max(self._oldest_readable(), FIRST_START if start is None else start)
+        name, bound = self._names.encode(key), END_START if end is None else end
+        if name is None or first >= bound:
+            return []
         with self._begin() as txn:
             slots = self._live_slots(txn)
-            return self._silent_pager().page(txn, slots, request, partial(self._find_alive, txn, slots))
+            found = chain.from_iterable(
+                self._names.windows(txn, slot, name, first, bound, newest_first=newest_first)
+                for slot in (slots if newest_first else reversed(slots))
+            )
+            return [unpack(window.data, self._index.columns_count) for window in islice(found, limit)]
+
+    def scan(self, scan: Scan) -> Page:
+        """See `Store`."""
+        self._check_indexed((*scan.where, *filter(None, [scan.order_by])))
+        if scan.silent is not None and not self._index.has_times:
+            raise NoSilenceError(self._state.name)
+        oldest = self.oldest_live_window()
+        with self._begin() as txn:
+            slots = self._live_slots(txn)
+            view = StoreView(txn, slots, self._names, self._index, self._paths, oldest, self._every)
+            return view.read(scan)
 
     def key_count(self) -> int:
         """See `Store`."""
@@ -140,6 +140,18 @@ class LmdbStore:
     def oldest_live_window(self) -> int:
         """See `Store`."""
         return self._buckets.oldest_live_window(self.watermark())
+
+    def is_open(self, window_start: int) -> bool:
+        """See `WindowStore`."""
+        return window_start >= self.closed_before()
+
+    def closed_before(self) -> int:
+        """See `WindowStore`."""
+        return self._buckets.closed_before(self._complete if self._state.expires_by_clock else self.watermark())
+
+    def close_windows(self, watermark: int) -> None:
+        """See `WindowStore`."""
+        self._complete = max(self._complete, watermark)
 
     def position(self, partition: int) -> int | None:
         """See `Store`."""
@@ -223,46 +235,36 @@ class LmdbStore:
         self._databases.close()
         self._folder.close()
 
-    def _open_databases(self, folder: Path) -> Databases:
-        return Databases(folder, len(self._paths) + self._state.query.silence, history=self._state.query.history > 1)
-
-    def _bind_index(self) -> None:
-        self._index = FieldIndex(self._paths)
-        self._pager = Pager(self._paths, self._index)
-
     def _bind(self) -> None:
         self._metadata = StoreMetadata(self._databases.facts)
         self._begin = self._databases.environment.begin
 
-    def _find(self, txn: Transaction[bytes], key: str) -> tuple[bytes | None, Slot | None]:
+    def _newest(self, keys: Sequence[str], first: int, end: int) -> list[Entry | None]:
+        """Return the entry of the newest window in [first, end) of each key."""
+        txn, slots, columns = self._begin(), self._newest_first, self._index.columns_count
         try:
-            name = key.encode()
-            for slot in self._newest_first:
-                data = txn.get(name, db=slot.entries)
-                if data is not None:
-                    return data, slot
-        except (UnicodeEncodeError, lmdb.BadValsizeError):
-            pass  # no record has such a key
-        return None, None
+            found = self._names.newest_of_many(txn, slots, keys, first, end)
+        finally:
+            txn.abort()
+        return [None if data is None else unpack(data, columns) for data in found]
 
-    def _find_alive(self, txn: Transaction[bytes], slots: Sequence[Slot], name: bytes) -> bytes | None:
-        """Return the packed entry of a key, unless its window has expired."""
-        found = (txn.get(name, db=slot.entries) for slot in slots)
-        data = next((one for one in found if one is not None), None)
-        return None if data is None or order(data)[0] < self.oldest_live_window() else data
+    def _versions(self, key: str, first: int, end: int) -> list[Entry]:
+        """Return the stored entries of the newest window in [first, end), oldest first."""
+        name = self._names.encode(key)
+        with self._begin() as txn:
+            found = None if name is None else self._names.newest(txn, self._newest_first, name, first, end)
+            if found is None:
+                return []
+            stored = [*self._history.all(txn, found.slot.history, found.name), found.data]
+        return [unpack(data, self._index.columns_count) for data in stored]
 
-    def _silent_pager(self, columns: int | None = None) -> SilentPager:
-        if self._times is None:
-            raise NoSilenceError(self._state.name)
-        return SilentPager(self._paths, len(self._paths) if columns is None else columns, self._times)
+    def _oldest_readable(self) -> int:
+        """Return the start of the oldest window that reads return: of other states also expired ones."""
+        return self.oldest_live_window() if self._names.has_windows else FIRST_START
 
-    def _in_newest(self, txn: Transaction[bytes], keys: Sequence[str]) -> Sequence[bytes | None]:
-        """Return the entries in the newest bucket, where most keys are."""
-        get, newest = txn.get, self._newest_first[0].entries
-        try:
-            return [get(key.encode(), None, newest) for key in keys]
-        except (UnicodeEncodeError, lmdb.BadValsizeError):
-            return [None] * len(keys)
+    def _starts_at(self, time: int) -> tuple[int, int]:
+        """Return the starts [first, end) of the windows that contain a time."""
+        return max(time - self._buckets.window + 1, self._oldest_readable()), time + 1
 
     def _live_slots(self, txn: Transaction[bytes]) -> list[Slot]:
         """Return the slots of the buckets that have not expired, as they are in this transaction, newest first."""
@@ -296,8 +298,8 @@ class LmdbStore:
             txn,
             slots,
             state=self._state.name,
+            names=self._names,
             index=self._index,
-            times=self._times,
             history=self._history,
             bulk=bulk,
         )

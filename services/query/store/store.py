@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from services.query.store.entry import Change, Entry
+    from services.query.store.scan import Page, Scan
 
 
 class Update(NamedTuple):
@@ -21,74 +22,6 @@ class Update(NamedTuple):
     offset: int
     entry: Entry | None
     window_start: int | None = None
-
-
-class EntryPage(NamedTuple):
-    """Keys with their entries, in the order of their UTF-8. `after` is the cursor of the next page; None: the last one.
-
-    A page may have fewer keys than the limit, even none, before the last one: the work for one page is bounded.
-    """
-
-    items: Sequence[tuple[str, Entry]]
-    after: str | None
-
-
-class ScanPosition(NamedTuple):
-    """A place in the keys of a window: by the number of a field and then by key; or, with number 0, by key alone."""
-
-    number: float
-    key: str
-
-
-class WindowPageRequest(NamedTuple):
-    """The next keys of the newest window that contains `time`, in milliseconds since 1970.
-
-    They have this prefix and these values of indexed fields, and are in these partitions. Their order is that of their
-    UTF-8; or, with `order_by`, that of the number of this indexed field, which all others lack.
-    """
-
-    time: int
-    prefix: str
-    after: ScanPosition | None
-    limit: int
-    where: Mapping[str, str]
-    partitions: Collection[int]
-    order_by: str | None = None
-    descending: bool = False
-
-
-class WindowPage(NamedTuple):
-    """Keys of one window with their entries. `window_start` is None if no key has the window.
-
-    `after` is the cursor of the next page; None: the last one. As for `EntryPage`, the work for one page is bounded.
-    """
-
-    window_start: int | None
-    items: Sequence[tuple[ScanPosition, Entry]]
-    after: ScanPosition | None
-
-
-class SilentPageRequest(NamedTuple):
-    """The next keys whose event time is in [since, until), in whole seconds since 1970: those silent longest first.
-
-    They have this prefix and these values of indexed fields, and are in these partitions. The number of a position is
-    the second.
-    """
-
-    since: int
-    until: int
-    prefix: str
-    after: ScanPosition | None
-    limit: int
-    where: Mapping[str, str]
-    partitions: Collection[int]
-
-
-class SilentPage(NamedTuple):
-    """Keys with their entries. `after` is the cursor of the next page; None: the last one. See `EntryPage`."""
-
-    items: Sequence[tuple[ScanPosition, Entry]]
-    after: ScanPosition | None
 
 
 class Store(Protocol):
@@ -106,13 +39,8 @@ class Store(Protocol):
     def versions(self, key: str) -> Sequence[Entry]:
         """Return all stored entries of the key's current window from one snapshot, oldest first."""
 
-    def page(
-        self, *, prefix: str, after: str | None, limit: int, where: Mapping[str, str], partitions: Collection[int]
-    ) -> EntryPage:
-        """Return the next unexpired keys with this prefix and these values of indexed fields, in these partitions."""
-
-    def silent_page(self, request: SilentPageRequest) -> SilentPage:
-        """Return the next unexpired keys by the event time of their latest entry. The state declares `silence`."""
+    def scan(self, scan: Scan) -> Page:
+        """Return the next keys. Scans of silent keys are for states that declare `silence`."""
 
     def key_count(self) -> int:
         """Return the approximate number of stored keys, with remembered expired windows; cheap."""
@@ -201,6 +129,3 @@ class WindowStore(Store, Protocol):
         self, key: str, *, start: int | None, end: int | None, newest_first: bool, limit: int
     ) -> Sequence[Entry]:
         """Return the latest entry of each window of the key that starts in [start, end), at most `limit` of them."""
-
-    def window_page(self, request: WindowPageRequest) -> WindowPage:
-        """Return the next keys of one window."""

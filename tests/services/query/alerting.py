@@ -14,7 +14,7 @@ from contracts.records.record import Record, timestamp_ms
 from contracts.records.tables import decode_row, encode_row
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
-from services.query.store import Entry, LmdbStore, LmdbWindowStore, Update
+from services.query.store import Entry, LmdbStore, Update
 from tests.services.derive.alerted import APP, LIMITS
 from tests.services.query.in_memory import NOW, MemoryRouting, dependencies_of
 
@@ -121,9 +121,8 @@ def sensors(
     with ExitStack() as stack:
         stores: dict[str, LmdbStore] = {}
         for name, state in STATES.items():
-            opened = LmdbStore if state.window is None else LmdbWindowStore
-            stores[name] = opened(folder / name, state, "boot")
+            stores[name] = LmdbStore(folder / name, state, "boot")
             stack.callback(stores[name].close)
-        windows = {name: one for name, one in stores.items() if isinstance(one, LmdbWindowStore)}
+        windows = {name: one for name, one in stores.items() if STATES[name].window is not None}
         found = dependencies_of(*STATES.values(), stores=stores, routing=routing, **settings)
         yield replace(found, window_stores=windows), Sensors(stores)

@@ -16,16 +16,15 @@ from services.query.settings import QuerySettings
 from services.query.store import (
     Change,
     Entry,
-    EntryPage,
-    ScanPosition,
-    SilentPage,
-    SilentPageRequest,
+    Page,
+    Position,
+    Scan,
     Store,
     Update,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import timedelta
 
 NOW = 1_700_000_000_000
@@ -52,28 +51,23 @@ class MemoryStore:
     def versions(self, key: str) -> Sequence[Entry]:
         return self.entries.get(key, [])
 
-    def page(
-        self, *, prefix: str, after: str | None, limit: int, where: Mapping[str, str], partitions: Collection[int]
-    ) -> EntryPage:
-        keys = [key for key in sorted(self.entries) if key.startswith(prefix) and (after is None or key > after)]
-        found = [(key, self.entries[key][-1]) for key in keys]
-        live = [(key, one) for key, one in found if one.partition in partitions and not self.is_expired(one)]
-        items = [(key, one) for key, one in live if all(f'"{value}"'.encode() in one.value for value in where.values())]
-        return EntryPage(items[:limit], items[limit - 1][0] if len(items) > limit else None)
-
-    def silent_page(self, request: SilentPageRequest) -> SilentPage:
-        found = [(ScanPosition(one[-1].event_time // 1000, key), one[-1]) for key, one in self.entries.items()]
-        wanted = [
-            (at, one)
-            for at, one in sorted(found, key=itemgetter(0))
-            if request.since <= at.number < request.until
-            and at.key.startswith(request.prefix)
-            and one.partition in request.partitions
-            and not self.is_expired(one)
-            and (request.after is None or at > request.after)
+    def scan(self, scan: Scan) -> Page:
+        silent = scan.silent
+        found = [
+            (Position(kept[-1].event_time // 1000 if silent else 0, key), kept[-1])
+            for key, kept in self.entries.items()
         ]
-        limit = request.limit
-        return SilentPage(wanted[:limit], wanted[limit - 1][0] if len(wanted) > limit else None)
+        wanted = [
+            (position, entry)
+            for position, entry in sorted(found, key=itemgetter(0))
+            if position.key.startswith(scan.prefix)
+            and (silent is None or silent.since <= position.number < silent.until)
+            and (scan.after is None or position > scan.after)
+            and entry.partition in scan.partitions
+            and not self.is_expired(entry)
+            and all(f'"{value}"'.encode() in entry.value for value in scan.where.values())
+        ]
+        return Page(wanted[: scan.limit], wanted[scan.limit - 1][0] if len(wanted) > scan.limit else None)
 
     def key_count(self) -> int:
         return len(self.entries)

@@ -6,7 +6,7 @@ import asyncio
 import json
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 import pytest
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from services.query.http.peer_client import ForwardedRequest
     from services.query.http.responses import HttpResponse
-    from services.query.store import EntryPage
+    from services.query.store import Page, Scan
 
 PARTITIONS = range(4)
 KEYS = [f"UA{number}" for number in range(40)]
@@ -172,13 +172,13 @@ async def test_a_page_is_not_returned_if_a_partition_moved_while_it_was_read(mon
     async with two() as (one, _, _):
         routing, store = one.dependencies.routing, one.dependencies.stores["flights"]
         assert isinstance(routing, MemoryRouting)
-        read = store.page
+        read = store.scan
 
-        def read_while_moving(**options: Any) -> EntryPage:
+        def read_while_moving(scan: Scan) -> Page:
             routing.own = PartitionStatus(Role.CATCHING_UP, NEAR)
-            return read(**options)
+            return read(scan)
 
-        monkeypatch.setattr(store, "page", read_while_moving)
+        monkeypatch.setattr(store, "scan", read_while_moving)
         response = await one.ask("/v1/states/flights")
         assert (response.status, response.kind, response.headers["Retry-After"]) == (503, "catching_up", "1")
 

@@ -28,10 +28,10 @@ from tests.services.query.http.instance import Instance, Peers
 from tests.services.query.in_memory import MemoryRouting, MemoryStore, a_state, dependencies_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
-    from services.query.store import Entry, EntryPage
+    from services.query.store import Entry, Page, Scan
     from tests.services.query.http.instance import Response
 
 SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
@@ -60,11 +60,9 @@ class CountingStore(MemoryStore):
         self.read.append(key)
         return super().versions(key)
 
-    def page(
-        self, *, prefix: str, after: str | None, limit: int, where: Mapping[str, str], partitions: Collection[int]
-    ) -> EntryPage:
-        self.read.append(f"page of {prefix}")
-        return super().page(prefix=prefix, after=after, limit=limit, where=where, partitions=partitions)
+    def scan(self, scan: Scan) -> Page:
+        self.read.append(f"page of {scan.prefix}")
+        return super().scan(scan)
 
     def key_count(self) -> int:
         self.read.append("number of keys")

@@ -16,7 +16,7 @@ from contracts.model.named_state import QueryOptions
 from contracts.wire.partition import partition
 from services.query.ingest.ingestion import ReadProgress
 from services.query.ingest.kafka_ingestion import KafkaIngestion
-from services.query.store import EntryPage, StatePartition
+from services.query.store import Page, StatePartition
 from services.query.store.environment import MIN_MAP_SIZE
 from services.query.store.errors import StoreWriteError
 from services.runtime.kafka.clients import KafkaClients
@@ -237,8 +237,8 @@ async def test_a_store_that_cannot_write_stops_ingestion(topic: Topic, state: Na
         def drop_expired(self) -> None:
             pass
 
-        def page(self, **_: object) -> EntryPage:
-            return EntryPage((), None)
+        def scan(self, _: object) -> Page:
+            return Page((), None)
 
         def apply(self, _: Sequence[Update], __: Mapping[int, int]) -> list[Change]:
             raise StoreWriteError(tmp_path, "No space left on device", 0)

@@ -17,7 +17,7 @@ from services.query.store import lmdb_store
 from services.query.store.buckets import time_buckets
 from services.query.store.environment import MIN_MAP_SIZE
 from services.query.store.lmdb_store import LmdbStore
-from services.query.store.store import SilentPageRequest
+from services.query.store.scan import Position, Scan, Seconds
 from tests.services.query.store.declared import HISTORY, named, removal, update
 from tests.services.query.store.model import Model
 
@@ -121,7 +121,7 @@ class Stores(RuleBasedStateMachine):
     def silent_keys_are_the_same(self) -> None:
         everything = self.model.page("", {}, {0, 1})
         for since, until, prefix, partitions in ((-9, 99, "", {0, 1}), (0, 2, "a", {0, 1}), (1, 3, "", {1})):
-            request = SilentPageRequest(since, until, prefix, None, 2, {}, partitions)
+            scan = Scan(partitions, 2, prefix, silent=Seconds(since, until))
             expected = [
                 (entry.event_time // 1000, key.encode(), entry)
                 for key, entry in everything
@@ -129,7 +129,7 @@ class Stores(RuleBasedStateMachine):
                 and key.startswith(prefix)
                 and entry.partition in partitions
             ]
-            assert self._silent(request) == sorted(expected, key=lambda one: one[:2])
+            assert self._silent(scan) == sorted(expected, key=lambda one: one[:2])
 
     @invariant()
     def facts_are_the_same(self) -> None:
@@ -149,26 +149,21 @@ class Stores(RuleBasedStateMachine):
         kept = self.model.entries.get(key)
         return kept[-1] if kept else None
 
-    def _silent(self, request: SilentPageRequest) -> list[tuple[int, bytes, Entry]]:
-        found: list[tuple[int, bytes, Entry]] = []
-        while True:
-            page = self.store.silent_page(request)
-            assert len(page.items) <= request.limit
-            found += [(int(at.number), at.key.encode(), entry) for at, entry in page.items]
-            if page.after is None:
-                return found
-            request = request._replace(after=page.after)
+    def _silent(self, scan: Scan) -> list[tuple[int, bytes, Entry]]:
+        return [(int(position.number), position.key.encode(), entry) for position, entry in self._read(scan)]
 
     def _pages(self, prefix: str, where: dict[str, str], partitions: set[int]) -> list[tuple[str, Entry]]:
-        found: list[tuple[str, Entry]] = []
-        after: str | None = None
+        return [(position.key, entry) for position, entry in self._read(Scan(partitions, 2, prefix, where=where))]
+
+    def _read(self, scan: Scan) -> list[tuple[Position, Entry]]:
+        found: list[tuple[Position, Entry]] = []
         while True:
-            page = self.store.page(prefix=prefix, after=after, limit=2, where=where, partitions=partitions)
-            assert len(page.items) <= 2
+            page = self.store.scan(scan)
+            assert len(page.items) <= scan.limit
             found += page.items
-            after = page.after
-            if after is None:
+            if page.after is None:
                 return found
+            scan = scan._replace(after=page.after)
 
 
 class LargeBatches(Stores):

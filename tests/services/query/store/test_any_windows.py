@@ -16,8 +16,8 @@ from typing_extensions import override
 
 from services.query.store import lmdb_store
 from services.query.store.buckets import time_buckets
-from services.query.store.store import ScanPosition, SilentPageRequest, WindowPageRequest
-from services.query.store.window_store import LmdbWindowStore
+from services.query.store.lmdb_store import LmdbStore
+from services.query.store.scan import Position, Scan, Seconds
 from tests.services.query.store.declared import HISTORY, named, removal, update
 from tests.services.query.store.window_model import WindowModel
 
@@ -63,7 +63,7 @@ class Windows(RuleBasedStateMachine):
             grace=timedelta(milliseconds=GRACE),
             query=replace(state.query, remember=timedelta(milliseconds=REMEMBER)),
         )
-        self.store = LmdbWindowStore(self.folder, self.state, "boot")
+        self.store = LmdbStore(self.folder, self.state, "boot")
         self.model = WindowModel(time_buckets(self.state), EVERY, self.history)
         self.batches: list[list[Update]] = []
 
@@ -84,7 +84,7 @@ class Windows(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.store.close()
-        self.store = LmdbWindowStore(self.folder, self.state, "boot")
+        self.store = LmdbStore(self.folder, self.state, "boot")
 
     @rule(partition=st.integers(0, 1))
     def clear(self, partition: int) -> None:
@@ -135,15 +135,15 @@ class Windows(RuleBasedStateMachine):
             for prefix, where, partitions in (("", {}, {0, 1}), ("a", WHERE[1], {0, 1}), ("", WHERE[2], {0})):
                 for order_by in ORDERS:
                     for descending in (False, True) if order_by else (False,):
-                        request = WindowPageRequest(time, prefix, None, 2, where, partitions, order_by, descending)
+                        scan = Scan(partitions, 2, prefix, None, where, time, order_by, descending)
                         expected = self.model.window(time, prefix, where, partitions, order_by, descending)
-                        assert self._window(request) == expected
+                        assert self._window(scan) == expected
 
     @invariant()
     def silent_keys_are_the_same(self) -> None:
         everything = self.model.page("", {}, {0, 1})
         for since, until, prefix, partitions in ((-9, 99, "", {0, 1}), (0, 2, "a", {0, 1}), (1, 3, "", {1})):
-            request = SilentPageRequest(since, until, prefix, None, 2, {}, partitions)
+            scan = Scan(partitions, 2, prefix, silent=Seconds(since, until))
             expected = [
                 (entry.event_time // 1000, key.encode(), entry)
                 for key, entry in everything
@@ -151,7 +151,7 @@ class Windows(RuleBasedStateMachine):
                 and key.startswith(prefix)
                 and entry.partition in partitions
             ]
-            assert self._silent(request) == sorted(expected, key=lambda one: one[:2])
+            assert self._silent(scan) == sorted(expected, key=lambda one: one[:2])
 
     @invariant()
     def facts_are_the_same(self) -> None:
@@ -171,37 +171,26 @@ class Windows(RuleBasedStateMachine):
         visible = {name: one.entry for name, one in found.items() if name in expected or one.entry is not None}
         assert visible == expected
 
-    def _silent(self, request: SilentPageRequest) -> list[tuple[int, bytes, Entry]]:
-        found: list[tuple[int, bytes, Entry]] = []
-        while True:
-            page = self.store.silent_page(request)
-            assert len(page.items) <= request.limit
-            found += [(int(at.number), at.key.encode(), entry) for at, entry in page.items]
-            if page.after is None:
-                return found
-            request = request._replace(after=page.after)
+    def _silent(self, scan: Scan) -> list[tuple[int, bytes, Entry]]:
+        return [(int(position.number), position.key.encode(), entry) for position, entry in self._read(scan)]
 
     def _pages(self, prefix: str, where: dict[str, str], partitions: set[int]) -> list[tuple[str, Entry]]:
-        found: list[tuple[str, Entry]] = []
-        after: str | None = None
-        while True:
-            page = self.store.page(prefix=prefix, after=after, limit=2, where=where, partitions=partitions)
-            found += page.items
-            after = page.after
-            if after is None:
-                return found
+        return [(position.key, entry) for position, entry in self._read(Scan(partitions, 2, prefix, where=where))]
 
-    def _window(self, request: WindowPageRequest) -> list[tuple[str, Entry]]:
-        found: list[tuple[str, Entry]] = []
+    def _window(self, scan: Scan) -> list[tuple[str, Entry]]:
+        assert scan.time is not None
+        assert self.store.scan(scan).window_start == self.model.window_start(scan.time)
+        return [(position.key, entry) for position, entry in self._read(scan)]
+
+    def _read(self, scan: Scan) -> list[tuple[Position, Entry]]:
+        found: list[tuple[Position, Entry]] = []
         while True:
-            page = self.store.window_page(request)
-            assert page.window_start == self.model.window_start(request.time)
-            assert len(page.items) <= 2
-            found += [(position.key, entry) for position, entry in page.items]
+            page = self.store.scan(scan)
+            assert len(page.items) <= scan.limit
+            found += page.items
             if page.after is None:
                 return found
-            assert isinstance(page.after, ScanPosition)
-            request = request._replace(after=page.after)
+            scan = scan._replace(after=page.after)
 
 
 class LargeBatches(Windows):

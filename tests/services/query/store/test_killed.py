@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.query.store.lmdb_store import LmdbStore
+from services.query.store.scan import Scan
 from tests.services.query.store.declared import HISTORY, named
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def test_position_and_data_agree_after_a_kill(tmp_path: Path, printed: int, hist
         assert position is not None
         assert position >= acknowledged
         assert {one and one.version for one in store.get_many([str(key) for key in range(KEYS)])} == {position}
-        page = store.page(prefix="", after=None, limit=KEYS, where={"state.status": str(position)}, partitions=(0,))
+        page = store.scan(Scan((0,), KEYS, where={"state.status": str(position)}))
         assert len(page.items) == KEYS
         store.close()
 
@@ -93,5 +94,5 @@ def test_a_partition_half_cleared_at_a_kill_is_cleared_after_a_restart(
     while not store.clear_partition(0):
         pass
     assert store.key_count() == 30_000
-    assert len(store.page(prefix="", after=None, limit=9, where={"state.status": "x"}, partitions=(1,)).items) == 9
+    assert len(store.scan(Scan((1,), 9, where={"state.status": "x"})).items) == 9
     store.close()

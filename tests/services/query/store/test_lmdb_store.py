@@ -20,7 +20,7 @@ from services.query.store.buckets import clock_watermark
 from services.query.store.environment import MIN_MAP_SIZE
 from services.query.store.errors import NotIndexedError
 from services.query.store.lmdb_store import WATERMARK_SAVE_MS, LmdbStore
-from services.query.store.paging import MAX_SKIPPED
+from services.query.store.scan import MAX_SKIPPED, Position, Scan
 from services.query.store.write_batch import CLEAR_SIZE
 from tests.services.query.store.declared import named, removal, update
 
@@ -137,9 +137,9 @@ def test_other_partitions_are_written_while_one_is_cleared(store: LmdbStore) -> 
         at += 1
     assert at > 3
     assert (store.position(0), store.position(1)) == (None, at - 1)
-    page = store.page(prefix="", after=None, limit=9, where={}, partitions=(0,))
+    page = store.scan(Scan((0,), 9))
     while not page.items and page.after:
-        page = store.page(prefix="", after=page.after, limit=9, where={}, partitions=(0,))
+        page = store.scan(Scan((0,), 9, after=page.after))
     assert page.items == []
 
 
@@ -153,7 +153,7 @@ def test_closing_waits_for_a_write_in_progress(tmp_path: Path) -> None:
 
 def test_a_filter_requires_an_index(store: LmdbStore) -> None:
     with pytest.raises(NotIndexedError, match=r"take one of state\.status, state\.gate"):
-        store.page(prefix="", after=None, limit=1, where={"state.tail": "x"}, partitions=(0,))
+        store.scan(Scan((0,), 1, where={"state.tail": "x"}))
 
 
 def test_objects_and_lists_of_any_depth_are_stored_and_not_indexed(store: LmdbStore) -> None:
@@ -163,14 +163,14 @@ def test_objects_and_lists_of_any_depth_are_stored_and_not_indexed(store: LmdbSt
     assert store.apply([one._replace(entry=one.entry._replace(value=value)), update("flat", 1, 1, status={})], {0: 1})
     assert store.get("deep") is not None
     for text in ("{}", "[]"):
-        assert not store.page(prefix="", after=None, limit=9, where={"state.status": text}, partitions=(0,)).items
+        assert not store.scan(Scan((0,), 9, where={"state.status": text})).items
 
 
 def test_a_page_stops_after_a_number_of_keys_that_do_not_match(store: LmdbStore) -> None:
     store.apply([update(f"{key:06}", 1, 1, partition=key // MAX_SKIPPED) for key in range(MAX_SKIPPED + 5)], {})
-    first = store.page(prefix="", after=None, limit=10, where={}, partitions=(1,))
-    assert (first.items, first.after) == ([], f"{MAX_SKIPPED - 1:06}")
-    second = store.page(prefix="", after=first.after, limit=10, where={}, partitions=(1,))
+    first = store.scan(Scan((1,), 10))
+    assert (first.items, first.after) == ([], Position(0, f"{MAX_SKIPPED - 1:06}"))
+    second = store.scan(Scan((1,), 10, after=first.after))
     assert (len(second.items), second.after) == (5, None)
 
 
@@ -180,7 +180,7 @@ def test_a_key_that_no_record_can_have_is_absent(store: LmdbStore) -> None:
     for key in ("", "x" * 512, "\ud800"):
         assert store.get_many(["a", key]) == [store.get("a"), None]
     assert store.versions("") == []
-    assert store.page(prefix="\ud800", after="x" * 9999, limit=1, where={}, partitions=(0,)).items == []
+    assert store.scan(Scan((0,), 1, prefix="\ud800", after=Position(0, "x" * 9999))).items == []
 
 
 def test_versions_of_any_size_keep_their_order(store: LmdbStore) -> None:
@@ -243,8 +243,8 @@ def test_readers_see_whole_batches_and_never_an_older_one(store: LmdbStore) -> N
         (version,) = seen
         assert version >= last
         last, looked = version, looked + 1
-        page = store.page(prefix="", after=None, limit=99, where={}, partitions=(0,))
-        assert len(page.items) == len({key for key, _ in page.items}) == len(keys)
+        page = store.scan(Scan((0,), 99))
+        assert len(page.items) == len({position.key for position, _ in page.items}) == len(keys)
         assert len({_version(entry) for _, entry in page.items}) == 1
     writer.join()
     assert failed == []
@@ -278,7 +278,7 @@ def test_a_newer_epoch_replaces_an_older_one_and_never_the_reverse(store: LmdbSt
     assert len(store.apply([update("a", 1, 1, epoch=200, status="new")], {})) == 1
     assert store.apply([update("a", 1, 62, epoch=100)], {}) == []
     assert [version.order for version in store.versions("a")] == [(1, 100, 61), (1, 200, 1)]
-    assert dict(store.page(prefix="", after=None, limit=9, where={"state.status": "new"}, partitions={0}).items)
+    assert store.scan(Scan({0}, 9, where={"state.status": "new"})).items
 
 
 def test_tags_of_different_epochs_differ(store: LmdbStore) -> None:
@@ -307,10 +307,7 @@ def test_an_idle_fleet_expires_by_the_clock_and_is_forgotten(tmp_path: Path) -> 
         assert watermark is not None
         store.advance_watermark(watermark)
         store.drop_expired()
-        pages = [
-            store.page(prefix="", after=None, limit=1000, where=where, partitions={0}).items
-            for where in ({}, {"state.status": "on"})
-        ]
+        pages = [store.scan(Scan({0}, 1000, where=where)).items for where in ({}, {"state.status": "on"})]
         return len(pages[0]), len(pages[1]), store.key_count()
 
     assert at(six + hour) == (500, 500, 500)
