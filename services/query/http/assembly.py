@@ -12,7 +12,6 @@ from services.query.http.key_routes import KeyRoutes
 from services.query.http.page_routes import PageRoutes
 from services.query.http.request_guard import RequestGuard
 from services.query.http.state_routes import StateRoutes
-from services.query.http.window_page_routes import WindowPageRoutes
 from services.query.http.windows_routes import WindowsRoutes
 from services.query.lookup.key_waiters import KeyWaiters
 from services.query.lookup.state_reader import StateReaders
@@ -57,6 +56,5 @@ def state_api(dependencies: Dependencies, authenticator: Authenticator, peers: P
         keys,
         WindowsRoutes(dependencies, readers, forwarder),
         CoverageRoutes(dependencies, readers, forwarder),
-        WindowPageRoutes(dependencies, readers, forwarder),
     ]
     return StateApi(guard, routes, FastPath(dependencies, guard, keys, batches), waiters, readers, pages)

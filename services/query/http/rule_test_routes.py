@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from services.query.http.responses import HttpResponse
     from services.query.http.table_routes import DeclaredTable
     from services.query.lookup.state_reader import StateReader, StateReaders
+    from services.query.store import Position
 
 SLICE = 50
 """How many states are evaluated at once, in a few milliseconds of a thread. Other requests wait for the interpreter."""
@@ -141,12 +142,13 @@ class RuleTestRun:
     async def _add_states(self, after: str | None, limit: int) -> str | None:
         query = PageParameters(prefix=self._rule.prefix, after=after, limit=limit)
         page = await self._pages.read(self._request, self._states, query)
-        former = [await self._open_alerts(alert, after, page.after) for alert in self._alerts]
+        last = _key_of(page.after)
+        former = [await self._open_alerts(alert, after, last) for alert in self._alerts]
         began = time.perf_counter()
         await asyncio.to_thread(self._evaluate, page.items, former)
         self.evaluated_s = time.perf_counter() - began
         self.read += len(page.items)
-        return page.after
+        return last
 
     async def _open_alerts(self, reader: StateReader, after: str | None, last: str | None) -> dict[str, bytes]:
         """The records with open alerts of keys after one, up to the last."""
@@ -154,13 +156,13 @@ class RuleTestRun:
         while True:
             query = PageParameters(prefix=self._rule.prefix, after=after, limit=SLICE, where=_where_open(reader))
             page = await self._pages.read(self._request, reader, query)
-            found |= {key: text for key, text in page.items if last is None or key <= last}
-            after = page.after
+            found |= {key: text for (_, key), text in page.items if last is None or key <= last}
+            after = _key_of(page.after)
             if after is None or (last is not None and after >= last):
                 return found
 
-    def _evaluate(self, states: Sequence[tuple[str, bytes]], former: Sequence[Mapping[str, bytes]]) -> None:
-        for key, text in states:
+    def _evaluate(self, states: Sequence[tuple[Position, bytes]], former: Sequence[Mapping[str, bytes]]) -> None:
+        for (_, key), text in states:
             if not self._rule.applies_to(key) and not any(key in one for one in former):
                 continue
             snapshot = Snapshot.model_validate(orjson.loads(text)["value"])
@@ -172,11 +174,11 @@ class RuleTestRun:
         reader, test = self._alerts[number], self._tests[number]
         query = PageParameters(after=after, limit=limit, where=_where_open(reader))
         page = await self._pages.read(self._request, reader, query)
-        for key, text in page.items:
+        for (_, key), text in page.items:
             if not key.startswith(self._rule.prefix):
                 test.add_other(_record(text))
         self.read += len(page.items)
-        return page.after
+        return _key_of(page.after)
 
 
 def _parse_rule(declared: DeclaredTable, key: str, body: bytes) -> AlertRule:
@@ -194,6 +196,10 @@ def _parse_rule(declared: DeclaredTable, key: str, body: bytes) -> AlertRule:
 
 def _where_open(reader: StateReader) -> tuple[str, ...]:
     return (OPEN,) if "status" in reader.state.query.indexes else ()
+
+
+def _key_of(position: Position | None) -> str | None:
+    return None if position is None else position.key
 
 
 def _record(text: bytes) -> AlertRecord:
