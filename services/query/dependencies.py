@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
     from services.query.cluster import Routing
     from services.query.settings import QuerySettings
-    from services.query.store import Store, WindowStore
+    from services.query.store import Store
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,5 @@ class Dependencies:
     """The time, in milliseconds since 1970."""
     clock: Callable[[], float]
     """A monotonic clock, in seconds."""
-    window_stores: Mapping[str, WindowStore] = field(default_factory=dict)
-    """The stores of the windowed states."""
     misplaced: Mapping[str, int] = field(default_factory=dict)
     """The number of sampled keys, by state, that are not in the partition of their hash."""

@@ -38,7 +38,7 @@ from services.query.ingest import (
 )
 from services.query.lookup.authentication import Authenticator, watch_tokens
 from services.query.openapi import document
-from services.query.store import LmdbStore
+from services.query.store import Store
 from services.runtime.job_progress import JobProgress
 from services.runtime.topic_owners import TopicOwners
 
@@ -141,20 +141,17 @@ def _build_core(settings: QuerySettings, suite: Suite, topics: TopicFacts, url: 
     states, boot = topics.states, _boot_id()
     folder = InstanceFolder(settings.query_data, settings.instance)
     stack.callback(folder.close)
-    stores: dict[str, LmdbStore] = {}
+    stores: dict[str, Store] = {}
     for name, state in states.items():
-        stores[name] = LmdbStore(settings.query_data / name, state, boot)
+        stores[name] = Store(settings.query_data / name, state, boot)
         stack.callback(stores[name].close)
-    window_stores = {name: store for name, store in stores.items() if states[name].window is not None}
     listeners = ChangeListeners()
     ingestion = KafkaIngestion(topics.kafka, topics.admin, states, stores, listeners, retention=topics.retention)
     me = InstanceIdentity(settings.instance, url, folder.store, folder.run)
     cluster = build_cluster(settings, suite, me, InstanceDependencies(states, ingestion, stores, _now), topics.kafka)
     listeners.on_restarted.append(cluster.restarted)
     misplaced = ingestion.misplaced.counts
-    dependencies = Dependencies(
-        settings, states, stores, cluster, Counts(CATALOGUE), _now, time.monotonic, window_stores, misplaced
-    )
+    dependencies = Dependencies(settings, states, stores, cluster, Counts(CATALOGUE), _now, time.monotonic, misplaced)
     return Core(dependencies, ingestion, cluster, listeners)
 
 
@@ -201,8 +198,8 @@ async def _build_http(
 
 def _window_closer(dependencies: Dependencies, cluster: Cluster, admin: Admin) -> WindowCloser:
     """Return what closes the windows by the progress of the jobs."""
-    stores = dependencies.window_stores
-    states = [one for name, one in dependencies.states.items() if name in stores and one.expires_by_clock]
+    stores = dependencies.stores
+    states = [one for one in dependencies.states.values() if one.window is not None and one.expires_by_clock]
     progress = {state.name: JobProgress(admin, state.topic) for state in states}
     return WindowCloser(states, stores, lambda one: progress[one.name].read(range(one.partitions)), cluster.has_read)
 

@@ -12,7 +12,7 @@ import pytest
 
 from contracts.model.named_state import QueryOptions
 from tests.services.query.http.instance import answering
-from tests.services.query.in_memory import MemoryStore, a_state, dependencies_of
+from tests.services.query.in_memory import ScratchStore, a_state, dependencies_of
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/query-states.md").read_text(encoding="utf-8")
 KEY = "2013-01-01/UA/1545/EWR-IAH"
@@ -38,7 +38,7 @@ async def test_the_request_is_answered(example: str) -> None:
     path = re.sub(r"wait=\d+", "wait=0.01", path)
     async with answering(dependencies_of(FLIGHTS), hot=True) as instance:
         store = instance.dependencies.stores["flights"]
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, ScratchStore)
         for version in range(1, 6):
             store.put(KEY, window_start=FIRST_SEEN, epoch=EPOCH, version=version, value=b'{"event_offset":1047}')
         answer = await instance.ask(path, "POST" if body else "GET", headers, body.encode())

@@ -26,7 +26,7 @@ class ClosableStore(Protocol):
     """The part of a store that closes windows."""
 
     def close_windows(self, watermark: int) -> None:
-        """See `WindowStore.close_windows`."""
+        """See `Store.close_windows`."""
 
 
 class WindowCloser:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
     from services.query.cluster import PartitionStatus
     from services.query.lookup.problems import Problem
-    from services.query.store import Entry, WindowStore
+    from services.query.store import Entry, Store
 
 ROLES = {role: role.value.encode() for role in Role}
 SECONDS_CACHED = 100_000
@@ -25,13 +25,13 @@ MILLISECONDS = tuple(b".%03dZ" % milliseconds for milliseconds in range(1000))
 class AnswerEncoder:
     """Encodes answers of this instance about one state. Ages are in milliseconds.
 
-    `windows` is the store of a windowed state, whose answers have the end of the window and whether it is open.
+    In a windowed state they have the end of the window and whether it is open, which `store` returns.
     """
 
-    def __init__(self, state: NamedState, instance: str, windows: WindowStore | None = None) -> None:
+    def __init__(self, state: NamedState, instance: str, store: Store | None = None) -> None:
         self.state = state
-        self._encode_window = encode_start if windows is None else self._encode_open_window
-        self._windows = windows
+        self._windows = None if state.window is None else store
+        self._encode_window = encode_start if self._windows is None else self._encode_open_window
         self._window = 0 if state.window is None else milliseconds(state.window)
         self._instance = instance
         name, topic, own = (orjson.dumps(one) for one in (state.name, state.topic, instance))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from services.query.cluster import PartitionStatus
     from services.query.dependencies import Dependencies
     from services.query.lookup.authentication import Principal
-    from services.query.store import Entry, WindowStore
+    from services.query.store import Entry, Store
 
 ANSWERING_ROLES = (Role.OWNER, Role.STANDBY)
 
@@ -73,8 +73,8 @@ class StateReader:
     def __init__(self, state: NamedState, dependencies: Dependencies) -> None:
         self.state = state
         self.store = dependencies.stores[state.name]
-        self._windows = dependencies.window_stores.get(state.name)
-        self.encoder = AnswerEncoder(state, dependencies.settings.instance, self._windows)
+        self._windows = None if state.window is None else self.store
+        self.encoder = AnswerEncoder(state, dependencies.settings.instance, self.store)
         stale_after_s = round(state.query.stale_after.total_seconds())
         self.cache_control = f"max-age={stale_after_s}" if stale_after_s else "no-cache"
         self._partition_status = partial(dependencies.routing.partition_status, state.name)
@@ -83,7 +83,7 @@ class StateReader:
         self._remembered = time_buckets(state).remembered
 
     @property
-    def windows(self) -> WindowStore:
+    def windows(self) -> Store:
         """The store, for queries of windows. Raises ProblemError (400) in a state that is not windowed."""
         if self._windows is None:
             detail = f"{self.state.name!r} has one window of a key at a time: leave out the parameters of windows"
@@ -104,13 +104,13 @@ class StateReader:
         """The entry of the key that meets the conditions, or the problem."""
         if conditions.as_of is not None:
             return self.read_versions(key, conditions)[0]
-        latest = self.store.get(key) if conditions.at is None else self.windows.get_at(key, conditions.at)
+        latest = self._store_at(conditions.at).get(key, conditions.at)
         return self._decide(key, latest, latest, conditions, self._partition_status)
 
     def read_versions(self, key: str, conditions: Conditions = NO_CONDITIONS) -> tuple[LookupResult, Sequence[Entry]]:
         """The same, with all versions kept of the window that is read, from one snapshot of the store."""
         at = self._time_of(conditions)
-        versions = self.store.versions(key) if at is None else self.windows.versions_at(key, at)
+        versions = self._store_at(at).versions(key, at)
         latest = versions[-1] if versions else None
         requested = latest
         if latest is not None and conditions.as_of is not None:
@@ -121,7 +121,7 @@ class StateReader:
 
     def read_many(self, keys: Sequence[str], at: int | None = None) -> list[LookupResult]:
         """The results of many keys, from one snapshot of the store."""
-        partition_status, entries = cache(self._partition_status), self._get_many(keys, at)
+        partition_status, entries = cache(self._partition_status), self._store_at(at).get_many(keys, at)
         conditions = NO_CONDITIONS if at is None else Conditions(at=at)
         return [
             self._decide(key, latest, latest, conditions, partition_status)
@@ -132,7 +132,7 @@ class StateReader:
         """The same, as JSON where the entry is simply the answer: the fast path of batches."""
         partition_status, entries, living = (
             cache(self._partition_status),
-            self._get_many(keys, at),
+            self._store_at(at).get_many(keys, at),
             self.store.oldest_live_window(),
         )
         conditions, fill = NO_CONDITIONS if at is None else Conditions(at=at), self.encoder.fill
@@ -166,8 +166,9 @@ class StateReader:
         """Whether this instance answers for the partition now."""
         return self._partition_status(partition).role in ANSWERING_ROLES
 
-    def _get_many(self, keys: Sequence[str], at: int | None) -> Sequence[Entry | None]:
-        return self.store.get_many(keys) if at is None else self.windows.get_many_at(keys, at)
+    def _store_at(self, time: int | None) -> Store:
+        """The store, for a read of the newest window or of that at a time. Raises ProblemError (400)."""
+        return self.store if time is None else self.windows
 
     def _time_of(self, conditions: Conditions) -> int | None:
         """The time of the window to read. In a windowed state, a reference to a version may name its window."""

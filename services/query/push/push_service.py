@@ -47,11 +47,13 @@ class PushService:
         self._routing = RoutingTable(dependencies.states, dependencies.routing)
         instance = dependencies.settings.instance
         self._encoders = {
-            name: AnswerEncoder(state, instance, dependencies.window_stores.get(name))
+            name: AnswerEncoder(state, instance, dependencies.stores[name])
             for name, state in dependencies.states.items()
         }
         windows = {
-            name: StateWindows(dependencies.states[name], store) for name, store in dependencies.window_stores.items()
+            name: StateWindows(state, dependencies.stores[name])
+            for name, state in dependencies.states.items()
+            if state.window is not None
         }
         self.fanout = ChangeFanout(
             dependencies.states, self._routing, self._answer, dependencies.clock, self._present, windows

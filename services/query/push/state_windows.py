@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
     from services.query.push.filter import WindowChoice
     from services.query.push.subscription import StoreScan
-    from services.query.store import Entry, Page, Position, WindowStore
+    from services.query.store import Entry, Page, Position, Store
 
 FIRST_WINDOWS = 1000
 """The largest number of a key's windows that a subscription to all of them receives first: the newest ones."""
@@ -25,7 +25,7 @@ FIRST_WINDOWS = 1000
 class StateWindows:
     """Reads the windows of a state, and finds which subscriptions a change of a window concerns."""
 
-    def __init__(self, state: NamedState, store: WindowStore) -> None:
+    def __init__(self, state: NamedState, store: Store) -> None:
         self._store = store
         self._every = milliseconds(state.every or state.window) if state.window is not None else 0
         self._closed_before: int | None = None

@@ -1,21 +1,18 @@
 """The store: the entries of each named state, in an embedded LMDB database on this machine.
 
-`Store` is the interface that ingest writes to and lookups read from, and `WindowStore` that of windowed states.
-`LmdbStore` implements both, with one environment per named state and one database per time bucket. All content can be
-read from the topics again.
+Ingest writes to a `Store`, and lookups read from it. Each named state has one, with an environment of its own and
+databases for each time bucket. All content can be read from the topics again.
 """
 
-from services.query.store.entry import Change, Entry, EntryOrder, StatePartition
+from services.query.store.entry import Change, Entry, EntryOrder, StatePartition, Update
 from services.query.store.errors import StoreError
-from services.query.store.lmdb_store import LmdbStore
 from services.query.store.scan import Page, Position, Scan, Seconds
-from services.query.store.store import Store, Update, WindowStore
+from services.query.store.store import Store
 
 __all__ = [
     "Change",
     "Entry",
     "EntryOrder",
-    "LmdbStore",
     "Page",
     "Position",
     "Scan",
@@ -24,5 +21,4 @@ __all__ = [
     "Store",
     "StoreError",
     "Update",
-    "WindowStore",
 ]

@@ -52,3 +52,16 @@ class Change(NamedTuple):
     entry: Entry | None
     window_start: int | None = None
     """The window that the tombstone deleted; None in a state that is not windowed."""
+
+
+class Update(NamedTuple):
+    """One decoded record of a topic: the key's new entry, or None for a tombstone.
+
+    `window_start` is that of the window that a tombstone deletes; None deletes the key whatever its window is.
+    """
+
+    key: str
+    partition: int
+    offset: int
+    entry: Entry | None
+    window_start: int | None = None

@@ -74,28 +74,36 @@ class KeyNames:
         newest_first: bool = True,  # noqa: ARG002 (of one)
     ) -> Iterator[StoredWindow]:
         """Yield the windows of the key that are in this slot, in order."""
-        data = txn.get(key, db=slot.entries)
-        if data is not None and first <= order(data)[0] < end:
-            yield StoredWindow(key, data, slot)
+        found = self.newest(txn, (slot,), key, first, end)
+        if found is not None:
+            yield found
 
     def newest(
         self, txn: Transaction[bytes], slots: Iterable[Slot], key: bytes, first: int, end: int
     ) -> StoredWindow | None:
         """Return the newest window of the key."""
-        return next((window for slot in slots for window in self.windows(txn, slot, key, first, end)), None)
+        for slot in slots:
+            data = txn.get(key, db=slot.entries)
+            if data is not None:
+                return StoredWindow(key, data, slot) if first <= order(data)[0] < end else None
+        return None
 
     def newest_of_many(
         self, txn: Transaction[bytes], slots: Sequence[Slot], keys: Sequence[str], first: int, end: int
     ) -> list[bytes | None]:
         """Return the packed entries of the newest windows of many keys. Most are in the newest bucket."""
+        if (first, end) != (FIRST_START, END_START):
+            return self._newest_of_each(txn, slots, keys, first, end)
         get, newest = txn.get, slots[0].entries
         try:
             found = [get(key.encode(), None, newest) for key in keys]
         except (UnicodeEncodeError, lmdb.BadValsizeError):
-            found = [None] * len(keys)
-        if None in found or (first, end) != (FIRST_START, END_START):
             return self._newest_of_each(txn, slots, keys, first, end)
-        return found
+        missing = [key for key, data in zip(keys, found, strict=True) if data is None]
+        if not missing:
+            return found
+        others = iter(self._newest_of_each(txn, slots, missing, first, end))
+        return [next(others) if data is None else data for data in found]
 
     def walk(self, txn: Transaction[bytes], slot: Slot, first: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield the keys in a slot, in order and from a first one on, each with its newest window there."""
@@ -129,6 +137,15 @@ class WindowNames(KeyNames):
         return name[:-SUFFIX_SIZE].replace(ESCAPED, ZERO)
 
     @override
+    def newest(
+        self, txn: Transaction[bytes], slots: Iterable[Slot], key: bytes, first: int, end: int
+    ) -> StoredWindow | None:
+        for slot in slots:
+            for window in self.windows(txn, slot, key, first, end):
+                return window
+        return None
+
+    @override
     def newest_of_many(
         self, txn: Transaction[bytes], slots: Sequence[Slot], keys: Sequence[str], first: int, end: int
     ) -> list[bytes | None]:
@@ -138,7 +155,8 @@ class WindowNames(KeyNames):
     def windows(
         self, txn: Transaction[bytes], slot: Slot, key: bytes, first: int, end: int, *, newest_first: bool = True
     ) -> Iterator[StoredWindow]:
-        newest, oldest = self.name(key, end - 1), self.name(key, first)
+        prefix = key.replace(ZERO, ESCAPED) + END
+        newest, oldest = prefix + pack_start(end - 1), prefix + pack_start(first)
         with txn.cursor(slot.entries) as cursor:
             found = cursor.set_range(newest) if newest_first else _last_before(cursor, oldest + ZERO)
             move = cursor.next if newest_first else cursor.prev

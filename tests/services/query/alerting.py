@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from contracts.records.record import Record, timestamp_ms
 from contracts.records.tables import decode_row, encode_row
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
-from services.query.store import Entry, LmdbStore, Update
+from services.query.store import Entry, Store, Update
 from tests.services.derive.alerted import APP, LIMITS
 from tests.services.query.in_memory import NOW, MemoryRouting, dependencies_of
 
@@ -38,7 +37,7 @@ WINDOW = datetime.fromtimestamp(NOW / 1000 // 3600 * 3600, UTC)
 class Sensors:
     """The stores, and the records that a job and derive workers would write to them. `changed` gets each change."""
 
-    def __init__(self, stores: Mapping[str, LmdbStore]) -> None:
+    def __init__(self, stores: Mapping[str, Store]) -> None:
         self.stores = stores
         self.changed: Callable[[list[Change]], None] = lambda _: None
         self.rows: dict[str, TableRow] = {}
@@ -119,10 +118,9 @@ def sensors(
 ) -> Iterator[tuple[Dependencies, Sensors]]:
     """Give the dependencies of an instance with sensors, rules and alerts, and their stores."""
     with ExitStack() as stack:
-        stores: dict[str, LmdbStore] = {}
+        stores: dict[str, Store] = {}
         for name, state in STATES.items():
-            stores[name] = LmdbStore(folder / name, state, "boot")
+            stores[name] = Store(folder / name, state, "boot")
             stack.callback(stores[name].close)
-        windows = {name: one for name, one in stores.items() if STATES[name].window is not None}
         found = dependencies_of(*STATES.values(), stores=stores, routing=routing, **settings)
-        yield replace(found, window_stores=windows), Sensors(stores)
+        yield found, Sensors(stores)

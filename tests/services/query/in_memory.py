@@ -1,11 +1,16 @@
-"""A store, routing and dependencies in memory, for tests of the layers above them."""
+"""Stores that last as long as a test, and routing and dependencies in memory, for tests of the layers above them."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
+import tempfile
 import time
-from operator import itemgetter
+import weakref
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
@@ -13,84 +18,29 @@ from contracts.model.named_state import NamedState, QueryOptions
 from services.query.cluster.routing import Member, PartitionStatus, Role
 from services.query.dependencies import Dependencies
 from services.query.settings import QuerySettings
-from services.query.store import (
-    Change,
-    Entry,
-    Page,
-    Position,
-    Scan,
-    Store,
-    Update,
-)
+from services.query.store import Entry, Store, Update
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import timedelta
+
+    from services.query.store.environment import Databases
+    from services.query.store.folder import StoreFolder
 
 NOW = 1_700_000_000_000
 """The time in tests, in milliseconds since 1970."""
+OPEN: list[Callable[[], Any]] = []
+"""What closes the stores that are open: those of a module's fixtures, and then those of the present test."""
 
 
-class MemoryStore:
-    """A Store with versions in lists. Windows expire `lifetime` milliseconds after their start."""
+class ScratchStore(Store):
+    """A store in a folder of its own, which ends with the process or with the store."""
 
-    def __init__(self, lifetime: int | None = None, history: int = 1) -> None:
-        self.lifetime = lifetime
-        self.history = history
-        self.entries: dict[str, list[Entry]] = {}
-        self.positions: dict[int, int] = {}
-        self.seen = 0
-
-    def get(self, key: str) -> Entry | None:
-        found = self.entries.get(key)
-        return found[-1] if found else None
-
-    def get_many(self, keys: Sequence[str]) -> Sequence[Entry | None]:
-        return [self.get(key) for key in keys]
-
-    def versions(self, key: str) -> Sequence[Entry]:
-        return self.entries.get(key, [])
-
-    def scan(self, scan: Scan) -> Page:
-        silent = scan.silent
-        found = [
-            (Position(kept[-1].event_time // 1000 if silent else 0, key), kept[-1])
-            for key, kept in self.entries.items()
-        ]
-        wanted = [
-            (position, entry)
-            for position, entry in sorted(found, key=itemgetter(0))
-            if position.key.startswith(scan.prefix)
-            and (silent is None or silent.since <= position.number < silent.until)
-            and (scan.after is None or position > scan.after)
-            and entry.partition in scan.partitions
-            and not self.is_expired(entry)
-            and all(f'"{value}"'.encode() in entry.value for value in scan.where.values())
-        ]
-        return Page(wanted[: scan.limit], wanted[scan.limit - 1][0] if len(wanted) > scan.limit else None)
-
-    def key_count(self) -> int:
-        return len(self.entries)
-
-    def watermark(self) -> int:
-        return self.seen
-
-    def advance_watermark(self, watermark: int) -> None:
-        self.seen = max(self.seen, watermark)
-
-    def is_expired(self, entry: Entry) -> bool:
-        return entry.window_start < self.oldest_live_window()
-
-    def oldest_live_window(self) -> int:
-        return 0 if self.lifetime is None else self.seen - self.lifetime
-
-    def position(self, partition: int) -> int | None:
-        return self.positions.get(partition)
-
-    def apply(self, updates: Iterable[Update], positions: Mapping[int, int]) -> list[Change]:
-        changes = [change for update in updates for change in self._applied(update)]
-        self.positions.update(positions)
-        return changes
+    def __init__(self, state: NamedState | None = None) -> None:
+        super().__init__(Path(tempfile.mkdtemp()), state or a_state(), "boot")
+        self.finish_bulk_load()
+        self._end = weakref.finalize(self, _end, self._databases, self._folder)
+        OPEN.append(self._end)
 
     def put(self, key: str, **facts: Any) -> Entry:
         """Apply one entry with these fields; the others have defaults."""
@@ -107,46 +57,27 @@ class MemoryStore:
         self.apply([Update(key, entry.partition, entry.offset, entry)], {entry.partition: entry.offset + 1})
         return entry
 
-    def clear_partition(self, partition: int) -> bool:
-        self.positions.pop(partition, None)
-        self.entries = {key: found for key, found in self.entries.items() if found[-1].partition != partition}
-        return True
+    def clear(self) -> None:
+        """Delete all entries."""
+        for number in range(self._state.partitions):
+            while not self.clear_partition(number):
+                pass
 
-    def drop_expired(self) -> None:
-        pass
-
-    def caught_up_at(self, partition: int) -> int | None:  # noqa: ARG002  # no topic is behind it
-        return None
-
-    def mark_caught_up(self, times: Mapping[int, int]) -> None:
-        pass
-
-    def is_clear_pending(self, partition: int) -> bool:  # noqa: ARG002  # it forgets all at once
-        return False
-
-    def finish_bulk_load(self) -> None:
-        pass
-
+    @override
     def close(self) -> None:
-        pass
+        self._end()
 
-    def _applied(self, update: Update) -> list[Change]:
-        entry, known = update.entry, self.get(update.key)
-        if entry is None:
-            if known and update.window_start not in (None, known.window_start):
-                return []
-            self.entries.pop(update.key, None)
-        elif known and known.order >= entry.order:
-            return []
-        else:
-            kept = (
-                self.entries[update.key][1 - self.history :]
-                if known and known.window_start == entry.window_start
-                else []
-            )
-            self.entries[update.key] = [*(kept if self.history > 1 else []), entry]
-            self.seen = max(self.seen, entry.window_start)
-        return [Change("", update.key, entry)]
+
+def close_scratch_stores(before: int = 0) -> None:
+    """Close the stores that were made after the first ones, of which there are so many."""
+    while len(OPEN) > before:
+        OPEN.pop()()
+
+
+def _end(databases: Databases, folder: StoreFolder) -> None:
+    databases.close()
+    folder.release()
+    shutil.rmtree(folder.path)
 
 
 class MemoryRouting:
@@ -182,14 +113,12 @@ def dependencies_of(
 ) -> Dependencies:
     """Return the dependencies of an instance with these states and settings. The time of day is NOW."""
     usual: dict[str, Any] = {"application": "none:none", "http_port": 0, "instance": "one", "stop_within": 0.1}
-    lifetimes = {state.name: int(state.lifetime.total_seconds() * 1000) if state.lifetime else None for state in states}
-    made: dict[str, Store] = {state.name: MemoryStore(lifetimes[state.name], state.query.history) for state in states}
     assert overrides.keys() <= QuerySettings.model_fields.keys(), overrides
     settings = QuerySettings(**(usual | overrides))
     return Dependencies(
         settings=settings,
         states={state.name: state for state in states},
-        stores=stores or made,
+        stores=stores or {state.name: ScratchStore(state) for state in states},
         routing=routing or MemoryRouting(),
         counts=Counts(CATALOGUE),
         now=lambda: NOW,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import orjson
 
 from contracts.model.named_state import NamedState, QueryOptions
 from contracts.wire.partition import partition
-from services.query.store import Entry, LmdbStore, Update
+from services.query.store import Entry, Store, Update
 from tests.services.query.in_memory import MemoryRouting, dependencies_of
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def answered_at(hour: float) -> str:
 class Departures:
     """The store of an instance, which tests write."""
 
-    def __init__(self, store: LmdbStore) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
 
     def put(self, key: str, hour: float, version: int = 1, epoch: int = 0, **state: Any) -> list[Change]:
@@ -76,9 +75,9 @@ def departures(
     folder: Path, *, routing: MemoryRouting | None = None, instance: str = "one", state: NamedState = DEPARTURES
 ) -> Iterator[tuple[Dependencies, Departures]]:
     """Give the dependencies of an instance with this state, and its store."""
-    store = LmdbStore(folder, state, "boot")
+    store = Store(folder, state, "boot")
     try:
         found = dependencies_of(state, stores={state.name: store}, routing=routing, instance=instance)
-        yield replace(found, window_stores={state.name: store}), Departures(store)
+        yield found, Departures(store)
     finally:
         store.close()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Mapping
     from pathlib import Path
 
-    from services.query.store import LmdbStore
+    from services.query.store import Store
 
 STATE = replace(
     DEPARTURES, coverage=(CoverageField("state.seen", timedelta(minutes=1)),), expires_by_clock=True, partitions=2
@@ -41,7 +41,7 @@ GRACE_H = 5 / 60
 class StoredIngestion:
     """An ingestion that has read what the test has written to the store."""
 
-    def __init__(self, store: LmdbStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
 
     def assign(self, partition: StatePartition) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from services.query.dependencies import Dependencies
-    from services.query.store import LmdbStore
+    from services.query.store import Store
     from tests.services.query.console.stage import Stage
 
 RATE = 100
@@ -60,7 +60,7 @@ def _beat(phase: float) -> float:
 class Ward:
     """The store, and the seconds of each patient that have arrived."""
 
-    def __init__(self, store: LmdbStore) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
         self.seconds: dict[str, set[int]] = {}
         self.stage: Stage | None = None

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from contracts.model.named_state import QueryOptions
-from tests.services.query.in_memory import MemoryRouting, MemoryStore, a_state
+from tests.services.query.in_memory import MemoryRouting, ScratchStore, a_state
 
 if TYPE_CHECKING:
     from tests.services.query.http.instance import Instance
@@ -21,9 +21,9 @@ FLIGHTS = replace(
 )
 
 
-def store(instance: Instance) -> MemoryStore:
+def store(instance: Instance) -> ScratchStore:
     found = instance.dependencies.stores["flights"]
-    assert isinstance(found, MemoryStore)
+    assert isinstance(found, ScratchStore)
     return found
 
 

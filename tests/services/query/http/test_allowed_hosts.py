@@ -11,7 +11,7 @@ from contracts.metrics import query as metrics
 from services.query.http.allowed_hosts import AllowedHosts
 from services.query.settings import QuerySettings
 from tests.services.query.http.instance import answering
-from tests.services.query.in_memory import MemoryStore, a_state, dependencies_of
+from tests.services.query.in_memory import ScratchStore, a_state, dependencies_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +71,7 @@ def test_with_tokens_any_name_is_allowed(host: str, tmp_path: Path) -> None:
 async def test_requests_to_another_name_are_rejected(hot: bool, path: str) -> None:  # noqa: FBT001  # a parameter
     dependencies = dependencies_of(a_state())
     store = dependencies.stores["flights"]
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, ScratchStore)
     store.put("UA1")
     method, body = ("POST", json.dumps({"keys": ["UA1"]}).encode()) if path == "batch" else ("GET", b"")
     path = "/v1/states/flights:batchGet" if path == "batch" else path

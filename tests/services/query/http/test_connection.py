@@ -16,7 +16,7 @@ from contracts.metrics import query as metrics
 from contracts.model.named_state import QueryOptions
 from services.query.cluster import PartitionStatus, Role
 from tests.services.query.http.instance import Instance, Response, answering, request
-from tests.services.query.in_memory import NOW, MemoryRouting, MemoryStore, a_state, dependencies_of, until
+from tests.services.query.in_memory import NOW, MemoryRouting, ScratchStore, a_state, dependencies_of, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -92,7 +92,7 @@ def a_world() -> Instance:
     )
     dependencies = dependencies_of(flights, rate=0)
     store, routing = dependencies.stores["flights"], dependencies.routing
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, ScratchStore)
     assert isinstance(routing, MemoryRouting)
     store.put("old", window_start=NOW - 3 * HOUR)
     for key, at in (("UA1", 0), ("UA 1", 0), ("early", 1), ("away", 2)):
@@ -162,7 +162,7 @@ async def test_the_fast_path_does_not_call_aiohttp() -> None:
 async def test_responses_to_a_client_that_reads_nothing_are_bounded() -> None:
     async with both() as (hot, _):
         store = hot.dependencies.stores["flights"]
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, ScratchStore)
         store.put("UA1", version=2, value=b'{"a":"' + b"x" * 100_000 + b'"}')
         async with hot.connected() as connection:
             connection.send(GET * 2000)

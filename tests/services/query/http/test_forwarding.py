@@ -17,7 +17,7 @@ from services.query.cluster import Member, PartitionStatus, Role
 from services.query.http.retry import NEAR
 from services.query.store import Change
 from tests.services.query.http.instance import Instance, Peers, answering
-from tests.services.query.in_memory import MemoryRouting, MemoryStore, a_state, dependencies_of, until
+from tests.services.query.in_memory import MemoryRouting, ScratchStore, a_state, dependencies_of, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -41,7 +41,7 @@ async def two(peers: Peers | None = None) -> AsyncIterator[tuple[Instance, Insta
         routing.known = [Member("two" if own == 0 else "one", "http://unused")]
         dependencies = dependencies_of(FLIGHTS, routing=routing, instance=("one", "two")[own])
         store = dependencies.stores["flights"]
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, ScratchStore)
         for key in KEYS:
             at = partition(key.encode(), 4)
             if at % 2 == own:
@@ -128,7 +128,7 @@ async def test_a_key_without_known_owner_does_not_fail_the_batch() -> None:
     dependencies = dependencies_of(FLIGHTS, routing=routing)
     here, away = (next(key for key in KEYS if partition(key.encode(), 4) % 2 == own) for own in (0, 1))
     store = dependencies.stores["flights"]
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, ScratchStore)
     store.put(here, partition=partition(here.encode(), 4), value=json.dumps({"key": here}).encode())
     async with answering(dependencies, hot=True, peer_client=Peers()) as one:
         body = json.dumps({"keys": [here, away]}).encode()
@@ -151,9 +151,9 @@ class Moving(Peers):
         assert self.here is not None
         routing, store = self.here.dependencies.routing, self.here.dependencies.stores["flights"]
         assert isinstance(routing, MemoryRouting)
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, ScratchStore)
         routing.own = PartitionStatus(Role.ELSEWHERE, 0)
-        store.entries.clear()
+        store.clear()
         return reply
 
 
@@ -163,7 +163,7 @@ async def test_the_local_part_of_a_page_is_read_before_the_others_answer() -> No
     async with two(peers) as (one, _, _):
         peers.here = one
         store = one.dependencies.stores["flights"]
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, ScratchStore)
         whole = await one.ask("/v1/states/flights")
         assert [item["key"] for item in whole.json["items"]] == sorted(KEYS)
 
@@ -195,7 +195,7 @@ async def test_a_waiting_request_follows_its_key_to_the_new_owner() -> None:
         (target,) = peers.targets
         assert 10 < float(parse_qs(target.partition("?")[2])["wait"][0]) < 20, "what is left of its time"
         store = other.dependencies.stores["flights"]
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, ScratchStore)
         other.waits.changed([Change("flights", key, store.put(key, version=2, value=b"{}"))])
         response = await waiting
         assert (response.status, response.json["version"], response.json["instance"]) == (200, 2, "two")
@@ -212,7 +212,7 @@ async def test_a_wait_for_an_event_is_forwarded_to_the_owner_of_its_key() -> Non
         waiting = asyncio.create_task(one.ask(f"{path}&wait=20"))
         await until(lambda: other.waits.waiting == 1)
         store = other.dependencies.stores["flights"]
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, ScratchStore)
         entry = store.put(key, version=2, partition=3, value=b'{"event_offset":1047}')
         other.waits.changed([Change("flights", key, entry)])
         response = await waiting

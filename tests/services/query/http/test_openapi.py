@@ -24,7 +24,7 @@ from services.query.openapi import document, written
 from tests.services.query.console.observations import a_dead_letter, at_work
 from tests.services.query.http.instance import Instance
 from tests.services.query.http.test_tables import Limit, MemoryTables
-from tests.services.query.in_memory import MemoryStore, a_state, dependencies_of
+from tests.services.query.in_memory import ScratchStore, a_state, dependencies_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ def base() -> Iterator[str]:
     flights = a_state(lifetime=timedelta(hours=1), query=QueryOptions(history=2, indexes=("state.status",)))
     instance = Instance(dependencies_of(flights, rate=0, max_wait=0.01), hot=True, others=[console(), tables()])
     store = instance.dependencies.stores["flights"]
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, ScratchStore)
     store.put("old", window_start=1)
     for number in range(20):
         store.put(str(number), version=number)

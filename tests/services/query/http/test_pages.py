@@ -74,10 +74,10 @@ def test_another_instance_reads_a_page(page: PageItems) -> None:
     ("page", "body"),
     [
         (KEYED, b'"b"\x1e{"key":"a"}\x1e{"key":"b"}'),
-        (PageItems((), None), b"null"),
+        (PageItems([], None), b"null"),
         (SILENT, b'{"after":[17,"b"],"positions":[[17,"b"]]}\x1e{"key":"b"}'),
         (WINDOW, b'{"window_start":3600000,"after":null,"positions":[[1.5,"b"]]}\x1e{"key":"b"}'),
-        (PageItems((), None), b'{"window_start":null,"after":null,"positions":[]}'),
+        (PageItems([], None), b'{"window_start":null,"after":null,"positions":[]}'),
     ],
     ids=["keyed", "empty", "silent", "window", "no window"],
 )

@@ -12,7 +12,7 @@ from contracts.metrics import query as metrics
 from services.query.http.connection import REQUESTS_PER_TURN, RequestPacer
 from tests.services.query.http.instance import Instance, answering
 from tests.services.query.http.test_connection import GET, REQUESTS, a_world
-from tests.services.query.in_memory import MemoryStore, until
+from tests.services.query.in_memory import ScratchStore, until
 
 BLOCK = 3_000
 ROOM = 16 * 1024 * 1024
@@ -72,7 +72,7 @@ async def test_a_client_that_reads_no_responses_is_not_read_further(pipelined: b
     """Each client sends until the socket blocks: the bytes that it sends, and the responses, are bounded."""
     async with answering(a_world().dependencies, hot=True) as instance:
         store = instance.dependencies.stores["flights"]
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, ScratchStore)
         store.put("UA1", version=2, value=b'{"a":{"b":"' + b"x" * 100_000 + b'"}}')
         with ExitStack() as stack:
             silent = [stack.enter_context(_silent(instance)) for _ in range(5)]
@@ -86,7 +86,7 @@ async def test_a_client_that_reads_no_responses_is_not_read_further(pipelined: b
 async def test_a_blocked_connection_resumes_when_its_client_reads() -> None:
     async with answering(a_world().dependencies, hot=True) as instance, instance.connected(BUFFER_BYTES) as slow:
         store = instance.dependencies.stores["flights"]
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, ScratchStore)
         store.put("UA1", version=2, value=b'{"a":"' + b"x" * 5_000_000 + b'"}')
         slow.send(GET)
         await until(lambda: _answered(instance) == 1)

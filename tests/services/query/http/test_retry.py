@@ -15,7 +15,7 @@ from services.query.http.responses import HttpResponse
 from services.query.http.retry import NEAR, PATIENCE_S
 from services.query.lookup.problems import Problem, ProblemError
 from tests.services.query.http.instance import Instance, answering
-from tests.services.query.in_memory import MemoryRouting, MemoryStore, a_state, dependencies_of, until
+from tests.services.query.in_memory import MemoryRouting, ScratchStore, a_state, dependencies_of, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -52,7 +52,7 @@ def clock() -> ShiftedClock:
 async def instance(request: pytest.FixtureRequest, clock: ShiftedClock) -> AsyncIterator[Instance]:
     dependencies = replace(dependencies_of(a_state()), clock=clock)
     store = dependencies.stores["flights"]
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, ScratchStore)
     store.put(KEY)
     async with answering(dependencies, hot=request.param, peer_client=UnusedPeerClient()) as found:  # type: ignore[arg-type]
         yield found
@@ -117,7 +117,7 @@ async def test_a_forwarded_request_is_not_retried(instance: Instance) -> None:
 async def test_a_wait_does_not_use_up_the_retry_budget() -> None:
     clock, dependencies = ShiftedClock(), dependencies_of(a_state())
     store = dependencies.stores["flights"]
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, ScratchStore)
     store.put(KEY)
     async with answering(replace(dependencies, clock=clock), hot=True, peer_client=UnusedPeerClient()) as instance:  # type: ignore[arg-type]
         pending = asyncio.ensure_future(instance.ask(f"/v1/states/flights/{KEY}?min_version=2&wait=20"))

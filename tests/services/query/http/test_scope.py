@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import ClientSession
+from typing_extensions import override
 
 from contracts import Suite
 from contracts.model.named_state import QueryOptions
@@ -25,7 +26,7 @@ from services.query.http.watch_routes import WatchRoutes
 from services.query.lookup.authentication import ANONYMOUS, Principal
 from tests.services.query.console.observations import at_work
 from tests.services.query.http.instance import Instance, Peers
-from tests.services.query.in_memory import MemoryRouting, MemoryStore, a_state, dependencies_of
+from tests.services.query.in_memory import MemoryRouting, ScratchStore, a_state, dependencies_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -41,29 +42,34 @@ OWN, FOREIGN, ABSENT = "UA/1", "AA/1", "AA/2"
 ROLES = {"owner": Role.OWNER, "catching up": Role.CATCHING_UP, "elsewhere": Role.ELSEWHERE}
 
 
-class CountingStore(MemoryStore):
+class CountingStore(ScratchStore):
     """A store that records each read; the number of keys counts as one."""
 
-    def __init__(self, history: int = 1) -> None:
-        super().__init__(history=history)
+    def __init__(self) -> None:
+        super().__init__(a_state(query=QueryOptions(indexes=("a.b",), history=2)))
         self.read: list[str] = []
 
-    def get(self, key: str) -> Entry | None:
+    @override
+    def get(self, key: str, time: int | None = None) -> Entry | None:
         self.read.append(key)
-        return super().get(key)
+        return super().get_many([key], time)[0]
 
-    def get_many(self, keys: Sequence[str]) -> Sequence[Entry | None]:
-        self.read.append(f"gets of {len(keys)}")
-        return super().get_many(keys)
+    @override
+    def get_many(self, keys: Sequence[str], time: int | None = None) -> list[Entry | None]:
+        self.read += [f"gets of {len(keys)}", *keys]
+        return super().get_many(keys, time)
 
-    def versions(self, key: str) -> Sequence[Entry]:
+    @override
+    def versions(self, key: str, time: int | None = None) -> list[Entry]:
         self.read.append(key)
-        return super().versions(key)
+        return super().versions(key, time)
 
+    @override
     def scan(self, scan: Scan) -> Page:
         self.read.append(f"page of {scan.prefix}")
         return super().scan(scan)
 
+    @override
     def key_count(self) -> int:
         self.read.append("number of keys")
         return super().key_count()

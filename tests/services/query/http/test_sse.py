@@ -157,9 +157,7 @@ async def test_changes_of_a_partition_that_catches_up_are_sent_afterwards(instan
 
 
 async def test_a_value_with_line_breaks_is_one_event(instance: Instance) -> None:
-    entry = instance.put(KEY, 1).entry
-    assert entry is not None
-    instance.store().entries[KEY] = [entry._replace(value=b'{\n "v":\r\n 1}')]
+    instance.store().put(KEY, partition=instance.watching.fanout.partition("flights", KEY), value=b'{\n "v":\r\n 1}')
     async with watching(instance, PATH) as events:
         assert (await events.next()).data["value"] == {"v": 1}
 

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
+from typing_extensions import override
 
+from contracts.model.named_state import QueryOptions
 from services.query.cluster import PartitionStatus, Role
-from services.query.store import Entry
+from services.query.store import Store
 from tests.services.query.http.flights import routing, store
 from tests.services.query.http.instance import Instance, answering
-from tests.services.query.in_memory import NOW, MemoryStore, a_state, dependencies_of
+from tests.services.query.in_memory import NOW, ScratchStore, a_state, dependencies_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from services.query.store import Entry
 
 HOUR = 3_600_000
 KEYS = ["UA1", "a/b c?d#e", "ключ", "%2F", "..", "a:batchGet", "{x}", "\n\t\x00", "", "ÿ" * 40, "+&=", "'\"\\"]
@@ -62,7 +63,7 @@ async def test_a_key_that_is_not_utf8_is_rejected(instance: Instance, raw: str) 
 
 
 async def test_never_seen_expired_and_catching_up_differ(instance: Instance) -> None:
-    store(instance).put("old", window_start=NOW - 3 * HOUR, partition=1)
+    store(instance).put("old", window_start=NOW - HOUR - 1, partition=1)
     store(instance).put("new")
     never = await instance.ask("/v1/states/flights/UA2")
     assert (never.status, never.kind, never.json["remembered_since"]) == (404, "never_seen", "2023-11-14T20:13:20.000Z")
@@ -136,30 +137,36 @@ async def test_an_earlier_version_is_returned_while_it_is_kept(instance: Instanc
     assert (await instance.ask("/v1/states/flights/UA2/versions")).kind == "never_seen"
 
 
-class Restless(MemoryStore):
+class Restless(ScratchStore):
     """A store that gets the next version during each read, as from the ingest thread."""
 
-    def get(self, key: str) -> Entry | None:
-        return self._read(key)[-1]
+    @override
+    def get(self, key: str, time: int | None = None) -> Entry | None:
+        found = super().get(key, time)
+        self._continue(key, found)
+        return found
 
-    def versions(self, key: str) -> Sequence[Entry]:
-        return self._read(key)
+    @override
+    def versions(self, key: str, time: int | None = None) -> list[Entry]:
+        found = super().versions(key, time)
+        self._continue(key, found[-1])
+        return found
 
-    def _read(self, key: str) -> Sequence[Entry]:
-        kept = self.entries[key]
-        self.entries[key] = [kept[-1]._replace(version=kept[-1].version + 1)]
-        return kept
+    def _continue(self, key: str, entry: Entry | None) -> None:
+        assert entry is not None
+        self.put(key, version=entry.version + 1)
 
 
 @pytest.mark.parametrize("rest", ["/versions", "?as_of=1"])
 async def test_a_response_is_read_from_one_snapshot_of_the_store(rest: str) -> None:
-    restless = Restless(history=2)
-    restless.entries["UA1"] = [Entry(NOW, 0, 1, NOW, 0, 7, b"{}")]
-    async with answering(dependencies_of(a_state(), stores={"flights": restless}), hot=False) as instance:
+    state = a_state(query=QueryOptions(history=2))
+    restless = Restless(state)
+    restless.put("UA1")
+    async with answering(dependencies_of(state, stores={"flights": restless}), hot=False) as instance:
         response = await instance.ask(f"/v1/states/flights/UA1{rest}")
     assert response.headers["ETag"] == f'"{NOW}.0.1"'
     assert [one["version"] for one in response.json.get("versions", [response.json])] == [1]
-    assert restless.entries["UA1"][-1].version == 2, "it was read once"
+    assert [one.version for one in Store.versions(restless, "UA1")] == [1, 2], "it was read once"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +193,7 @@ async def test_an_invalid_parameter_is_named(instance: Instance, query: str, mes
 
 
 async def test_a_batch_answers_each_key_in_order(instance: Instance) -> None:
-    store(instance).put("old", window_start=NOW - 3 * HOUR)
+    store(instance).put("old", window_start=NOW - HOUR - 1)
     store(instance).put("UA1", version=2)
     body = json.dumps({"keys": ["UA1", "old", "", "UA1"]}).encode()
     response = await instance.ask("/v1/states/flights:batchGet", "POST", body=body)

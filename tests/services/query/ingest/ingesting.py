@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from services.query.ingest.kafka_ingestion import KafkaIngestion
 from services.query.ingest.tombstones import UNLIMITED, TombstoneRetention
 from services.query.store import StatePartition
-from services.query.store.lmdb_store import LmdbStore
+from services.query.store.store import Store
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.options import create_producer
@@ -119,7 +119,7 @@ class Running:
         self.listener = RecordingListener()
         self.name = state.name
         self.listener.running = self
-        self.store = LmdbStore(folder, state, "boot")
+        self.store = Store(folder, state, "boot")
         self.ingestion = KafkaIngestion(
             KafkaClients(topic.client),
             KafkaAdmin(topic.client, "test"),

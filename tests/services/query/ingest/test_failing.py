@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from services.query.ingest.kafka_ingestion import KafkaIngestion
 from services.query.store import StatePartition
-from services.query.store.lmdb_store import LmdbStore
+from services.query.store.store import Store
 from services.runtime.kafka.clients import KafkaClients
 from tests.services.query.ingest.ingesting import RecordingListener, Topic, until, value
 
@@ -54,7 +54,7 @@ async def test_no_record_is_skipped_when_the_client_fails(
     for number in range(200):
         for one in (topic, other):
             one.write((f"k{number}", value(1)), partition=number % 2)
-    stores = {name: LmdbStore(tmp_path / name, one, "boot") for name, one in states.items()}
+    stores = {name: Store(tmp_path / name, one, "boot") for name, one in states.items()}
     kafka = KafkaClients(topic.client)
     ingestion = KafkaIngestion(kafka, kafka.admin("test"), states, stores, RecordingListener())
     reader: Any = ingestion._reader  # noqa: SLF001

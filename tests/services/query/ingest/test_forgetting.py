@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.query.store import Entry, Update
-from services.query.store.lmdb_store import LmdbStore
+from services.query.store.store import Store
 from services.query.store.write_batch import CLEAR_SIZE
 from tests.services.query.ingest.ingesting import Topic, ingesting, until, value
 
@@ -29,7 +29,7 @@ async def test_a_partition_half_cleared_at_a_kill_is_read_from_its_beginning(
 ) -> None:
     topic.write(("a", value(1)), ("b", value(1)))
     topic.write(("other", value(1)), partition=1)
-    left = LmdbStore(tmp_path, state, "boot")
+    left = Store(tmp_path, state, "boot")
     left.apply([snapshot(f"gone{number}", 0, 1) for number in range(2 * CLEAR_SIZE)], {0: 1})
     assert not left.clear_partition(0)
     left.close()
@@ -42,13 +42,13 @@ async def test_a_partition_half_cleared_at_a_kill_is_read_from_its_beginning(
 async def test_a_partition_is_cleared_while_others_are_read(
     topic: Topic, state: NamedState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = LmdbStore(tmp_path, state, "boot")
+    left = Store(tmp_path, state, "boot")
     left.apply([snapshot(f"gone{number}", 0, 1) for number in range(2 * CLEAR_SIZE)], {0: 1})
     assert not left.clear_partition(0)
     left.close()
-    clear_partition, can_clear = LmdbStore.clear_partition, False
+    clear_partition, can_clear = Store.clear_partition, False
     monkeypatch.setattr(
-        LmdbStore, "clear_partition", lambda store, partition: can_clear and clear_partition(store, partition)
+        Store, "clear_partition", lambda store, partition: can_clear and clear_partition(store, partition)
     )
     async with ingesting(topic, state, tmp_path) as running:
         topic.write(("other", value(1)), partition=1)

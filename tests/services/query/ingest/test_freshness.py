@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,71 +7,54 @@ from hypothesis import strategies as st
 from services.query.ingest.freshness import FreshnessTracker, has_gap
 from services.query.ingest.tombstones import DAY_MS, TombstoneRetention
 from services.query.store import StatePartition
-from tests.services.query.in_memory import MemoryStore
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from tests.services.query.in_memory import ScratchStore
 
 PARTITION = StatePartition("flights", 0)
 
 
-class TrackedStore(MemoryStore):
-    """A store that records the times at which it had caught up."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.times: dict[int, int] = {}
-
-    def caught_up_at(self, partition: int) -> int | None:
-        return self.times.get(partition)
-
-    def mark_caught_up(self, times: Mapping[int, int]) -> None:
-        self.times.update(times)
+@pytest.fixture
+def store() -> ScratchStore:
+    return ScratchStore()
 
 
 @pytest.fixture
-def store() -> TrackedStore:
-    return TrackedStore()
-
-
-@pytest.fixture
-def freshness(store: TrackedStore) -> FreshnessTracker:
+def freshness(store: ScratchStore) -> FreshnessTracker:
     return FreshnessTracker({"flights": store}, TombstoneRetention({"flights": DAY_MS}, lambda: 3 * DAY_MS))
 
 
 def test_the_store_had_caught_up_at_the_request_whose_end_offset_is_reached(
-    store: TrackedStore, freshness: FreshnessTracker
+    store: ScratchStore, freshness: FreshnessTracker
 ) -> None:
     freshness.start(PARTITION, 3)
     freshness.set_end_offsets({PARTITION: 10}, 5, {PARTITION: 3})
     freshness.set_end_offsets({PARTITION: 20}, 7, {PARTITION: 9})
-    assert store.times == {}, "it has not read all records"
+    assert store.caught_up_at(0) is None, "it has not read all records"
     freshness.reached({PARTITION: 10})
-    assert store.times == {0: 5}, "the earlier request stays"
+    assert store.caught_up_at(0) == 5, "the earlier request stays"
     freshness.reached({PARTITION: 20})
-    assert store.times == {0: 5}, "no request came since"
+    assert store.caught_up_at(0) == 5, "no request came since"
     freshness.set_end_offsets({PARTITION: 20}, 9, {PARTITION: 20})
-    assert store.times == {0: 9}
+    assert store.caught_up_at(0) == 9
 
 
-def test_an_end_offset_requested_before_a_restart_is_ignored(store: TrackedStore, freshness: FreshnessTracker) -> None:
+def test_an_end_offset_requested_before_a_restart_is_ignored(store: ScratchStore, freshness: FreshnessTracker) -> None:
     freshness.start(PARTITION, 3)
     freshness.set_end_offsets({PARTITION: 10}, 5, {PARTITION: 3})
     assert freshness.may_miss_tombstone(PARTITION, 3, [3])
     freshness.start(PARTITION, None)
-    assert store.times == {0: 3 * DAY_MS}
+    assert store.caught_up_at(0) == 3 * DAY_MS
     freshness.reached({PARTITION: 10})
-    assert store.times == {0: 3 * DAY_MS}
+    assert store.caught_up_at(0) == 3 * DAY_MS
     assert not freshness.may_miss_tombstone(PARTITION, None, [3])
 
 
-def test_a_gap_in_the_offsets_may_be_a_removed_tombstone(store: TrackedStore, freshness: FreshnessTracker) -> None:
+def test_a_gap_in_the_offsets_may_be_a_removed_tombstone(store: ScratchStore, freshness: FreshnessTracker) -> None:
     freshness.start(PARTITION, 3)
-    store.times[0] = DAY_MS
+    store.mark_caught_up({0: DAY_MS})
     assert not freshness.may_miss_tombstone(PARTITION, 3, [3, 4, 5]), "however long it was down"
     assert freshness.may_miss_tombstone(PARTITION, 3, [4]), "a gap before the first offset"
     assert freshness.may_miss_tombstone(PARTITION, 3, [3, 5]), "a gap between two offsets"
-    store.times[0] = 2 * DAY_MS
+    store.mark_caught_up({0: 2 * DAY_MS})
     assert not freshness.may_miss_tombstone(PARTITION, 3, [5, 9]), "no tombstone is removed within a day"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from contracts.wire.partition import partition
 from services.query.ingest.misplaced import SAMPLE_EVERY, MisplacedKeys
 from services.query.store import Entry, Update
-from tests.services.query.in_memory import MemoryStore, a_state
+from tests.services.query.in_memory import ScratchStore, a_state
 
 if TYPE_CHECKING:
     import pytest
@@ -24,14 +24,14 @@ def updates(partitions: int) -> list[Update]:
 
 
 def test_keys_in_the_right_partition_are_not_reported(caplog: pytest.LogCaptureFixture) -> None:
-    found = MisplacedKeys(STATES, {"flights": MemoryStore()})
+    found = MisplacedKeys(STATES, {"flights": ScratchStore()})
     found.check("flights", updates(4))
     assert found.counts == {"flights": 0}
     assert not caplog.records
 
 
 def test_misplaced_keys_are_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    found = MisplacedKeys(STATES, {"flights": MemoryStore()})
+    found = MisplacedKeys(STATES, {"flights": ScratchStore()})
     with caplog.at_level(logging.ERROR):
         for _ in range(3):
             found.check("flights", updates(1))
@@ -43,7 +43,7 @@ def test_misplaced_keys_are_counted_and_logged_once(caplog: pytest.LogCaptureFix
 
 
 def test_misplaced_keys_of_an_earlier_start_are_counted() -> None:
-    store = MemoryStore()
+    store = ScratchStore()
     for key in KEYS[:10]:
         store.put(key, partition=0)
     found = MisplacedKeys(STATES, {"flights": store})

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from services.query.ingest import tombstones
 from services.query.ingest.tombstones import DAY_MS, TombstoneRetention, read_tombstone_retention
 from services.query.store import StatePartition
-from services.query.store.lmdb_store import LmdbStore
+from services.query.store.store import Store
 from services.runtime.kafka.admin import KafkaAdmin
 from tests.services.query.ingest.ingesting import COMPACTED, Running, Topic, compacted, ingesting, until
 
@@ -159,13 +159,13 @@ async def test_the_first_read_may_take_longer_than_the_retention(
 ) -> None:
     """Each batch takes two days here: without the exception it would restart forever."""
     table.write(*((f"k{number}", b"{}") for number in range(300)))
-    apply = LmdbStore.apply
+    apply = Store.apply
 
-    def slow(store: LmdbStore, *arguments: object) -> object:
+    def slow(store: Store, *arguments: object) -> object:
         clock.time += 2 * DAY_MS
         return apply(store, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(LmdbStore, "apply", slow)
+    monkeypatch.setattr(Store, "apply", slow)
     async with ingesting(
         table, state, tmp_path, 0, retention=TombstoneRetention({"flights": DAY_MS}, clock)
     ) as running:
@@ -175,15 +175,15 @@ async def test_the_first_read_may_take_longer_than_the_retention(
 
 
 def test_clearing_a_partition_deletes_its_recorded_time(tmp_path: Path, state: NamedState) -> None:
-    store = LmdbStore(tmp_path, state, "boot")
+    store = Store(tmp_path, state, "boot")
     store.mark_caught_up({0: 5, 1: 7})
     store.close()
-    store = LmdbStore(tmp_path, state, "boot")
+    store = Store(tmp_path, state, "boot")
     assert [store.caught_up_at(one) for one in (0, 1, 2)] == [5, 7, None]
     while not store.clear_partition(0):
         assert store.caught_up_at(0) is None
     store.close()
-    store = LmdbStore(tmp_path, state, "boot")
+    store = Store(tmp_path, state, "boot")
     assert [store.caught_up_at(one) for one in (0, 1)] == [None, 7]
     store.close()
 

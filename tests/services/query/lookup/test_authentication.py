@@ -19,7 +19,7 @@ from services.query.http.retry import PATIENCE_S
 from services.query.lookup.authentication import ANONYMOUS, Authenticator, reload_tokens
 from services.query.settings import QuerySettings
 from tests.services.query.http.instance import Instance, answering
-from tests.services.query.in_memory import MemoryRouting, MemoryStore, a_state, dependencies_of
+from tests.services.query.in_memory import MemoryRouting, ScratchStore, a_state, dependencies_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,7 +111,7 @@ def test_a_loopback_address_requires_no_tokens(host: str) -> None:
 async def test_a_token_reads_only_its_scope(tokens: Path, hot: bool) -> None:  # noqa: FBT001  # a parameter
     dependencies = dependencies_of(a_state(), a_state("planes"), tokens=tokens)
     store = dependencies.stores["flights"]
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, ScratchStore)
     for key in ("UA/1", "AA/1"):
         store.put(key)
     async with answering(dependencies, hot=hot) as instance:
@@ -139,7 +139,7 @@ async def test_a_revoked_token_is_rejected_and_an_invalid_file_is_ignored(
 ) -> None:
     dependencies = dependencies_of(a_state(), tokens=tokens)
     store = dependencies.stores["flights"]
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, ScratchStore)
     store.put("UA/1")
     async with answering(dependencies, hot=True) as instance:
         assert instance.hot is not None

@@ -12,7 +12,14 @@ from services.query.cluster import PartitionStatus, Role
 from services.query.lookup.decision import NO_CONDITIONS
 from services.query.lookup.problems import Problem
 from services.query.lookup.state_reader import LookupResult, StateReader
-from tests.services.query.in_memory import NOW, MemoryRouting, MemoryStore, a_state, dependencies_of
+from tests.services.query.in_memory import (
+    NOW,
+    MemoryRouting,
+    ScratchStore,
+    a_state,
+    close_scratch_stores,
+    dependencies_of,
+)
 
 HOUR = 3_600_000
 KEYS = tuple(f'key{number} "é' for number in range(4))
@@ -45,11 +52,12 @@ def test_a_batch_equals_single_reads_for_any_store_and_roles(
     has_lifetime: bool,
     misplaced: bool,
 ) -> None:
+    close_scratch_stores()
     state, routing = a_state(lifetime=timedelta(milliseconds=HOUR) if has_lifetime else None), MemoryRouting()
     routing.others = dict(enumerate(statuses))
     dependencies = replace(dependencies_of(state, routing=routing), misplaced={"flights": int(misplaced)})
     store = dependencies.stores["flights"]
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, ScratchStore)
     for key, facts in entries.items():
         store.put(key, **facts)
     store.advance_watermark(NOW)

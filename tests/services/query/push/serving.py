@@ -16,7 +16,7 @@ from services.query.http.watch_routes import WatchRoutes
 from services.query.limits import WatchLimits
 from services.query.lookup.authentication import Authenticator
 from services.query.store import Change, Entry, Update
-from tests.services.query.in_memory import NOW, MemoryRouting, MemoryStore, a_state, dependencies_of
+from tests.services.query.in_memory import NOW, MemoryRouting, ScratchStore, a_state, dependencies_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -82,10 +82,10 @@ class Instance:
         """Store a record and fan it out."""
         self.watching.changed([self.put(key, version, value, **facts)])
 
-    def store(self, state: str = "flights") -> MemoryStore:
+    def store(self, state: str = "flights") -> ScratchStore:
         """Return the store of a state."""
         found = self.dependencies.stores[state]
-        assert isinstance(found, MemoryStore)
+        assert isinstance(found, ScratchStore)
         return found
 
     def _apply(self, state: str, update: Update) -> Change:

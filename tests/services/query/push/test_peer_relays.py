@@ -11,6 +11,7 @@ import pytest
 from contracts.metrics import query as metrics
 from contracts.model.named_state import QueryOptions
 from services.query.cluster import Member, PartitionStatus, Role
+from services.query.store import Update
 from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import QUICK, Client, Instance, connected, eventually, watching
 
@@ -234,8 +235,10 @@ async def test_an_instance_that_was_down_resumes_at_its_offset(*, current: bool)
         key = next(pair.keys(3))
         pair.two.put(key, 2)
         again = Pair(http_port=port).two
-        again.store().entries.update(pair.two.store().entries)
-        again.store().positions.update(pair.two.store().positions)
+        there = pair.two.store()
+        entries = zip(KEYS, there.get_many(KEYS), strict=True)
+        updates = [Update(key, entry.partition, entry.offset, entry) for key, entry in entries if entry is not None]
+        again.store().apply(updates, {number: there.position(number) or 0 for number in range(4)})
         again.routing = pair.two.routing
         async with again.serving():
             message = await client.next()

@@ -13,7 +13,7 @@ from aiohttp import ClientSession
 from contracts.model.named_state import QueryOptions
 from contracts.wire.partition import partition
 from services.query.cluster import Member, PartitionStatus, Role
-from services.query.store import Entry, LmdbStore, Update
+from services.query.store import Entry, Store, Update
 from tests.services.query.in_memory import NOW, MemoryRouting, a_state, dependencies_of
 from tests.services.query.push.serving import Client, Instance, connected, eventually, watching
 
@@ -28,7 +28,7 @@ KEYS = [f"patient-{number}" for number in range(12)]
 class Ward:
     """A service with a clock that a test sets."""
 
-    def __init__(self, store: LmdbStore, routing: MemoryRouting, name: str = "one") -> None:
+    def __init__(self, store: Store, routing: MemoryRouting, name: str = "one") -> None:
         self.now = NOW
         self.last: dict[str, int] = {}
         self.versions: dict[str, int] = {}
@@ -57,7 +57,7 @@ class Ward:
 
 @asynccontextmanager
 async def ward(folder: Path, routing: MemoryRouting | None = None, name: str = "one") -> AsyncIterator[Ward]:
-    store = LmdbStore(folder / name, STATE, "boot")
+    store = Store(folder / name, STATE, "boot")
     try:
         found = Ward(store, routing or MemoryRouting(), name)
         async with found.instance.serving():

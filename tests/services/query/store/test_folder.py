@@ -13,7 +13,7 @@ import pytest
 from services.query.store import folder as folder_module
 from services.query.store.errors import FolderInUseError, ForeignFolderError, StoreDamagedError, StoreFolderError
 from services.query.store.folder import DESCRIPTION, NEW, StoreFolder
-from services.query.store.lmdb_store import LmdbStore
+from services.query.store.store import Store
 from tests.services.query.store.declared import named, update
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ OPEN = """
 import sys
 from pathlib import Path
 from services.query.store.errors import FolderInUseError
-from services.query.store.lmdb_store import LmdbStore
+from services.query.store.store import Store
 from tests.services.query.store.declared import named
 try:
-    LmdbStore(Path(sys.argv[1]), named(), "boot")
+    Store(Path(sys.argv[1]), named(), "boot")
 except FolderInUseError as error:
     print(error)
 """
@@ -36,7 +36,7 @@ except FolderInUseError as error:
 
 def written(folder: Path, *, close: bool = True) -> None:
     """Write one key; without `close`, leave the store open as a killed process does."""
-    store = LmdbStore(folder, named(), "boot")
+    store = Store(folder, named(), "boot")
     store.apply([update("a", 1, 1)], {0: 5})
     if close:
         store.close()
@@ -47,7 +47,7 @@ def written(folder: Path, *, close: bool = True) -> None:
 
 def reopened(folder: Path, state: NamedState | None = None, boot: str = "boot") -> int | None:
     """Open the store and return its position."""
-    store = LmdbStore(folder, state or named(), boot)
+    store = Store(folder, state or named(), boot)
     try:
         assert (store.get("a") is None) == (store.position(0) is None)
         return store.position(0)
@@ -128,7 +128,7 @@ def test_a_longer_history_keeps_the_store(tmp_path: Path) -> None:
 def test_a_foreign_folder_is_rejected_and_unchanged(tmp_path: Path) -> None:
     (tmp_path / "data.mdb").write_text("precious")
     with pytest.raises(ForeignFolderError, match="empty it, or name another"):
-        LmdbStore(tmp_path, named(), "boot")
+        Store(tmp_path, named(), "boot")
     assert (tmp_path / "data.mdb").read_text() == "precious"
 
 
@@ -136,7 +136,7 @@ def test_a_damaged_file_is_reported_with_a_remedy(tmp_path: Path) -> None:
     written(tmp_path)
     (tmp_path / "data.mdb").write_bytes(b"x" * 9999)
     with pytest.raises(StoreDamagedError, match="delete it"):
-        LmdbStore(tmp_path, named(), "boot")
+        Store(tmp_path, named(), "boot")
     (tmp_path / "data.mdb").unlink()
     assert reopened(tmp_path) is None
 
@@ -144,15 +144,15 @@ def test_a_damaged_file_is_reported_with_a_remedy(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreFolderError, match="make it writable"):
-        LmdbStore(tmp_path / "file" / "store", named(), "boot")
+        Store(tmp_path / "file" / "store", named(), "boot")
 
 
 def test_two_processes_cannot_open_one_folder(tmp_path: Path) -> None:
-    store = LmdbStore(tmp_path, named(), "boot")
+    store = Store(tmp_path, named(), "boot")
     output = subprocess.run([sys.executable, "-c", OPEN, tmp_path], capture_output=True, text=True, check=True).stdout
     assert "a folder of its own" in output
     with pytest.raises(FolderInUseError, match="is in use by process"):
-        LmdbStore(tmp_path, named(), "boot")
+        Store(tmp_path, named(), "boot")
     store.close()
     assert reopened(tmp_path) is None
 

@@ -12,7 +12,7 @@ import pytest
 
 from services.query.store import environment
 from services.query.store.errors import StoreFolderError, StoreWriteError
-from services.query.store.lmdb_store import LmdbStore
+from services.query.store.store import Store
 from services.query.store.write_batch import CLEAR_SIZE
 from tests.services.query.store.declared import named, update
 
@@ -67,7 +67,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
 @pytest.mark.parametrize("size", [100, 3000, 100_000])
 @pytest.mark.parametrize("key", ["{:06}", "{:0498}"])
 def test_a_map_never_grows_beyond_the_disk(disk: Disk, tmp_path: Path, size: int, key: str) -> None:
-    store = LmdbStore(tmp_path, named(history=1), "boot")
+    store = Store(tmp_path, named(history=1), "boot")
     batch = 2_000_000 // (size + len(key.format(0)))
     written, full = 0, False
     while not full and written < 100:
@@ -88,7 +88,7 @@ def test_a_map_never_grows_beyond_the_disk(disk: Disk, tmp_path: Path, size: int
 
 def test_dropping_a_bucket_reserves_space_for_the_free_list(disk: Disk, tmp_path: Path) -> None:
     disk.size = 1 << 32
-    store = LmdbStore(tmp_path, named(history=1, indexes=()), "boot")
+    store = Store(tmp_path, named(history=1, indexes=()), "boot")
     for piece in range(20):
         many = [update(f"{piece * 5000 + key}", 1, 1, text="x" * 3000) for key in range(5000)]
         store.apply(many, {0: 1})
@@ -102,7 +102,7 @@ def test_dropping_a_bucket_reserves_space_for_the_free_list(disk: Disk, tmp_path
 
 
 def test_clearing_a_partition_checks_the_free_space(disk: Disk, tmp_path: Path) -> None:
-    store = LmdbStore(tmp_path, named(history=1), "boot")
+    store = Store(tmp_path, named(history=1), "boot")
     store.apply([update(str(key), 1, 1) for key in range(CLEAR_SIZE)], {0: 1})
     disk.size = disk.used + 2 * RESERVE
     with pytest.raises(StoreWriteError, match="MB may be needed"):
@@ -113,7 +113,7 @@ def test_clearing_a_partition_checks_the_free_space(disk: Disk, tmp_path: Path) 
 
 def test_a_store_with_history_is_not_mapped(disk: Disk, tmp_path: Path) -> None:
     """The history needs up to 100 KB for each changed key, which is not known before."""
-    store = LmdbStore(tmp_path, named(history=4), "boot")
+    store = Store(tmp_path, named(history=4), "boot")
     assert disk.file.stat().st_size < disk.size
     store.apply([update(str(key), 1, 1, text="x" * 100_000) for key in range(100)], {0: 1})
     store.apply([update(str(key), 1, 2) for key in range(100)], {0: 2})
@@ -122,7 +122,7 @@ def test_a_store_with_history_is_not_mapped(disk: Disk, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_mapped_reuses_its_own_space(disk: Disk, tmp_path: Path) -> None:
-    store = LmdbStore(tmp_path, named(history=1), "boot")
+    store = Store(tmp_path, named(history=1), "boot")
     store.apply([update("a", 1, 1)], {0: 1})
     store.finish_bulk_load()
     disk.size = 0
@@ -140,7 +140,7 @@ def test_a_file_that_is_not_mapped_reuses_its_own_space(disk: Disk, tmp_path: Pa
 )
 def test_a_full_disk_and_a_broken_one_are_distinguished(disk: Disk, tmp_path: Path, free: int, message: str) -> None:
     """LMDB reports the same error for both: a partial write."""
-    store = LmdbStore(tmp_path, named(history=4), "boot")
+    store = Store(tmp_path, named(history=4), "boot")
     store.apply([update("a", 1, 1)], {0: 1})
     disk.size = disk.used + free
     with (
@@ -156,20 +156,20 @@ def test_a_full_disk_and_a_broken_one_are_distinguished(disk: Disk, tmp_path: Pa
 def test_a_store_is_not_created_without_space_for_its_databases(disk: Disk, tmp_path: Path) -> None:
     disk.size = RESERVE - 1
     with pytest.raises(StoreWriteError, match="make room and start the service again"):
-        LmdbStore(tmp_path, named(history=1), "boot")
+        Store(tmp_path, named(history=1), "boot")
     assert not disk.used
     disk.size = RESERVE
-    LmdbStore(tmp_path, named(history=1), "boot").close()
+    Store(tmp_path, named(history=1), "boot").close()
 
 
 def test_a_full_disk_is_not_reported_as_a_damaged_file(disk: Disk, tmp_path: Path) -> None:
     disk.size = PAGE
     with no_file_beyond(PAGE), pytest.raises(StoreWriteError, match="make room and start the service again"):
-        LmdbStore(tmp_path, named(history=4), "boot")
+        Store(tmp_path, named(history=4), "boot")
 
 
 def test_a_folder_on_a_full_disk_is_reported(tmp_path: Path) -> None:
     with no_file_beyond(0), pytest.raises(StoreFolderError, match="make it writable"):
-        LmdbStore(tmp_path, named(), "boot")
+        Store(tmp_path, named(), "boot")
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert "make room on its disk" in str(StoreFolderError(tmp_path, full))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.query.store.lmdb_store import LmdbStore
 from services.query.store.scan import Scan
+from services.query.store.store import Store
 from tests.services.query.store.declared import HISTORY, named
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ KEYS = 300
 WRITE = """
 import sys
 from pathlib import Path
-from services.query.store.lmdb_store import LmdbStore
+from services.query.store.store import Store
 from tests.services.query.store.declared import named, update
 from tests.services.query.store.test_killed import KEYS
-store = LmdbStore(Path(sys.argv[1]), named(history=int(sys.argv[2])), "boot")
+store = Store(Path(sys.argv[1]), named(history=int(sys.argv[2])), "boot")
 version = store.position(0) or 0
 while True:
     version += 1
@@ -45,7 +45,7 @@ def test_position_and_data_agree_after_a_kill(tmp_path: Path, printed: int, hist
             for _, line in zip(range(printed), writer.stdout, strict=False):
                 acknowledged = int(line)
             writer.kill()
-        store = LmdbStore(tmp_path, named(history=history), "boot")
+        store = Store(tmp_path, named(history=history), "boot")
         position = store.position(0)
         assert position is not None
         assert position >= acknowledged
@@ -58,9 +58,9 @@ def test_position_and_data_agree_after_a_kill(tmp_path: Path, printed: int, hist
 FORGET = """
 import sys
 from pathlib import Path
-from services.query.store.lmdb_store import LmdbStore
+from services.query.store.store import Store
 from tests.services.query.store.declared import named, update
-store = LmdbStore(Path(sys.argv[1]), named(history=int(sys.argv[2])), "boot")
+store = Store(Path(sys.argv[1]), named(history=int(sys.argv[2])), "boot")
 store.apply([update(f"{key:06}", 1, 1, partition=key % 2, status="x") for key in range(60_000)], {0: 1, 1: 1})
 while not store.clear_partition(0):
     print("some", flush=True)
@@ -87,7 +87,7 @@ def test_a_partition_half_cleared_at_a_kill_is_cleared_after_a_restart(
             writer.stdout.readline()
             writer.stdin.write("\n")
         writer.kill()
-    store = LmdbStore(tmp_path, named(history=history), "boot")
+    store = Store(tmp_path, named(history=history), "boot")
     assert store.position(0) is None
     assert store.is_clear_pending(0)
     assert store.key_count() > 30_000

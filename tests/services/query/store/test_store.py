@@ -19,8 +19,8 @@ from contracts.model.named_state import QueryOptions
 from services.query.store.buckets import clock_watermark
 from services.query.store.environment import MIN_MAP_SIZE
 from services.query.store.errors import NotIndexedError
-from services.query.store.lmdb_store import WATERMARK_SAVE_MS, LmdbStore
 from services.query.store.scan import MAX_SKIPPED, Position, Scan
+from services.query.store.store import WATERMARK_SAVE_MS, Store
 from services.query.store.write_batch import CLEAR_SIZE
 from tests.services.query.store.declared import named, removal, update
 
@@ -34,9 +34,9 @@ import sys, threading
 from pathlib import Path
 from services.query.store.environment import MIN_MAP_SIZE
 from services.query.store.errors import StoreClosedError
-from services.query.store.lmdb_store import LmdbStore
+from services.query.store.store import Store
 from tests.services.query.store.declared import named, update
-store = LmdbStore(Path(sys.argv[1]), named(), "boot")
+store = Store(Path(sys.argv[1]), named(), "boot")
 begun = threading.Event()
 def write():
     try:
@@ -54,14 +54,14 @@ writer.join()
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[LmdbStore]:
+def store(tmp_path: Path) -> Iterator[Store]:
     """Give an empty store."""
-    made = LmdbStore(tmp_path, named(), "boot")
+    made = Store(tmp_path, named(), "boot")
     yield made
     made.close()
 
 
-def sizes(store: LmdbStore) -> tuple[int, int, int]:
+def sizes(store: Store) -> tuple[int, int, int]:
     """Return the numbers of entries, earlier entries and index entries."""
     with store._begin() as txn:  # noqa: SLF001
         slots = store._databases.slots  # noqa: SLF001
@@ -70,7 +70,7 @@ def sizes(store: LmdbStore) -> tuple[int, int, int]:
     return first, second, third
 
 
-def clear(store: LmdbStore, partition: int) -> int:
+def clear(store: Store, partition: int) -> int:
     """Clear the partition; return the number of steps."""
     pieces = 1
     while not store.clear_partition(partition):
@@ -81,7 +81,7 @@ def clear(store: LmdbStore, partition: int) -> int:
     return pieces
 
 
-def test_removed_and_expired_keys_leave_no_entries(store: LmdbStore) -> None:
+def test_removed_and_expired_keys_leave_no_entries(store: Store) -> None:
     for version in range(1, 10):
         store.apply([update("a", 40, version, status=str(version), gate="B2")], {})
     assert sizes(store) == (1, 2, 2)
@@ -98,14 +98,14 @@ def test_removed_and_expired_keys_leave_no_entries(store: LmdbStore) -> None:
     assert sizes(store) == (1, 0, 0)
 
 
-def test_a_tombstone_of_one_window_leaves_another(store: LmdbStore) -> None:
+def test_a_tombstone_of_one_window_leaves_another(store: Store) -> None:
     store.apply([update("a", 200, 1), removal("a", window_start=40)], {})
     assert sizes(store)[0] == 1
     store.apply([removal("a", window_start=200)], {})
     assert sizes(store)[0] == 0
 
 
-def test_a_large_partition_is_cleared_in_steps(store: LmdbStore) -> None:
+def test_a_large_partition_is_cleared_in_steps(store: Store) -> None:
     store.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(25_001)], {0: 1, 1: 1})
     assert clear(store, 0) > 5
     assert store.key_count() == 12_500
@@ -115,13 +115,13 @@ def test_a_large_partition_is_cleared_in_steps(store: LmdbStore) -> None:
 
 
 def test_a_half_cleared_partition_is_completed_after_a_restart(tmp_path: Path) -> None:
-    first = LmdbStore(tmp_path, named(), "boot")
+    first = Store(tmp_path, named(), "boot")
     first.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(3 * CLEAR_SIZE)], {0: 1, 1: 1})
     assert not first.is_clear_pending(0)
     assert not first.clear_partition(0)
     assert first.key_count() > 2 * CLEAR_SIZE
     first.close()
-    again = LmdbStore(tmp_path, named(), "boot")
+    again = Store(tmp_path, named(), "boot")
     assert [again.is_clear_pending(one) for one in (0, 1)] == [True, False]
     assert [again.position(one) for one in (0, 1)] == [None, 1]
     clear(again, 0)
@@ -129,7 +129,7 @@ def test_a_half_cleared_partition_is_completed_after_a_restart(tmp_path: Path) -
     again.close()
 
 
-def test_other_partitions_are_written_while_one_is_cleared(store: LmdbStore) -> None:
+def test_other_partitions_are_written_while_one_is_cleared(store: Store) -> None:
     store.apply([update(f"{key:06}", 1, 1, partition=key % 2) for key in range(2 * CLEAR_SIZE)], {0: 1, 1: 1})
     at = 2
     while not store.clear_partition(0):
@@ -151,12 +151,12 @@ def test_closing_waits_for_a_write_in_progress(tmp_path: Path) -> None:
         assert (ended.returncode, ended.stdout) == (0, "StoreClosedError\n"), ended.stderr
 
 
-def test_a_filter_requires_an_index(store: LmdbStore) -> None:
+def test_a_filter_requires_an_index(store: Store) -> None:
     with pytest.raises(NotIndexedError, match=r"take one of state\.status, state\.gate"):
         store.scan(Scan((0,), 1, where={"state.tail": "x"}))
 
 
-def test_objects_and_lists_of_any_depth_are_stored_and_not_indexed(store: LmdbStore) -> None:
+def test_objects_and_lists_of_any_depth_are_stored_and_not_indexed(store: Store) -> None:
     value = b'{"version":1,"state":{"status":' + b"[" * 900 + b"]" * 900 + b"}}"
     one = update("deep", 1, 1)
     assert one.entry is not None
@@ -166,7 +166,7 @@ def test_objects_and_lists_of_any_depth_are_stored_and_not_indexed(store: LmdbSt
         assert not store.scan(Scan((0,), 9, where={"state.status": text})).items
 
 
-def test_a_page_stops_after_a_number_of_keys_that_do_not_match(store: LmdbStore) -> None:
+def test_a_page_stops_after_a_number_of_keys_that_do_not_match(store: Store) -> None:
     store.apply([update(f"{key:06}", 1, 1, partition=key // MAX_SKIPPED) for key in range(MAX_SKIPPED + 5)], {})
     first = store.scan(Scan((1,), 10))
     assert (first.items, first.after) == ([], Position(0, f"{MAX_SKIPPED - 1:06}"))
@@ -174,7 +174,7 @@ def test_a_page_stops_after_a_number_of_keys_that_do_not_match(store: LmdbStore)
     assert (len(second.items), second.after) == (5, None)
 
 
-def test_a_key_that_no_record_can_have_is_absent(store: LmdbStore) -> None:
+def test_a_key_that_no_record_can_have_is_absent(store: Store) -> None:
     assert [store.get(key) for key in ("", "x" * 512, "\ud800")] == [None] * 3
     store.apply([update("a", 1, 1)], {})
     for key in ("", "x" * 512, "\ud800"):
@@ -183,25 +183,25 @@ def test_a_key_that_no_record_can_have_is_absent(store: LmdbStore) -> None:
     assert store.scan(Scan((0,), 1, prefix="\ud800", after=Position(0, "x" * 9999))).items == []
 
 
-def test_versions_of_any_size_keep_their_order(store: LmdbStore) -> None:
+def test_versions_of_any_size_keep_their_order(store: Store) -> None:
     versions = [-(1 << 63), -1, (1 << 63) - 1]
     store.apply([update("a", 1, version) for version in versions], {})
     assert [one.version for one in store.versions("a")] == versions
 
 
 def test_the_watermark_and_the_expiries_survive_a_restart(tmp_path: Path) -> None:
-    first = LmdbStore(tmp_path, named(), "boot")
+    first = Store(tmp_path, named(), "boot")
     first.advance_watermark(700)
     assert first.watermark() == 700
     first.apply([], {0: 1})
     first.close()
-    again = LmdbStore(tmp_path, named(), "boot")
+    again = Store(tmp_path, named(), "boot")
     assert again.watermark() == 700
     again.close()
 
 
 def test_finishing_a_bulk_load_shrinks_the_file_and_keeps_all_data(tmp_path: Path) -> None:
-    rebuilt = LmdbStore(tmp_path, named(history=1), "boot")
+    rebuilt = Store(tmp_path, named(history=1), "boot")
     file = tmp_path / "data.mdb"
     rebuilt.apply([update(str(key), 1, 1) for key in range(2000)], {0: 1})
     rebuilt.advance_watermark(50)
@@ -215,13 +215,13 @@ def test_finishing_a_bulk_load_shrinks_the_file_and_keeps_all_data(tmp_path: Pat
     assert (known.version, rebuilt.key_count(), rebuilt.position(0), rebuilt.watermark()) == (2, 2000, 2, 50)
     rebuilt.close()
     rebuilt.finish_bulk_load()
-    again = LmdbStore(tmp_path, named(history=1), "boot")
+    again = Store(tmp_path, named(history=1), "boot")
     assert again.key_count() == 2000
     assert file.stat().st_size < 1 << 21
     again.close()
 
 
-def test_readers_see_whole_batches_and_never_an_older_one(store: LmdbStore) -> None:
+def test_readers_see_whole_batches_and_never_an_older_one(store: Store) -> None:
     keys = [str(number) for number in range(50)]
     store.apply([update(key, 0, 0) for key in keys], {})
     failed: list[BaseException] = []
@@ -261,7 +261,7 @@ ORDERS = st.tuples(st.integers(1000, 1002), st.integers(0, 3), st.integers(1, 4)
 @given(st.lists(ORDERS, min_size=1, max_size=12))
 def test_the_greatest_window_epoch_and_version_stays_in_any_order(orders: list[tuple[int, int, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        store = LmdbStore(Path(folder), named(), "boot")
+        store = Store(Path(folder), named(), "boot")
         seen: list[tuple[int, int, int]] = []
         for window_start, epoch, version in orders:
             store.apply([update("a", window_start, version, epoch=epoch)], {})
@@ -273,7 +273,7 @@ def test_the_greatest_window_epoch_and_version_stays_in_any_order(orders: list[t
     assert seen[-1] == max(orders)
 
 
-def test_a_newer_epoch_replaces_an_older_one_and_never_the_reverse(store: LmdbStore) -> None:
+def test_a_newer_epoch_replaces_an_older_one_and_never_the_reverse(store: Store) -> None:
     store.apply([update("a", 1, 61, epoch=100)], {})
     assert len(store.apply([update("a", 1, 1, epoch=200, status="new")], {})) == 1
     assert store.apply([update("a", 1, 62, epoch=100)], {}) == []
@@ -281,7 +281,7 @@ def test_a_newer_epoch_replaces_an_older_one_and_never_the_reverse(store: LmdbSt
     assert store.scan(Scan({0}, 9, where={"state.status": "new"})).items
 
 
-def test_tags_of_different_epochs_differ(store: LmdbStore) -> None:
+def test_tags_of_different_epochs_differ(store: Store) -> None:
     store.apply([update("a", 1, 3, epoch=100, status="old")], {})
     before = store.get("a")
     store.apply([update("a", 1, 3, epoch=200, status="new")], {})
@@ -299,7 +299,7 @@ def test_an_idle_fleet_expires_by_the_clock_and_is_forgotten(tmp_path: Path) -> 
         named(lifetime=hour, indexes=("state.status",)), expires_by_clock=True, grace=timedelta(minutes=11),
         query=QueryOptions(history=3, indexes=("state.status",)),
     )  # fmt: skip
-    store = LmdbStore(tmp_path, state, "boot")
+    store = Store(tmp_path, state, "boot")
     store.apply([update(str(number), six + number, 1, status="on") for number in range(500)], {0: 500})
 
     def at(now: int) -> tuple[int, int, int]:
@@ -321,12 +321,12 @@ def test_an_idle_fleet_expires_by_the_clock_and_is_forgotten(tmp_path: Path) -> 
 
 
 def test_windows_expired_by_the_clock_stay_expired_after_a_restart_with_an_earlier_clock(tmp_path: Path) -> None:
-    first = LmdbStore(tmp_path, named(), "boot")
+    first = Store(tmp_path, named(), "boot")
     first.apply([update("a", 1, 1)], {0: 1})
     first.advance_watermark(WATERMARK_SAVE_MS + 1)
     first.drop_expired()
     first.close()
-    again = LmdbStore(tmp_path, named(), "boot")
+    again = Store(tmp_path, named(), "boot")
     assert (again.watermark(), again.get("a")) == (WATERMARK_SAVE_MS + 1, None)
     again.close()
 
