@@ -5,16 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from services.query.lookup.problems import ProblemError
-
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
-    from services.query.http.requests import HttpRequest
-    from services.query.http.responses import HttpResponse
     from services.query.lookup.problems import Problem
-
-    Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 PATIENCE_S = 0.5
 PAUSE_S = 0.02
@@ -46,19 +40,6 @@ class RetryBudget:
             return False
         await asyncio.sleep(PAUSE_S)
         return True
-
-
-async def with_retries(handler: Handler, request: HttpRequest) -> HttpResponse:
-    """The handler's response, retried while it is a problem that may pass. Raises what the handler raises."""
-    while True:
-        try:
-            response = await handler(request)
-        except ProblemError as error:
-            if not (is_passing(error.problem) and await request.retries.pause()):
-                raise
-        else:
-            if not (response.passing and await request.retries.pause()):
-                return response
 
 
 def _lag(problem: Problem) -> int:
