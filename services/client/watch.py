@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import aiohttp
@@ -56,6 +57,9 @@ class WatchFilter:
     current: bool = True
     window: Window = NEWEST
     silent_for: timedelta | None = None
+
+    def __str__(self) -> str:
+        return repr(self) if self.key is None else f"{self.state}/{self.key}"
 
     def command(self, name: str, after: str | None) -> dict[str, Any]:
         """Return the message that subscribes under this name. `after` is the tag of the last update of the key."""
@@ -115,13 +119,13 @@ class Watch:
     ) -> AsyncGenerator[Update[Any] | Mark, None]:
         """Yield the updates until the caller stops. Raises NoAnswerError, RejectedError, InvalidResponseError."""
         updates: AsyncGenerator[Update[Any] | Mark, None]
-        updates = sender.stream(f"watching {what}", patience_s, self._connect)
+        updates = sender.stream(f"watching {what}", patience_s, partial(self._connect, what))
         async with aclosing(updates):
             async for update in updates:
                 if isinstance(update, Mark) or self._yielded.admits(update):
                     yield update
 
-    async def _connect(self, url: str) -> AsyncGenerator[Update[Any] | Mark | None, None]:
+    async def _connect(self, what: str, url: str) -> AsyncGenerator[Update[Any] | Mark | None, None]:
         """Yield the updates of one connection, and None for other messages. Raises AttemptFailedError at its end."""
         try:
             async with AsyncExitStack() as stack:
@@ -136,7 +140,7 @@ class Watch:
                         await self._subscribe(socket)
                     yield self._read(url, message)
         except NoSocketError as error:
-            raise failure(error.response._replace(url=url), self._name(None)) from error
+            raise failure(error.response._replace(url=url), what) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise unreachable(url, error) from error
         raise AttemptFailedError(f"{url}: the connection ended")
@@ -169,14 +173,7 @@ class Watch:
         """Raise the error for the problem of a subscription; not for one that the next attempt gets as a response."""
         if name is not None or problem["type"] not in ENDS:
             response = InstanceResponse(url, problem["status"], problem, problem.get("retry_after"))
-            raise failure(response, self._name(name))
-
-    def _name(self, name: str | None) -> str:
-        """Return what the filter of this name watches; for None, what a watch of one filter does."""
-        interest = next(iter(self._filters.values())) if len(self._filters) == 1 else self._filters.get(name or "")
-        if interest is None:
-            return WATCH_MANY.path
-        return str(interest) if interest.key is None else f"{interest.state}/{interest.key}"
+            raise failure(response, str(self._filters.get(name or "", WATCH_MANY.path)))
 
 
 def _message(url: str, text: str) -> Mapping[str, Any]:

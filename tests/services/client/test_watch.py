@@ -273,6 +273,8 @@ async def test_a_permanent_failure_raises_its_reason(
     async with Client(streaming.url) as states:
         with pytest.raises(error, match=rf"^flights/UA/1545 was refused \({status}\): it is {kind}"):
             await following(states.watch("flights", KEY), 1)
+        with pytest.raises(error, match=rf"^flights was refused \({status}\): it is {kind}"):
+            await following(states.watch_many(ONE, SOME), 1)
 
 
 async def test_a_rejected_subscription_raises(streaming: Streaming) -> None:
