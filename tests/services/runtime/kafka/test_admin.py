@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -182,6 +184,27 @@ def test_offsets_of_a_group_that_is_getting_its_coordinator_are_read_again(monke
     place = Partition("events", 0)
     assert KafkaAdmin({}, "test").committed("g", [place])[place].offset < 0
     assert not Group.results
+
+
+def test_threads_that_use_a_group_first_at_the_same_time_have_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    created: list[Mock] = []
+    second = threading.Event()
+
+    def create(*_: object) -> Mock:
+        created.append(Mock())
+        if len(created) > 1:
+            second.set()
+        second.wait(0.2)  # for the other thread, which must not come here
+        return created[-1]
+
+    monkeypatch.setattr(admins, "create_consumer", create)
+    admin = KafkaAdmin({}, "test")
+    threads = [threading.Thread(target=admin.commit_async, args=("g", {})) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(created) == 1
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
