@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from services.query.store.keys import pack_start, unpack_start
 from services.query.store.packing import COLUMN_SIZE, HEADER, NO_HASH, field_hash, fields_at, value_hash
 
 if TYPE_CHECKING:
@@ -35,23 +34,26 @@ class TermIndex:
     """Lists keys under heads: under the value of each declared field and, if it has `times`, their event time.
 
     LMDB stores a list as the sorted duplicates of its head: a list is one range, and its head is stored once. With
-    `windowed`, each window has its own lists of values, and one of all its keys. An event time is that of the newest
-    window of a key, in whole seconds: a key that changes several times within a second is moved once.
+    `windowed`, each window has its own lists of values, one of all its keys, and fields that are numbers in their
+    order: a new window is appended, which fills pages. An event time is that of the newest window of a key, in whole
+    seconds: a key that changes several times within a second is moved once.
     """
 
     def __init__(self, paths: Sequence[str], *, windowed: bool, times: bool) -> None:
-        self.columns_count = 2 * len(paths)
+        self.columns_count = len(paths) * (1 + windowed)
         self.has_times = times
         self._paths = tuple(tuple(path.split(".")) for path in paths)
         self._windowed = windowed
+        self._fields = tuple(bytes([number]) for number in range(len(paths)))
         self._end = HEADER.size + COLUMN_SIZE * self.columns_count
 
     def columns(self, value: bytes) -> bytes:
-        """Return the columns of an entry's value: the hashes of the indexed fields, and then their numbers."""
+        """Return the columns of an entry's value: the hashes of the indexed fields, and those of windows' numbers."""
         if not self._paths:
             return b""
         fields = fields_at(value, self._paths)
-        return b"".join(map(field_hash, fields)) + b"".join(map(_field_number, fields))
+        hashes = b"".join(map(field_hash, fields))
+        return hashes + b"".join(map(_field_number, fields)) if self._windowed else hashes
 
     def columns_of(self, data: bytes) -> bytes:
         """Return the columns in a packed entry."""
@@ -70,10 +72,12 @@ class TermIndex:
         if old == new or not (self._paths or self._windowed):
             return
         before, after = self._heads(window_start, old), self._heads(window_start, new)
-        for head in before - after:
-            txn.delete(head, key, db=database)
-        for head in after - before:
-            txn.put(head, key, db=database)
+        for head in before:
+            if head not in after:
+                txn.delete(head, key, db=database)
+        for head in after:
+            if head not in before:
+                txn.put(head, key, db=database)
 
     def move_time(
         self, txn: Transaction[bytes], database: _Database, key: bytes, old: int | None, new: int | None
@@ -89,34 +93,34 @@ class TermIndex:
 
     def value_heads(self, field: int, text: str, window_start: int) -> list[bytes]:
         """Return the heads of the keys whose field may have this text; the hash in the entry decides."""
-        prefix = bytes([field]) + self._window(window_start)
-        number = _parse_number(text)
+        prefix = self._fields[field] + self._window(window_start)
+        number = _parse_number(text) if self._windowed else NO_NUMBER
         hashed = prefix + HASHED + value_hash(text)
         return [hashed] if number == NO_NUMBER else [hashed, prefix + NUMBERED + number]
 
     def present_head(self, window_start: int) -> bytes:
         """Return the head of all keys of a window."""
-        return PRESENT + pack_start(window_start)
+        return PRESENT + _pack_start(window_start)
 
     def numbers_prefix(self, field: int, window_start: int) -> bytes:
         """Return what the heads of the numbers of a field begin with."""
-        return bytes([field]) + self._window(window_start) + NUMBERED
+        return self._fields[field] + self._window(window_start) + NUMBERED
 
     def _window(self, window_start: int) -> bytes:
-        return pack_start(window_start) if self._windowed else b""
+        return _pack_start(window_start) if self._windowed else b""
 
-    def _heads(self, window_start: int, columns: bytes | None) -> set[bytes]:
+    def _heads(self, window_start: int, columns: bytes | None) -> list[bytes]:
         """Return the heads of the lists that have an entry with these columns."""
         if columns is None:
-            return set()
-        window, half = self._window(window_start), len(columns) // 2
-        heads = {PRESENT + window} if self._windowed else set()
-        for field, at in enumerate(range(0, half, COLUMN_SIZE)):
-            value, number = columns[at : at + COLUMN_SIZE], columns[half + at : half + at + COLUMN_SIZE]
+            return []
+        window, numbers_at = self._window(window_start), COLUMN_SIZE * len(self._fields)
+        heads = [PRESENT + window] if self._windowed else []
+        for at, field in zip(range(0, numbers_at, COLUMN_SIZE), self._fields, strict=True):
+            number = columns[numbers_at + at : numbers_at + at + COLUMN_SIZE] if self._windowed else NO_NUMBER
             if number != NO_NUMBER:
-                heads.add(bytes([field]) + window + NUMBERED + number)
-            elif value != NO_HASH:
-                heads.add(bytes([field]) + window + HASHED + value)
+                heads.append(field + window + NUMBERED + number)
+            elif (value := columns[at : at + COLUMN_SIZE]) != NO_HASH:
+                heads.append(field + window + HASHED + value)
         return heads
 
 
@@ -148,10 +152,10 @@ def numbered_keys(
 def newest_window(txn: Transaction[bytes], database: _Database, after: int, until: int) -> int | None:
     """Return the latest window in the index that has keys and a start in (after, until]."""
     with txn.cursor(database) as cursor:
-        if cursor.set_range(PRESENT + pack_start(until)):
-            start = unpack_start(cursor.key()[len(PRESENT) :])
-            return start if start > after else None
-    return None
+        if not (_before(cursor, PRESENT + _pack_start(until) + BEYOND) and cursor.key().startswith(PRESENT)):
+            return None
+        start: int = NUMBER.unpack(cursor.key()[len(PRESENT) :])[0] - SIGN
+    return start if start > after else None
 
 
 def silent_until(now: int, silent_for: int) -> int:
@@ -169,6 +173,11 @@ def unpack_number(data: bytes) -> float:
     """Return the number that `pack_number` packed."""
     bits: int = NUMBER.unpack(data)[0]
     return FLOAT.unpack(NUMBER.pack(bits - SIGN if bits & SIGN else ALL_BITS - bits))[0]  # type: ignore[no-any-return]
+
+
+def _pack_start(window_start: int) -> bytes:
+    """Return the start of a window, which may be negative, as bytes that sort like it."""
+    return NUMBER.pack(window_start + SIGN)
 
 
 def _field_number(value: Any) -> bytes:

@@ -14,6 +14,7 @@ import lmdb
 from typing_extensions import override
 
 from contracts.types.key import LARGEST_KEY
+from services.query.store.entry import make_tuple
 from services.query.store.packing import order
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 NUMBER = struct.Struct(">Q")
 FIRST_START, END_START = -(1 << 63), 1 << 63
 """The start of the earliest possible window, and a bound after the latest one."""
+ALL_STARTS = FIRST_START, END_START
 ZERO, ESCAPED, END, BOUND = b"\0", b"\0\xff", b"\0\0", b"\0\1"
 SUFFIX_SIZE = len(END) + NUMBER.size
 
@@ -83,16 +85,17 @@ class KeyNames:
     ) -> StoredWindow | None:
         """Return the newest window of the key."""
         for slot in slots:
-            data = txn.get(key, db=slot.entries)
+            data = txn.get(key, None, slot.entries)
             if data is not None:
-                return StoredWindow(key, data, slot) if first <= order(data)[0] < end else None
+                is_within = (first, end) == ALL_STARTS or first <= order(data)[0] < end
+                return make_tuple(StoredWindow, (key, data, slot)) if is_within else None
         return None
 
     def newest_of_many(
         self, txn: Transaction[bytes], slots: Sequence[Slot], keys: Sequence[str], first: int, end: int
     ) -> list[bytes | None]:
         """Return the packed entries of the newest windows of many keys. Most are in the newest bucket."""
-        if (first, end) != (FIRST_START, END_START):
+        if (first, end) != ALL_STARTS:
             return self._newest_of_each(txn, slots, keys, first, end)
         get, newest = txn.get, slots[0].entries
         try:
@@ -161,7 +164,7 @@ class WindowNames(KeyNames):
             found = cursor.set_range(newest) if newest_first else _last_before(cursor, oldest + ZERO)
             move = cursor.next if newest_first else cursor.prev
             while found and newest <= (name := cursor.key()) <= oldest:
-                yield StoredWindow(name, cursor.value(), slot)
+                yield make_tuple(StoredWindow, (name, cursor.value(), slot))
                 found = move()
 
     @override
@@ -186,11 +189,6 @@ def encode_key(key: str) -> bytes | None:
 def pack_start(window_start: int) -> bytes:
     """Return a start as bytes that sort like its complement: the newest one is the first."""
     return NUMBER.pack(END_START - 1 - window_start)
-
-
-def unpack_start(data: bytes) -> int:
-    """Return the start that `pack_start` packed."""
-    return END_START - 1 - NUMBER.unpack(data)[0]  # type: ignore[no-any-return]
 
 
 def _last_before(cursor: Cursor[bytes], name: bytes) -> bool:

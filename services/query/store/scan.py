@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from heapq import merge
 from operator import itemgetter
 from types import MappingProxyType
@@ -15,7 +16,7 @@ from services.query.store.keys import END_START
 from services.query.store.packing import hash_at, order, partition, unpack, value_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from lmdb import Transaction
 
@@ -131,7 +132,7 @@ class StoreView:
         """Yield the keys that may be on a page of newest windows."""
         if scan.silent is not None:
             after = _place(scan) or (scan.silent.since, b"")
-            silent = (self._numbers(scan, slot, TIMES, after, self.oldest) for slot in self.slots)
+            silent = (self._numbers(scan, slot, TIMES, after, partial(self._find, slot)) for slot in self.slots)
             return merge(*silent, key=PLACE)
         if scan.where and not self.names.has_windows:
             return merge(*(self._values(scan, slot, self.oldest) for slot in self.slots), key=KEY)
@@ -141,8 +142,8 @@ class StoreView:
         """Yield the keys that may be on a page of one window."""
         if scan.order_by is not None:
             prefix = self.index.numbers_prefix(self.paths.index(scan.order_by), start)
-            return self._numbers(scan, slot, prefix, _place(scan), start, start + 1)
-        return self._values(scan, slot, start, start + 1)
+            return self._numbers(scan, slot, prefix, _place(scan), partial(self._get, slot, start))
+        return self._values(scan, slot, start)
 
     def _keys(self, scan: Scan, slot: Slot) -> Iterator[Candidate]:
         """Yield the keys of a slot with the prefix."""
@@ -152,35 +153,39 @@ class StoreView:
                 return
             yield 0.0, key, data
 
-    def _values(self, scan: Scan, slot: Slot, first: int, end: int = END_START) -> Iterator[Candidate]:
-        """Yield the keys with the prefix that have one of the values, or all; each with its window in [first, end)."""
-        heads, prefix = [self.index.present_head(first)], _prefix(scan)
+    def _values(self, scan: Scan, slot: Slot, start: int) -> Iterator[Candidate]:
+        """Yield the keys with the prefix that have one of the values, or all keys of a window."""
+        heads, prefix = [self.index.present_head(start)], _prefix(scan)
         if scan.where:
             path, text = next(iter(scan.where.items()))
-            heads = self.index.value_heads(self.paths.index(path), text, first)
+            heads = self.index.value_heads(self.paths.index(path), text, start)
         for key in merge(*(keys_under(self.txn, slot.index, head, _first(scan)) for head in heads)):
             if not key.startswith(prefix):
                 return
-            yield 0.0, key, self._find(slot, key, first, end)
+            yield 0.0, key, self._get(slot, start, key)
 
-    def _numbers(  # noqa: PLR0913, PLR0917 (a range of heads and one of windows)
+    def _numbers(
         self,
         scan: Scan,
         slot: Slot,
         heads: bytes,
         after: tuple[float, bytes] | None,
-        first: int,
-        end: int = END_START,
+        find: Callable[[bytes], bytes | None],
     ) -> Iterator[Candidate]:
-        """Yield the keys by their numbers, which these heads have; each with its window in [first, end)."""
+        """Yield the keys by the numbers that these heads have."""
         prefix = _prefix(scan)
         for number, key in numbered_keys(self.txn, slot.index, heads, after, descending=scan.descending):
             if scan.silent is not None and number >= scan.silent.until:
                 return
-            yield number, key, self._find(slot, key, first, end) if key.startswith(prefix) else None
+            yield number, key, find(key) if key.startswith(prefix) else None
 
-    def _find(self, slot: Slot, key: bytes, first: int, end: int) -> bytes | None:
-        found = self.names.newest(self.txn, (slot,), key, first, end)
+    def _get(self, slot: Slot, start: int, key: bytes) -> bytes | None:
+        """Return the packed entry of a window of a key; of the only one in a state that is not windowed."""
+        return self.txn.get(self.names.name(key, start), db=slot.entries)
+
+    def _find(self, slot: Slot, key: bytes) -> bytes | None:
+        """Return the packed entry of the newest window of a key in a slot."""
+        found = self.names.newest(self.txn, (slot,), key, self.oldest, END_START)
         return None if found is None else found.data
 
 

@@ -12,7 +12,7 @@ from services.query.store.errors import NoSilenceError, NotIndexedError
 from services.query.store.folder import StoreFolder
 from services.query.store.history import History
 from services.query.store.index import TermIndex
-from services.query.store.keys import END_START, FIRST_START, KeyNames, WindowNames
+from services.query.store.keys import ALL_STARTS, END_START, FIRST_START, KeyNames, WindowNames
 from services.query.store.packing import unpack
 from services.query.store.scan import StoreView
 from services.query.store.store_metadata import StoreMetadata
@@ -81,7 +81,15 @@ class Store:
 
         In a state that is not windowed, also of an expired window that is still remembered.
         """
-        return self.get_many([key], time)[0]
+        (first, end), name = self._starts(time), self._names.encode(key)
+        if name is None:
+            return None
+        txn, slots = self._begin(), self._newest_first
+        try:
+            found = self._names.newest(txn, slots, name, first, end)
+        finally:
+            txn.abort()
+        return None if found is None else unpack(found.data, self._index.columns_count)
 
     def get_many(self, keys: Sequence[str], time: int | None = None) -> list[Entry | None]:
         """Return the same of many keys from one snapshot, in the order of the keys."""
@@ -266,6 +274,8 @@ class Store:
 
     def _starts(self, time: int | None) -> tuple[int, int]:
         """Return the starts [first, end) of the windows that reads return, or of those that contain a time."""
+        if time is None and not self._names.has_windows:
+            return ALL_STARTS
         oldest = self.oldest_live_window() if self._names.has_windows else FIRST_START
         return (oldest, END_START) if time is None else (max(time - self._buckets.window + 1, oldest), time + 1)
 
