@@ -94,8 +94,9 @@ class ReadAssigned(Read):
 
     def run(self, world: World) -> object:
         partitions = world.reader.partitions([world.prefix + self.topic])
-        start = None if self.start is None else max(outside_transactions(world, one, self.start) for one in partitions)
-        return world.run(assigned(world, dict.fromkeys(partitions, start), is_replacement=self.is_replacement))
+        start = self.start
+        positions = {one: None if start is None else outside_transactions(world, one, start) for one in partitions}
+        return world.run(assigned(world, positions, is_replacement=self.is_replacement))
 
 
 @dataclass(frozen=True)
