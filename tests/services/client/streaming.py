@@ -58,6 +58,7 @@ class Streaming(Fake):
         try:
             while not isinstance(frame := await opened.queue.get(), End):
                 await socket.send_str(frame.decode())
+            await opened.commands(1)  # a connection with unread bytes is reset, and what was sent may be lost
             if frame is End.ABORTED and request.transport:
                 request.transport.abort()
         finally:
