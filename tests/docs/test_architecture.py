@@ -36,10 +36,10 @@ def test_the_listed_files_exist() -> None:
     ] == []
 
 
-def test_an_event_meets_at_most_27_files_an_alert_14_and_a_get_12() -> None:
+def test_an_event_meets_at_most_27_files_an_alert_14_and_a_get_14() -> None:
     assert 0 < len(files("One event")) <= 27
     assert 0 < len(files("One alert")) <= 14
-    assert 0 < len(files("One GET")) <= 12
+    assert 0 < len(files("One GET")) <= 14
 
 
 def test_the_picture_is_current() -> None:
