@@ -15,7 +15,8 @@ from services.query.http.responses import problem_response
 from services.query.lookup.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
+    from typing import Any
 
     from services.query.http.fast_path import FastPath
     from services.query.lookup.rate_limit import RateMeter
@@ -37,22 +38,22 @@ class RequestPacer:
     """Starts requests in their order of arrival, a few in each turn of the event loop."""
 
     def __init__(self) -> None:
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self.waiting: deque[asyncio.Future[None]] = deque()
 
     async def next(self) -> None:
         """Wait until the request may start."""
         loop = asyncio.get_running_loop()
-        if not self._waiting:
+        if not self.waiting:
             loop.call_soon(self._start)
-        self._waiting.append(loop.create_future())
-        await self._waiting[-1]
+        self.waiting.append(loop.create_future())
+        await self.waiting[-1]
 
     def _start(self) -> None:
-        for _ in range(min(REQUESTS_PER_TURN, len(self._waiting))):
-            future = self._waiting.popleft()
+        for _ in range(min(REQUESTS_PER_TURN, len(self.waiting))):
+            future = self.waiting.popleft()
             if not future.done():
                 future.set_result(None)
-        if self._waiting:
+        if self.waiting:
             asyncio.get_running_loop().call_soon(self._start)
 
 
@@ -95,8 +96,9 @@ class AiohttpConnection(web.RequestHandler):
 class FastConnection(asyncio.Protocol):
     """Answers one request per read, so that the work of one turn and the buffer are bounded.
 
-    `hand_over` makes the protocol that takes over the connection, for good, at the first request that the fast path
-    does not answer, or that does not arrive alone and in one piece. Only its body may arrive later.
+    It reads nothing while a request waits for other instances. `hand_over` makes the protocol that takes over the
+    connection, for good, at the first request that the fast path does not answer, or that does not arrive alone and
+    in one piece. Only its body may arrive later.
     """
 
     _transport: asyncio.Transport
@@ -115,6 +117,10 @@ class FastConnection(asyncio.Protocol):
         """A request whose body is incomplete."""
         self._length = 0
         """The length of that request."""
+        self.waiting: asyncio.Task[None] | None = None
+        """Writes the response to a request that waits for other instances."""
+        self._is_full = False
+        """Whether the client does not read its responses."""
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -137,9 +143,12 @@ class FastConnection(asyncio.Protocol):
             data = bytes(self._partial)
             self._partial.clear()
         answer = self._answer(data)
-        if answer is not None:
+        if isinstance(answer, bytes):
             self._active = self._loop.time()
             self._transport.write(answer)
+        elif answer is not None:
+            self.waiting = self._loop.create_task(self._write_later(answer))
+            self._read_if_possible()
         elif not self._partial:
             self._leave()
             protocol = self._hand_over()
@@ -150,17 +159,33 @@ class FastConnection(asyncio.Protocol):
     @override
     def pause_writing(self) -> None:
         """Stop reading requests: the client does not read its responses."""
-        self._transport.pause_reading()
+        self._is_full = True
+        self._read_if_possible()
 
     @override
     def resume_writing(self) -> None:
-        self._transport.resume_reading()
+        self._is_full = False
+        self._read_if_possible()
 
     def close(self) -> None:
-        """Close it. No request is in progress, since each is answered at once."""
+        """Close it, without the response to a request that still waits."""
         self._transport.close()
 
-    def _answer(self, data: bytes) -> bytes | None:
+    def _read_if_possible(self) -> None:
+        """Read requests unless one waits, or the client does not read its responses."""
+        if self._is_full or self.waiting is not None:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    async def _write_later(self, answer: Coroutine[Any, Any, bytes]) -> None:
+        response = await answer
+        self._active, self.waiting = self._loop.time(), None
+        if not self._transport.is_closing():
+            self._transport.write(response)
+            self._read_if_possible()
+
+    def _answer(self, data: bytes) -> bytes | Coroutine[Any, Any, bytes] | None:
         """The response; None: the body is incomplete, or aiohttp must answer."""
         end = data.find(END)
         line = REQUEST_LINE.match(data) if 0 <= end <= HEAD_MAX else None
@@ -178,7 +203,7 @@ class FastConnection(asyncio.Protocol):
 
     def _expire(self) -> None:
         """Close it after a long time without an answered request, also when the client does not read."""
-        left_s = self._active + IDLE_S - self._loop.time()
+        left_s = self._active + IDLE_S - self._loop.time() if self.waiting is None else IDLE_S
         if left_s > 0:
             self._timer = self._loop.call_later(left_s, self._expire)
         else:

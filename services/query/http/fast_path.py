@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from email.utils import formatdate
 from functools import cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from contracts.metrics import query as metrics
 from services.query.http.request_head import RequestHead, parse_head
-from services.query.http.requests import HttpRequest
-from services.query.http.responses import problem_response
+from services.query.http.requests import HttpRequest, respond
+from services.query.http.responses import failed_response, problem_response
+from services.query.http.retry import PATIENCE_S, RetryBudget
 from services.query.lookup.authentication import ANONYMOUS, Principal
 from services.query.lookup.problems import ProblemError
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from services.query.dependencies import Dependencies
     from services.query.http.batch_routes import BatchRoutes
     from services.query.http.key_routes import KeyRoutes
     from services.query.http.request_guard import RequestGuard
     from services.query.http.responses import HttpResponse
     from services.query.lookup.rate_limit import RateMeter
+
+log = logging.getLogger(__name__)
 
 SEGMENT = rb"[A-Za-z0-9._~!$&'()*+,;=:@%-]+"
 REQUEST_LINE = re.compile(
@@ -42,13 +48,14 @@ class CachedHead(NamedTuple):
 
 
 class FastPath:
-    """Answers GET of a key, and batches, that this instance owns; aiohttp has all other requests answered."""
+    """Answers GET of a key, and batches; aiohttp has all other requests answered."""
 
     def __init__(self, dependencies: Dependencies, guard: RequestGuard, keys: KeyRoutes, batches: BatchRoutes) -> None:
         self._guard = guard
         self._keys = keys
         self._batches = batches
         self._now = dependencies.now
+        self._clock = dependencies.clock
         self._counts = dependencies.counts
         self._callers: dict[bytes, CachedHead | None] = {}
         self._date = 0, ""
@@ -72,8 +79,13 @@ class FastPath:
         found = self._callers[lines] = self._parse(lines)
         return found
 
-    def answer(self, line: re.Match[bytes], caller: CachedHead, body: bytes, meter: RateMeter) -> bytes | None:
-        """The response as bytes; None: aiohttp must answer, and the meter is not charged."""
+    def answer(
+        self, line: re.Match[bytes], caller: CachedHead, body: bytes, meter: RateMeter
+    ) -> bytes | Coroutine[Any, Any, bytes] | None:
+        """The response as bytes, or the coroutine of one that is forwarded or retried; None: aiohttp must answer.
+
+        Without an answer the meter is not charged.
+        """
         name, segment, batch = line.groups()
         try:
             key = (unquote_to_bytes(segment) if b"%" in segment else segment).decode() if segment else ""
@@ -87,11 +99,17 @@ class FastPath:
             response = self._keys.get_now(request) if segment else self._batches.post_now(request)
         except ProblemError as error:
             response = problem_response(error.problem, error.headers)
-        if response is None:
-            meter.charge(-request.charged)
-            return None
-        self._counts.add(metrics.REQUESTS, str(response.status))
-        return self._write(response)
+        return self._later(line, request) if response is None else self._write(response)
+
+    async def _later(self, line: re.Match[bytes], request: HttpRequest) -> bytes:
+        """The response once other instances have answered, or a partition has moved."""
+        request.target = line[0].split(b" ")[1].decode()
+        request.retries = RetryBudget(self._clock, 0 if request.is_forwarded else PATIENCE_S)
+        try:
+            return self._write(await respond(self._keys.get if request.key else self._batches.post, request))
+        except Exception:
+            log.exception("failed to answer")
+            return self._write(failed_response())
 
     def _parse(self, lines: bytes) -> CachedHead | None:
         if (head := parse_head(lines)) is None:
@@ -105,6 +123,7 @@ class FastPath:
 
     def _write(self, response: HttpResponse) -> bytes:
         """The response as bytes, with its headers in the order of aiohttp."""
+        self._counts.add(metrics.REQUESTS, str(response.status))
         status, headers, body, _ = response
         length = "" if status == HTTPStatus.NOT_MODIFIED else f"Content-Length: {len(body)}\r\n"
         head = f"{_status_line(status)}{headers}{length}Date: {self._http_date()}\r\n\r\n"

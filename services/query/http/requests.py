@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.query.http.peer_client import FORWARDED
+from services.query.http.peer_client import FORWARDED, PASSING_HEADER
+from services.query.http.responses import problem_response
+from services.query.http.retry import is_passing
 from services.query.http.validation import validate
 from services.query.lookup.problems import Problem, ProblemError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import Any
 
+    from services.query.http.responses import HttpResponse
     from services.query.http.retry import RetryBudget
     from services.query.http.validation import Model
     from services.query.lookup.authentication import Principal
     from services.query.lookup.rate_limit import RateMeter
+
+    Handler = Callable[["HttpRequest"], Awaitable[HttpResponse]]
 
 
 class HttpRequest:
@@ -68,3 +73,18 @@ class HttpRequest:
         if limit > most:
             raise ProblemError(Problem("bad_request", f"limit: at most {most} {unit}"))
         self.charge(limit)
+
+
+async def respond(handler: Handler, request: HttpRequest) -> HttpResponse:
+    """The handler's response, also to a problem. It is retried while a problem may pass, and the budget lasts."""
+    while True:
+        try:
+            response = await handler(request)
+        except ProblemError as error:
+            passes = is_passing(error.problem)
+            if passes and await request.retries.pause():
+                continue
+            marks = ((PASSING_HEADER, "0"),) if passes and request.is_forwarded else ()  # that instance may retry it
+            return problem_response(error.problem, (*error.headers, *marks))
+        if not (response.passing and await request.retries.pause()):
+            return response

@@ -8,13 +8,11 @@ import orjson
 from aiohttp import web
 from multidict import CIMultiDict
 
-from services.query.lookup.problems import CONTENT_TYPE
+from services.query.lookup.problems import CONTENT_TYPE, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
-
-    from services.query.lookup.problems import Problem
 
 JSON = "application/json"
 SECURITY = (
@@ -63,6 +61,11 @@ def json_response(value: Mapping[str, Any], headers: Headers = ()) -> HttpRespon
 def uncached_response(body: bytes, content_type: str = JSON, headers: Headers = ()) -> HttpResponse:
     """A body that must not be cached."""
     return HttpResponse(200, header_lines(("Content-Type", content_type), *headers) + NOT_CACHED, body)
+
+
+def failed_response() -> HttpResponse:
+    """The response to a request whose handler failed."""
+    return problem_response(Problem("failed", "The log of the service has the reason"))
 
 
 def problem_response(problem: Problem, headers: Headers = ()) -> HttpResponse:

@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from services.query.http.request_context import METER, RETRIES, principal
-from services.query.http.requests import HttpRequest
-from services.query.http.retry import is_passing
+from services.query.http.requests import HttpRequest, respond
 from services.query.http.validation import unquote_segment
-from services.query.lookup.problems import ProblemError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from aiohttp.typedefs import Handler as StreamHandler
 
     from contracts.api.endpoint import Endpoint
-    from services.query.http.responses import HttpResponse
-
-    Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
+    from services.query.http.requests import Handler
 
 KEY = "[^/]+"
 
@@ -28,30 +22,17 @@ KEY = "[^/]+"
 def route(endpoint: Endpoint, handler: Handler, **patterns: str) -> web.RouteDef:
     """Return the route of an endpoint. `patterns`: regular expressions of path parameters. A GET allows HEAD."""
 
-    async def respond(request: web.Request) -> web.Response:
+    async def handle(request: web.Request) -> web.Response:
         body = b"" if endpoint.body is None else await request.read()
-        return (await _with_retries(handler, _parsed(request, endpoint, body))).response()
+        return (await respond(handler, _parsed(request, endpoint, body))).response()
 
     path = _path(endpoint, **patterns)
-    return web.get(path, respond) if endpoint.method == "get" else web.route(endpoint.method.upper(), path, respond)
+    return web.get(path, handle) if endpoint.method == "get" else web.route(endpoint.method.upper(), path, handle)
 
 
 def stream_route(endpoint: Endpoint, handler: StreamHandler) -> web.RouteDef:
     """Return the route of an endpoint whose handler writes a stream."""
     return web.get(_path(endpoint), handler, allow_head=False)
-
-
-async def _with_retries(handler: Handler, request: HttpRequest) -> HttpResponse:
-    """The handler's response, retried while it is a problem that may pass. Raises what the handler raises."""
-    while True:
-        try:
-            response = await handler(request)
-        except ProblemError as error:
-            if not (is_passing(error.problem) and await request.retries.pause()):
-                raise
-        else:
-            if not (response.passing and await request.retries.pause()):
-                return response
 
 
 def _path(endpoint: Endpoint, **patterns: str) -> str:

@@ -13,10 +13,10 @@ from aiohttp import web
 
 from contracts.metrics import query as metrics
 from services.query.http.connection import IDLE_S, AiohttpConnection, FastConnection, RequestPacer
-from services.query.http.peer_client import FORWARDED, PASSING_HEADER
+from services.query.http.peer_client import FORWARDED
 from services.query.http.request_context import METER, PRINCIPAL, RETRIES, credentials_of
-from services.query.http.responses import SECURITY, HttpResponse, problem_response
-from services.query.http.retry import PATIENCE_S, RetryBudget, is_passing
+from services.query.http.responses import SECURITY, HttpResponse, failed_response, problem_response
+from services.query.http.retry import PATIENCE_S, RetryBudget
 from services.query.lookup.problems import Problem, ProblemError
 from services.runtime.errors import PortTakenError
 
@@ -82,8 +82,10 @@ class HttpServer:
                     log.info("answering", extra={"facts": {"url": url_of(settings, sock)}})
                     yield sock.getsockname()[1]
             finally:
-                for one in list(opened):
-                    one.close()
+                if waiting := [connection.waiting for connection in opened if connection.waiting is not None]:
+                    await asyncio.wait(waiting, timeout=stop_s)
+                for connection in list(opened):
+                    connection.close()
                 await runner.cleanup()
 
     def _protocol(self, runner: web.AppRunner, opened: set[FastConnection]) -> Callable[[], asyncio.Protocol]:
@@ -106,7 +108,7 @@ class HttpServer:
                 request[RETRIES] = RetryBudget(self._dependencies.clock, patience_s)
             response = await handler(request)
         except ProblemError as error:
-            response = problem_response(error.problem, _headers_of(request, error)).response()
+            response = problem_response(error.problem, error.headers).response()
         except web.HTTPException as error:
             response = _rejection(error, request).response()
         except web.RequestPayloadError:
@@ -118,7 +120,7 @@ class HttpServer:
             log.exception("failed to answer")
             if request.writer.output_size:  # the response has begun, and cannot become another
                 raise
-            response = problem_response(Problem("failed", "The log of the service has the reason")).response()
+            response = failed_response().response()
         self._dependencies.counts.add(metrics.REQUESTS, str(response.status))
         if isinstance(response, web.Response):  # streams stay open
             self._dependencies.counts.observe(metrics.REQUEST_SECONDS, self._dependencies.clock() - began)
@@ -145,13 +147,6 @@ def url_of(settings: QuerySettings, listening: socket.socket) -> str:
     """The URL at which clients and other instances reach this one."""
     host = f"[{settings.http_host}]" if ":" in settings.http_host else settings.http_host
     return settings.url or f"http://{host}:{listening.getsockname()[1]}"
-
-
-def _headers_of(request: web.Request, error: ProblemError) -> tuple[tuple[str, str], ...]:
-    """The headers of a problem; another instance learns whether it may retry."""
-    if FORWARDED in request.headers and is_passing(error.problem):
-        return (*error.headers, (PASSING_HEADER, "0"))
-    return error.headers
 
 
 def _rejection(error: web.HTTPException, request: web.Request) -> HttpResponse:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 import pytest
 
+from contracts.metrics import query as metrics
 from contracts.model.named_state import QueryOptions
 from contracts.wire.partition import partition
 from services.query.cluster import Member, PartitionStatus, Role
 from services.query.http.retry import NEAR
 from services.query.store import Change
-from tests.services.query.http.instance import Instance, Peers, answering
+from tests.services.query.http.instance import Instance, Peers, answering, request
 from tests.services.query.in_memory import MemoryRouting, ScratchStore, a_state, dependencies_of, until
 
 if TYPE_CHECKING:
@@ -64,6 +65,91 @@ async def test_any_instance_answers_for_any_key() -> None:
             assert first.json["instance"] == ("one", "two")[partition(key.encode(), 4) % 2]
         assert set(peers.forwarded_to) == {"one", "two"}
         assert len(peers.forwarded_to) == 10
+
+
+def owner_of(key: str) -> str:
+    return ("one", "two")[partition(key.encode(), 4) % 2]
+
+
+class HeldPeers(Peers):
+    """Peers that answer when a test lets them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = asyncio.Event()
+
+    async def forward(self, members: Sequence[Member], request: ForwardedRequest) -> HttpResponse:
+        response = await super().forward(members, request)
+        await self.held.wait()
+        return response
+
+
+async def test_a_connection_stays_on_the_fast_path_while_its_requests_are_forwarded() -> None:
+    async with two() as (one, _, peers), one.connected() as connection:
+        for key in KEYS[:10]:
+            connection.send(request(f"/v1/states/flights/{key}"))
+            assert (await connection.response()).json["instance"] == owner_of(key)
+        connection.send(request("/v1/states/flights:batchGet", "POST", body=json.dumps({"keys": KEYS}).encode()))
+        answers = (await connection.response()).json["answers"]
+        assert [answer["instance"] for answer in answers] == [owner_of(key) for key in KEYS]
+        assert peers.forwarded_to
+        assert one.dependencies.counts.histograms(metrics.REQUEST_SECONDS)[()].count == 0, "aiohttp answers none"
+
+
+async def test_requests_after_a_forwarded_one_are_answered_after_it() -> None:
+    peers, keys = HeldPeers(), [next(key for key in KEYS if owner_of(key) == owner) for owner in ("two", "one")]
+    async with two(peers) as (one, _, _), one.connected() as connection:
+        connection.send(request(f"/v1/states/flights/{keys[0]}"))
+        await until(lambda: bool(peers.forwarded_to))
+        connection.send(request(f"/v1/states/flights/{keys[1]}"))
+        assert (await one.ask(f"/v1/states/flights/{keys[1]}")).status == 200, "other connections do not wait"
+        peers.held.set()
+        assert [(await connection.response()).json["key"] for _ in keys] == keys
+
+
+async def test_a_client_may_leave_while_its_request_is_forwarded() -> None:
+    peers = HeldPeers()
+    (key, *_) = [key for key in KEYS if owner_of(key) == "two"]
+    async with two(peers) as (one, _, _):
+        async with one.connected() as connection:
+            connection.send(request(f"/v1/states/flights/{key}"))
+            await until(lambda: bool(peers.forwarded_to))
+        peers.held.set()
+        assert (await one.ask(f"/v1/states/flights/{key}")).status == 200
+
+
+async def until_stopping(instance: Instance) -> None:
+    """Wait until the instance accepts no connection."""
+    with suppress(OSError):
+        while True:
+            _, writer = await asyncio.open_connection("127.0.0.1", instance.port)
+            writer.close()
+            await writer.wait_closed()
+
+
+async def test_a_server_that_stops_still_answers_what_it_has_forwarded() -> None:
+    peers, stopped = HeldPeers(), asyncio.Event()
+    (key, *_) = [key for key in KEYS if owner_of(key) == "two"]
+    routing = MemoryRouting()
+    routing.own = PartitionStatus(Role.ELSEWHERE, 0)
+    routing.known = [Member("two", "http://unused")]
+
+    async def serve(started: asyncio.Future[Instance]) -> None:
+        async with answering(dependencies_of(FLIGHTS, routing=routing), hot=True, peer_client=peers) as instance:
+            started.set_result(instance)
+            await stopped.wait()
+
+    async with two() as (_, other, _):
+        peers.instances, started = {"two": other}, asyncio.get_running_loop().create_future()
+        serving = asyncio.create_task(serve(started))
+        async with (await started).connected() as connection:
+            connection.send(request(f"/v1/states/flights/{key}"))
+            await until(lambda: bool(peers.forwarded_to))
+            stopped.set()
+            await until_stopping(await started)
+            peers.held.set()
+            assert (await connection.response()).json["key"] == key
+        await serving
 
 
 async def test_conditions_and_fields_are_forwarded() -> None:
