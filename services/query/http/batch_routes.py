@@ -10,14 +10,14 @@ import orjson
 from contracts.api.reads import BATCH, BatchRequest
 from services.query.http.forwarding import sequence_response
 from services.query.http.peer_client import ForwardedRequest
-from services.query.http.responses import JSON, uncached_response
+from services.query.http.responses import JSON, HttpResponse, uncached_response
 from services.query.http.routes import route
 from services.query.http.validation import milliseconds_at, validate
 from services.query.lookup.batch import Selection, Unanswered, encode_problem, read_batch
 from services.query.lookup.problems import Problem, ProblemError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Coroutine, Iterable, Mapping, Sequence
 
     from aiohttp import web
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
     from services.query.http.requests import HttpRequest
-    from services.query.http.responses import HttpResponse
     from services.query.lookup.authentication import Principal
     from services.query.lookup.state_reader import StateReader, StateReaders
 
@@ -44,22 +43,24 @@ class BatchRoutes:
 
     async def post(self, request: HttpRequest) -> HttpResponse:
         """An answer or a problem for each key. Raises ProblemError."""
-        reader, batch, found = self._read_own(request)
-        if self._forwarder.can_forward(request):
-            await self._complete(reader, batch, found)
-            await self._retry(request, reader, batch, found)
-        return _respond(request, found)
+        response = self.post_now(request)
+        return response if isinstance(response, HttpResponse) else await response
 
-    def post_now(self, request: HttpRequest) -> HttpResponse | None:
-        """The same; None if some of the keys must be forwarded or retried. Raises ProblemError."""
-        _, _, found = self._read_own(request)
-        return None if any(isinstance(answer, Unanswered) for answer in found) else _respond(request, found)
-
-    def _read_own(self, request: HttpRequest) -> tuple[StateReader, BatchRequest, list[bytes | Unanswered]]:
-        """The batch, with the answers of this instance. Raises ProblemError."""
+    def post_now(self, request: HttpRequest) -> HttpResponse | Coroutine[Any, Any, HttpResponse]:
+        """The same; a coroutine if some of the keys must be forwarded or retried. Raises ProblemError."""
         reader, batch = self._readers.get(request.name, request.sender), self._parse(request.body)
         request.charge(len(batch.keys))
-        return reader, batch, self._read(reader, request.sender, batch)
+        found = self._read(reader, request.sender, batch)
+        if self._forwarder.can_forward(request) and any(isinstance(answer, Unanswered) for answer in found):
+            return self._finish(request, reader, batch, found)
+        return _respond(request, found)
+
+    async def _finish(
+        self, request: HttpRequest, reader: StateReader, batch: BatchRequest, found: list[bytes | Unanswered]
+    ) -> HttpResponse:
+        await self._complete(reader, batch, found)
+        await self._retry(request, reader, batch, found)
+        return _respond(request, found)
 
     def _parse(self, body: bytes) -> BatchRequest:
         """The batch in the body. Raises ProblemError (400, 413)."""

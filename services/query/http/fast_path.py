@@ -12,8 +12,8 @@ from urllib.parse import unquote_to_bytes
 
 from contracts.metrics import query as metrics
 from services.query.http.request_head import RequestHead, parse_head
-from services.query.http.requests import HttpRequest, respond
-from services.query.http.responses import failed_response, problem_response
+from services.query.http.requests import HttpRequest
+from services.query.http.responses import HttpResponse, failed_response, problem_response
 from services.query.http.retry import PATIENCE_S, RetryBudget
 from services.query.lookup.authentication import ANONYMOUS, Principal
 from services.query.lookup.problems import ProblemError
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from services.query.http.batch_routes import BatchRoutes
     from services.query.http.key_routes import KeyRoutes
     from services.query.http.request_guard import RequestGuard
-    from services.query.http.responses import HttpResponse
     from services.query.lookup.rate_limit import RateMeter
 
 log = logging.getLogger(__name__)
@@ -99,14 +98,16 @@ class FastPath:
             response = self._keys.get_now(request) if segment else self._batches.post_now(request)
         except ProblemError as error:
             response = problem_response(error.problem, error.headers)
-        return self._later(line, request) if response is None else self._write(response)
+        return self._write(response) if isinstance(response, HttpResponse) else self._later(line, request, response)
 
-    async def _later(self, line: re.Match[bytes], request: HttpRequest) -> bytes:
+    async def _later(
+        self, line: re.Match[bytes], request: HttpRequest, response: Coroutine[Any, Any, HttpResponse]
+    ) -> bytes:
         """The response once other instances have answered, or a partition has moved."""
         request.target = line[0].split(b" ")[1].decode()
         request.retries = RetryBudget(self._clock, 0 if request.is_forwarded else PATIENCE_S)
         try:
-            return self._write(await respond(self._keys.get if request.key else self._batches.post, request))
+            return self._write(await response)
         except Exception:
             log.exception("failed to answer")
             return self._write(failed_response())

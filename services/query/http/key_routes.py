@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from contracts.api.reads import KEY, VERSIONS, KeyParameters, VersionsParameters
 from contracts.metrics import query as metrics
 from services.query.cluster import Role
+from services.query.http.requests import HttpRequest, respond
 from services.query.http.responses import JSON, SECURITY, HttpResponse, header_lines
 from services.query.http.routes import route
 from services.query.http.validation import milliseconds_at
@@ -18,13 +19,13 @@ from services.query.lookup.state_reader import ANSWERING_ROLES, EventPosition
 from services.query.lookup.version_reference import parse_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Coroutine, Iterable
+    from typing import Any
 
     from aiohttp import web
 
     from services.query.dependencies import Dependencies
     from services.query.http.forwarding import Forwarder
-    from services.query.http.requests import HttpRequest
     from services.query.lookup.key_waiters import KeyWaiters
     from services.query.lookup.state_reader import LookupResult, StateReader, StateReaders
 
@@ -68,13 +69,13 @@ class KeyRoutes:
             return await self._forward(request, request.wait_until, found.partition)
         return self._respond(reader, request.key, found, query.fields)
 
-    def get_now(self, request: HttpRequest) -> HttpResponse | None:
-        """The same without a query; None where this instance does not answer for the key. Raises ProblemError."""
+    def get_now(self, request: HttpRequest) -> HttpResponse | Coroutine[Any, Any, HttpResponse]:
+        """The same without a query; a coroutine if the request must be forwarded or retried. Raises ProblemError."""
         reader = self._readers.get(request.name, request.sender, request.key)
         none_match = request.headers.get("If-None-Match")
         found = reader.read(request.key, NO_CONDITIONS if none_match is None else Conditions(none_match))
         if found.partition_status.role not in ANSWERING_ROLES:
-            return None
+            return respond(self.get, request)
         self._dependencies.counts.add(metrics.KEYS, request.name)
         return self._respond(reader, request.key, found)
 
