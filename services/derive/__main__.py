@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -24,8 +25,8 @@ def main() -> None:
     groups = settings.groups(load_suite(settings.application))
     if not groups:
         raise NothingDerivedError(settings.application)
-    for number in STOP_SIGNALS:  # until the worker runs there is nothing to finish
-        signal.signal(number, lambda *_: sys.exit(0))
+    for number in STOP_SIGNALS:  # until the worker runs there is nothing to finish, and no place to raise SystemExit
+        signal.signal(number, lambda *_: os._exit(0))
     report("derive", settings.model_dump_json())
     logs.to(sys.stderr)
     uvloop.run(serve(settings, groups, KafkaClients(settings.client())))
