@@ -84,7 +84,7 @@ class Store:
         (first, end), name = self._starts(time), self._names.encode(key)
         if name is None:
             return None
-        txn, slots = self._begin(), self._newest_first
+        slots, txn = self._newest_first, self._begin()
         try:
             found = self._names.newest(txn, slots, name, first, end)
         finally:
@@ -94,7 +94,7 @@ class Store:
     def get_many(self, keys: Sequence[str], time: int | None = None) -> list[Entry | None]:
         """Return the same of many keys from one snapshot, in the order of the keys."""
         (first, end), columns = self._starts(time), self._index.columns_count
-        txn, slots = self._begin(), self._newest_first
+        slots, txn = self._newest_first, self._begin()
         try:
             found = self._names.newest_of_many(txn, slots, keys, first, end)
         finally:
@@ -104,8 +104,8 @@ class Store:
     def versions(self, key: str, time: int | None = None) -> list[Entry]:
         """Return all stored entries of that window from one snapshot, oldest first."""
         name = self._names.encode(key)
+        slots = self._newest_first
         with self._begin() as txn:
-            slots = self._newest_first
             found = None if name is None else self._names.newest(txn, slots, name, *self._starts(time))
             if found is None:
                 return []
