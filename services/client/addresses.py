@@ -32,7 +32,7 @@ class Addresses:
         self, urls: Sequence[str], transport: ClientTransport, clock: Callable[[], float], *, discover: bool
     ) -> None:
         self._given = [_valid(url) for url in urls]
-        self._listed: list[str] = []
+        self._listed: list[str] | None = None
         self._transport = transport
         self._clock = clock
         self._discover = discover
@@ -43,9 +43,9 @@ class Addresses:
     def by_preference(self) -> list[str]:
         """Return the addresses to try, the given ones first. Those that have just failed come last."""
         now = self._clock()
-        if not self._listed or now - self._requested >= REFRESH_S:
+        if self._listed is None or now - self._requested >= REFRESH_S:
             self._request_instances()
-        known = dict.fromkeys([*self._given, *self._listed])
+        known = dict.fromkeys([*self._given, *(self._listed or ())])
         return sorted(known, key=lambda url: url in self._doubts and now < self._doubts[url][0])
 
     def failed(self, url: str) -> None:
@@ -76,7 +76,7 @@ class Addresses:
     async def _list_instances(self) -> None:
         """Request the instances; while that fails, the known addresses stay in use."""
         for url in self.by_preference():
-            with suppress(AttemptFailedError, ClientError, KeyError, TypeError, AttributeError):
+            with suppress(AttemptFailedError, ClientError, KeyError, TypeError, AttributeError, ValueError):
                 body = content(await self._transport.send(url, PATH, WITHIN_S), PATH)
                 listed = [_valid(instance["url"]) for instance in body["instances"]]
                 self._listed = [url for url in listed if _scheme(url) == _scheme(self._given[0])]  # for the token

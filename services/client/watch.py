@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Window = Literal["newest", "all"] | datetime
 NEWEST: Final = "newest"
 PATIENCE_S = 60.0
-STATE, MARK, ERROR = "state", "mark", "error"
+STATE, MARK, ERROR, REMOVED = "state", "mark", "error", "removed"
 RESET = "reset"
 """The client was too slow and missed changes."""
 SIGNS = ("subscribed", "unsubscribed", "current", RESET)
@@ -159,6 +159,9 @@ class Watch:
             if kind == ERROR:
                 self._check(url, message["id"], message["problem"])
                 return None
+            if kind == REMOVED:  # any version may follow
+                for name in message["ids"]:
+                    self._tags.pop(name, None)
             if kind != STATE:
                 return GONE[kind](message["state"], message["key"], message)
             for name in message["ids"]:

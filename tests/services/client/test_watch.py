@@ -130,6 +130,17 @@ async def test_a_broken_connection_resumes_after_the_last_version(streaming: Str
     assert [one.received[0].get("after") for one in streaming.opened] == [None, "1", "2"]
 
 
+async def test_a_key_that_was_removed_resumes_after_no_version(streaming: Streaming) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
+        reading = asyncio.create_task(following(updates, 3))
+        (await streaming.connection(0)).send(message(answer_json(5)), message(PLACE, kind="removed"), End.ABORTED)
+        again = await streaming.connection(1)
+        again.send(message(answer_json(1)))
+        found, removed, new = await reading
+    assert (found.version, type(removed), new.version) == (5, Removed, 1)
+    assert "after" not in again.received[0]
+
+
 async def test_only_filters_of_one_key_resume_after_a_version(streaming: Streaming) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch_many(ONE, SOME)) as updates:
         reading = asyncio.create_task(following(updates, 2))
