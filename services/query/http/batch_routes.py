@@ -59,6 +59,7 @@ class BatchRoutes:
         self, request: HttpRequest, reader: StateReader, batch: BatchRequest, found: list[bytes | Unanswered]
     ) -> HttpResponse:
         await self._complete(reader, batch, found)
+        request.retries.begin()  # an instance that did not answer does not use it up
         await self._retry(request, reader, batch, found)
         return _respond(request, found)
 

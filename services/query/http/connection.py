@@ -121,6 +121,7 @@ class FastConnection(asyncio.Protocol):
         """Writes the response to a request that waits for other instances."""
         self._is_full = False
         """Whether the client does not read its responses."""
+        self._is_closing = False
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -168,8 +169,14 @@ class FastConnection(asyncio.Protocol):
         self._read_if_possible()
 
     def close(self) -> None:
-        """Close it, without the response to a request that still waits."""
-        self._transport.close()
+        """Close it, after the response to a request that waits."""
+        self._is_closing = True
+        if self.waiting is None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close it at once."""
+        self._transport.abort()
 
     def _read_if_possible(self) -> None:
         """Read requests unless one waits, or the client does not read its responses."""
@@ -181,8 +188,12 @@ class FastConnection(asyncio.Protocol):
     async def _write_later(self, answer: Coroutine[Any, Any, bytes]) -> None:
         response = await answer
         self._active, self.waiting = self._loop.time(), None
-        if not self._transport.is_closing():
-            self._transport.write(response)
+        if self._transport.is_closing():
+            return
+        self._transport.write(response)
+        if self._is_closing:
+            self._transport.close()
+        else:
             self._read_if_possible()
 
     def _answer(self, data: bytes) -> bytes | Coroutine[Any, Any, bytes] | None:
@@ -197,7 +208,7 @@ class FastConnection(asyncio.Protocol):
             self._partial += data
             self._length = length
             return None
-        if len(data) != length:
+        if len(data) != length or caller.head.length > self._fast_path.largest_body:
             return None
         return self._fast_path.answer(line, caller, data[end + 4 :], caller.meter or self._meter)
 

@@ -58,6 +58,8 @@ class FastPath:
         self._counts = dependencies.counts
         self._callers: dict[bytes, CachedHead | None] = {}
         self._date = 0, ""
+        self.largest_body = dependencies.settings.largest_request
+        """Bytes. aiohttp rejects larger bodies."""
 
     def forget_callers(self) -> None:
         """Drop cached heads: the tokens have changed."""
@@ -98,12 +100,16 @@ class FastPath:
             response = self._keys.get_now(request) if segment else self._batches.post_now(request)
         except ProblemError as error:
             response = problem_response(error.problem, error.headers)
+        except Exception:
+            log.exception("failed to answer")
+            response = failed_response()
         return self._write(response) if isinstance(response, HttpResponse) else self._later(line, request, response)
 
     async def _later(
         self, line: re.Match[bytes], request: HttpRequest, response: Coroutine[Any, Any, HttpResponse]
     ) -> bytes:
         """The response once other instances have answered, or a partition has moved."""
+        began = self._clock()
         request.target = line[0].split(b" ")[1].decode()
         request.retries = RetryBudget(self._clock, 0 if request.is_forwarded else PATIENCE_S)
         try:
@@ -111,6 +117,8 @@ class FastPath:
         except Exception:
             log.exception("failed to answer")
             return self._write(failed_response())
+        finally:
+            self._counts.observe(metrics.REQUEST_SECONDS, self._clock() - began)
 
     def _parse(self, lines: bytes) -> CachedHead | None:
         if (head := parse_head(lines)) is None:

@@ -30,6 +30,10 @@ class RetryBudget:
         self._began = clock()
         self.has_waited = False
 
+    def begin(self) -> None:
+        """Begin again now, when the first attempt begins or ends."""
+        self._began = self._clock()
+
     def waited(self, until: float) -> None:
         """Begin again at the time, by the instance's clock, until which the request waited for a version."""
         self._began, self.has_waited = until, True

@@ -24,6 +24,7 @@ def route(endpoint: Endpoint, handler: Handler, **patterns: str) -> web.RouteDef
 
     async def handle(request: web.Request) -> web.Response:
         body = b"" if endpoint.body is None else await request.read()
+        request[RETRIES].begin()  # the upload does not use it up
         return (await respond(handler, _parsed(request, endpoint, body))).response()
 
     path = _path(endpoint, **patterns)

@@ -21,7 +21,7 @@ from services.query.lookup.problems import Problem, ProblemError
 from services.runtime.errors import PortTakenError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 
     from services.query.dependencies import Dependencies
     from services.query.http.fast_path import FastPath
@@ -43,7 +43,10 @@ class Routes(Protocol):
     """A part of the service that answers requests."""
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
-        """Its routes. A handler below /v1/ must check the scope of `principal(request)`."""
+        """Its routes. A handler below /v1/ must check the scope of the sender.
+
+        The sender is `request.sender`; of a request of aiohttp, `principal(request)`.
+        """
         ...
 
 
@@ -82,11 +85,7 @@ class HttpServer:
                     log.info("answering", extra={"facts": {"url": url_of(settings, sock)}})
                     yield sock.getsockname()[1]
             finally:
-                if waiting := [connection.waiting for connection in opened if connection.waiting is not None]:
-                    await asyncio.wait(waiting, timeout=stop_s)
-                for connection in list(opened):
-                    connection.close()
-                await runner.cleanup()
+                await asyncio.gather(_close(opened, stop_s), runner.cleanup())
 
     def _protocol(self, runner: web.AppRunner, opened: set[FastConnection]) -> Callable[[], asyncio.Protocol]:
         server = runner.server
@@ -131,6 +130,18 @@ class HttpServer:
         most = self._dependencies.settings.largest_request
         if (request.content_length or 0) > most:
             raise ProblemError(Problem("too_large", f"The body of a request may have {most} bytes"))
+
+
+async def _close(connections: Collection[FastConnection], within_s: float) -> None:
+    """Close connections, after the responses to requests that wait."""
+    for connection in list(connections):
+        connection.close()
+    waiting = [connection.waiting for connection in connections if connection.waiting is not None]
+    if waiting:
+        await asyncio.wait(waiting, timeout=within_s)
+    for connection in list(connections):
+        if connection.waiting is not None:
+            connection.abort()
 
 
 def bind(settings: QuerySettings) -> socket.socket:

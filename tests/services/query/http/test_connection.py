@@ -7,6 +7,7 @@ import json
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -172,6 +173,22 @@ async def test_responses_to_a_client_that_reads_nothing_are_bounded() -> None:
             assert hot.dependencies.counts.get(metrics.REQUESTS) < 1000, "a closed connection gets no 200 MB"
             for _ in range(2000):
                 assert (await connection.response()).status == 200
+
+
+async def test_a_failure_is_answered_by_both_fronts(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with both() as instances:
+        for instance in instances:
+            monkeypatch.setattr(instance.dependencies.stores["flights"], "get", Mock(side_effect=OSError("disk")))
+            assert (await _request(instance, GET)).kind == "failed"
+
+
+async def test_a_body_beyond_the_limit_is_rejected_by_both_fronts() -> None:
+    body = json.dumps({"keys": ["UA1"] * 200}).encode()
+    dependencies = dependencies_of(a_state(), largest_request=len(body) - 1)
+    for hot in (True, False):
+        async with answering(dependencies, hot=hot) as instance:
+            sent = request("/v1/states/flights:batchGet", "POST", body=body)
+            assert (await _request(instance, sent)).kind == "too_large"
 
 
 async def test_an_upgrade_is_ignored() -> None:

@@ -92,8 +92,8 @@ async def test_a_connection_stays_on_the_fast_path_while_its_requests_are_forwar
         connection.send(request("/v1/states/flights:batchGet", "POST", body=json.dumps({"keys": KEYS}).encode()))
         answers = (await connection.response()).json["answers"]
         assert [answer["instance"] for answer in answers] == [owner_of(key) for key in KEYS]
-        assert peers.forwarded_to
-        assert one.dependencies.counts.histograms(metrics.REQUEST_SECONDS)[()].count == 0, "aiohttp answers none"
+        waited = one.dependencies.counts.histograms(metrics.REQUEST_SECONDS)[()].count
+        assert waited == len(peers.forwarded_to) > 1, "those that are answered at once are not measured"
 
 
 async def test_requests_after_a_forwarded_one_are_answered_after_it() -> None:
@@ -133,9 +133,10 @@ async def test_a_server_that_stops_still_answers_what_it_has_forwarded() -> None
     routing = MemoryRouting()
     routing.own = PartitionStatus(Role.ELSEWHERE, 0)
     routing.known = [Member("two", "http://unused")]
+    dependencies = dependencies_of(FLIGHTS, routing=routing, stop_within=60)
 
     async def serve(started: asyncio.Future[Instance]) -> None:
-        async with answering(dependencies_of(FLIGHTS, routing=routing), hot=True, peer_client=peers) as instance:
+        async with answering(dependencies, hot=True, peer_client=peers) as instance:
             started.set_result(instance)
             await stopped.wait()
 
@@ -147,8 +148,11 @@ async def test_a_server_that_stops_still_answers_what_it_has_forwarded() -> None
             await until(lambda: bool(peers.forwarded_to))
             stopped.set()
             await until_stopping(await started)
+            connection.send(request(f"/v1/states/flights/{key}"))
             peers.held.set()
             assert (await connection.response()).json["key"] == key
+            with suppress(ConnectionResetError):  # the service has not read the other request
+                assert await connection.rest() == b""
         await serving
 
 
