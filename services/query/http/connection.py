@@ -38,22 +38,22 @@ class RequestPacer:
     """Starts requests in their order of arrival, a few in each turn of the event loop."""
 
     def __init__(self) -> None:
-        self.waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def next(self) -> None:
         """Wait until the request may start."""
         loop = asyncio.get_running_loop()
-        if not self.waiting:
+        if not self._waiting:
             loop.call_soon(self._start)
-        self.waiting.append(loop.create_future())
-        await self.waiting[-1]
+        self._waiting.append(loop.create_future())
+        await self._waiting[-1]
 
     def _start(self) -> None:
-        for _ in range(min(REQUESTS_PER_TURN, len(self.waiting))):
-            future = self.waiting.popleft()
+        for _ in range(min(REQUESTS_PER_TURN, len(self._waiting))):
+            future = self._waiting.popleft()
             if not future.done():
                 future.set_result(None)
-        if self.waiting:
+        if self._waiting:
             asyncio.get_running_loop().call_soon(self._start)
 
 

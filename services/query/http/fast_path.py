@@ -14,7 +14,7 @@ from contracts.metrics import query as metrics
 from services.query.http.request_head import RequestHead, parse_head
 from services.query.http.requests import HttpRequest
 from services.query.http.responses import HttpResponse, failed_response, problem_response
-from services.query.http.retry import PATIENCE_S, RetryBudget
+from services.query.http.retry import RetryBudget
 from services.query.lookup.authentication import ANONYMOUS, Principal
 from services.query.lookup.problems import ProblemError
 
@@ -111,7 +111,7 @@ class FastPath:
         """The response once other instances have answered, or a partition has moved."""
         began = self._clock()
         request.target = line[0].split(b" ")[1].decode()
-        request.retries = RetryBudget(self._clock, 0 if request.is_forwarded else PATIENCE_S)
+        request.retries = RetryBudget(self._clock, is_forwarded=request.is_forwarded)
         try:
             return self._write(await response)
         except Exception:

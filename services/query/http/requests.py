@@ -32,7 +32,7 @@ class HttpRequest:
     query: Sequence[tuple[str, str]] = ()
     body = b""
     retries: RetryBudget
-    """That of a handler which may wait. The fast path calls handlers that answer at once."""
+    """Set before a handler waits: the fast path makes one only then."""
     charged = 1
     """For how many keys it was charged. Admission charges one."""
     wait_until: float | None = None

@@ -22,16 +22,19 @@ def is_passing(problem: Problem) -> bool:
 
 
 class RetryBudget:
-    """The time in which one request is retried: so many seconds, which begin again when it has waited."""
+    """The time in which one request is retried, which begins again when it has waited.
 
-    def __init__(self, clock: Callable[[], float], patience_s: float) -> None:
+    A forwarded request has none: the instance that forwards it retries.
+    """
+
+    def __init__(self, clock: Callable[[], float], *, is_forwarded: bool) -> None:
         self._clock = clock
-        self._patience_s = patience_s
+        self._patience_s = 0 if is_forwarded else PATIENCE_S
         self._began = clock()
         self.has_waited = False
 
     def begin(self) -> None:
-        """Begin again now, when the first attempt begins or ends."""
+        """Begin again now: what came before is no retry."""
         self._began = self._clock()
 
     def waited(self, until: float) -> None:

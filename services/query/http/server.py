@@ -16,7 +16,7 @@ from services.query.http.connection import IDLE_S, AiohttpConnection, FastConnec
 from services.query.http.peer_client import FORWARDED
 from services.query.http.request_context import METER, PRINCIPAL, RETRIES, credentials_of
 from services.query.http.responses import SECURITY, HttpResponse, failed_response, problem_response
-from services.query.http.retry import PATIENCE_S, RetryBudget
+from services.query.http.retry import RetryBudget
 from services.query.lookup.problems import Problem, ProblemError
 from services.runtime.errors import PortTakenError
 
@@ -103,8 +103,8 @@ class HttpServer:
             if request.path.startswith(GUARDED):
                 admitted = self._guard.admit(credentials_of(request), request.remote or "")
                 request[PRINCIPAL], request[METER] = admitted
-                patience_s = 0 if FORWARDED in request.headers else PATIENCE_S  # the instance that forwards it retries
-                request[RETRIES] = RetryBudget(self._dependencies.clock, patience_s)
+                is_forwarded = FORWARDED in request.headers
+                request[RETRIES] = RetryBudget(self._dependencies.clock, is_forwarded=is_forwarded)
             response = await handler(request)
         except ProblemError as error:
             response = problem_response(error.problem, error.headers).response()
