@@ -1,4 +1,4 @@
-"""The list of states, the reference tables, the test of a rule, and the health of an instance."""
+"""The lists of states and instances, the reference tables, the test of a rule, and the monitoring of an instance."""
 
 from __future__ import annotations
 
@@ -125,6 +125,41 @@ class StatesAnswer(ResponseModel):
     states: tuple[StateAnswer, ...]
 
 
+class InstancePartition(ResponseModel):
+    """A partition on an instance."""
+
+    partition: int = Field(ge=0)
+    role: RoleName
+    position: int | None = Field(
+        ge=0,
+        description="Offset of the first record that is not applied; null when the token may not read all keys",
+    )
+    lag: int = Field(ge=0, description="Records from there to the end of the topic")
+
+
+class InstanceState(ResponseModel):
+    """A state on an instance."""
+
+    watermark: int = Field(description="Start of the newest window that it read, or its clock; milliseconds since 1970")
+    partitions: tuple[InstancePartition, ...]
+
+
+class InstanceAnswer(ResponseModel):
+    """An instance, as it announced itself, with the states in the scope of the token."""
+
+    instance: str
+    url: str
+    owns: dict[str, tuple[int, ...]] = Field(description="The partitions that it owns, by state")
+    states: dict[str, InstanceState]
+
+
+class InstancesAnswer(ResponseModel):
+    """The live instances, first the one that answers."""
+
+    instances: tuple[InstanceAnswer, ...]
+    partitions: dict[str, int] = Field(description="The number of partitions of each state, which locates a key")
+
+
 class HealthAnswer(BaseModel):
     """Whether the instance is healthy or ready, and why not."""
 
@@ -132,10 +167,15 @@ class HealthAnswer(BaseModel):
     why: str | None = None
 
 
+class MetricsAnswer(RootModel[str]):
+    """The metrics in the text format of Prometheus."""
+
+
 WRITES = ("bad_request", "not_yours", "unknown_state", "changed", "not_written", *REQUEST_PROBLEMS)
 IF_MATCH = header("If-Match", "The ETag of the row that is to be replaced: 412 if it has another version")
 NO_ROW = header("If-None-Match", "Only if there is no row of this key: 412 if there is one", const="*")
 STATES = Endpoint("/v1/states", "The states", StatesAnswer, REQUEST_PROBLEMS)
+INSTANCES = Endpoint("/v1/instances", "The live instances and their partitions", InstancesAnswer, REQUEST_PROBLEMS)
 TABLES = Endpoint("/v1/tables", "The reference tables", TablesAnswer, REQUEST_PROBLEMS)
 PUT_ROW = Endpoint(
     "/v1/tables/{name}/{key}",
@@ -165,3 +205,6 @@ DELETE_ROW = Endpoint(
 )
 HEALTHZ = Endpoint("/healthz", "Whether the instance makes progress", HealthAnswer)
 READYZ = Endpoint("/readyz", "Whether the instance answers for its partitions", HealthAnswer)
+METRICS = Endpoint(
+    "/metrics", "The metrics", MetricsAnswer, ("not_yours", *REQUEST_PROBLEMS), content_type="text/plain"
+)

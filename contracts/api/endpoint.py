@@ -41,7 +41,7 @@ class Endpoint(NamedTuple):
     """A method and path, with the models of the answer (of a watch: its messages), the query and the body.
 
     `problems` has the types of problems that it may respond with, `headers` the OpenAPI parameters of its request
-    headers. The answer of a `keyed` one has an ETag.
+    headers. The answer of a `keyed` one has an ETag. `content_type` is that of the answer.
     """
 
     path: str
@@ -53,6 +53,12 @@ class Endpoint(NamedTuple):
     body: type[BaseModel] | None = None
     headers: tuple[dict[str, Any], ...] = ()
     keyed: bool = False
+    content_type: str = "application/json"
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether it answers no request without a token, where tokens are required."""
+        return "no_token" in self.problems
 
     @property
     def path_parameters(self) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from contracts.api import INSTANCES
 from services.client.errors import AttemptFailedError, ClientError, InvalidAddressError
 from services.client.responses import content
 
@@ -22,7 +23,6 @@ REFRESH_S = 30.0
 """The interval in which the instances are requested without a failure: all of them may be replaced, one by one."""
 FIRST_SUSPICION_S = 1.0
 MAX_SUSPICION_S = 60.0
-PATH = "/v1/instances"
 
 
 class Addresses:
@@ -77,7 +77,7 @@ class Addresses:
         """Request the instances; while that fails, the known addresses stay in use."""
         for url in self.by_preference():
             with suppress(AttemptFailedError, ClientError, KeyError, TypeError, AttributeError, ValueError):
-                body = content(await self._transport.send(url, PATH, WITHIN_S), PATH)
+                body = content(await self._transport.send(url, INSTANCES.path, WITHIN_S), INSTANCES.path)
                 listed = [_valid(instance["url"]) for instance in body["instances"]]
                 self._listed = [url for url in listed if _scheme(url) == _scheme(self._given[0])]  # for the token
                 return

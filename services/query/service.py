@@ -171,7 +171,7 @@ async def _build_http(
     routes: list[Routes] = [
         MonitoringRoutes(health),
         OpenApiRoutes(document()),
-        InstanceRoutes(cluster, states),
+        InstanceRoutes(cluster.announced, states),
         watch,
         page,
         TableRoutes(tables, KafkaTables(kafka)),

@@ -5,40 +5,42 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from aiohttp import web
-
+from contracts.api import INSTANCES
 from services.query.cluster import Role
-from services.query.http.request_context import principal
 from services.query.http.responses import json_response
+from services.query.http.routes import route
 from services.query.store import StatePartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from aiohttp import web
 
     from contracts.model.named_state import NamedState
     from contracts.wire.announcement import AnnouncedPart, Announcement
-    from services.query.cluster import Cluster
+    from services.query.http.requests import HttpRequest
+    from services.query.http.responses import HttpResponse
     from services.query.lookup.authentication import Principal
 
 
 class InstanceRoutes:
-    """The route. Other instances are listed as they announced themselves, at most about a second ago."""
+    """The route. `announced` returns the last announcements of the instances, first that of this one."""
 
-    def __init__(self, cluster: Cluster, states: Mapping[str, NamedState]) -> None:
-        self._cluster = cluster
+    def __init__(self, announced: Callable[[], Sequence[Announcement]], states: Mapping[str, NamedState]) -> None:
+        self._announced = announced
         self._states = states
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
-        return [web.get("/v1/instances", self.instances)]
+        return [route(INSTANCES, self.get)]
 
-    async def instances(self, request: web.Request) -> web.Response:
+    async def get(self, request: HttpRequest) -> HttpResponse:
         """All instances, this one first, and the number of partitions of each state, which locates a key."""
-        sender, announced = principal(request), self._cluster.announced()
+        sender, announced = request.sender, self._announced()
         owners = owners_of(announced)
         instances = [instance_facts(one, owners, sender) for one in announced]
         partitions = {name: state.partitions for name, state in self._states.items() if sender.reads(name)}
-        return json_response({"instances": instances, "partitions": partitions}).response()
+        return json_response({"instances": instances, "partitions": partitions})
 
 
 def owners_of(announced: Iterable[Announcement]) -> dict[StatePartition, str]:

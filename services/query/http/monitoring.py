@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from contracts.api import HEALTHZ, METRICS, READYZ
 from services.query.http.request_context import principal
 from services.query.http.responses import JSON, NOT_CACHED, HttpResponse, header_lines
 from services.runtime.monitoring import health_answer
@@ -25,7 +26,8 @@ class MonitoringRoutes:
 
     def routes(self) -> Iterable[web.AbstractRouteDef]:
         """See Routes."""
-        return [web.get(f"/{one.__name__}", one) for one in (self.healthz, self.readyz, self.metrics)]
+        handlers = ((HEALTHZ, self.healthz), (READYZ, self.readyz), (METRICS, self.metrics))
+        return [web.get(endpoint.path, handler) for endpoint, handler in handlers]
 
     async def healthz(self, _: web.Request) -> web.Response:
         """200 while it makes progress, 503 with the reason when it needs a restart."""

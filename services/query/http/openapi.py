@@ -88,7 +88,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "parameters": [*endpoint.path_parameters, *endpoint.headers, *_query(endpoint.query)],
         "responses": _responses(endpoint),
     }
-    if endpoint.path.startswith("/v1/"):
+    if endpoint.needs_token:
         members["security"] = [{}, {"token": []}]
     if endpoint.body:
         members["requestBody"] = {"required": True, "content": {JSON: {"schema": _ref(endpoint.body)}}}
@@ -96,7 +96,8 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _responses(endpoint: Endpoint) -> dict[str, Any]:
-    ok: dict[str, Any] = {"description": "The answer", "content": {JSON: {"schema": _ref(endpoint.answer)}}}
+    content = {endpoint.content_type: {"schema": _ref(endpoint.answer)}}
+    ok: dict[str, Any] = {"description": "The answer", "content": content}
     found: dict[str, Any] = {"200": ok}
     if endpoint.keyed:
         headers = {name: {"description": members, "schema": {"type": "string"}} for name, members in HEADERS.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,12 @@ from schemathesis.specs.openapi import checks
 
 from contracts import Suite, Table
 from contracts.model.named_state import QueryOptions
+from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
 from examples.flights.application import app
 from services.query.console.loops import Loops
 from services.query.console.routes import Console
+from services.query.http.instance_routes import InstanceRoutes
+from services.query.http.server import GUARDED
 from services.query.http.table_routes import DeclaredTable, TableRoutes
 from services.query.openapi import document, written
 from tests.services.query.console.observations import a_dead_letter, at_work
@@ -46,7 +49,8 @@ CHECKS = [
 def base() -> Iterator[str]:
     """Serve an instance in its own thread."""
     flights = a_state(lifetime=timedelta(hours=1), query=QueryOptions(history=2, indexes=("state.status",)))
-    instance = Instance(dependencies_of(flights, rate=0, max_wait=0.01), hot=True, others=[console(), tables()])
+    dependencies = dependencies_of(flights, rate=0, max_wait=0.01)
+    instance = Instance(dependencies, hot=True, others=[console(), tables(), instances()])
     store = instance.dependencies.stores["flights"]
     assert isinstance(store, ScratchStore)
     store.put("old", window_start=1)
@@ -71,6 +75,15 @@ def tables() -> TableRoutes:
     return TableRoutes({"limits": DeclaredTable(Table("limits", Limit), "limits.topic", "limited")}, MemoryTables())
 
 
+def instances() -> InstanceRoutes:
+    """Return the list of one instance, which owns a partition."""
+    part = AnnouncedPart(partition=0, assigned=True, held=True, position=7)
+    states = {"flights": AnnouncedState(watermark=1, parts=(part,))}
+    facts: dict[str, Any] = {"instance": "one", "store": "s", "url": "http://one:1", "run": 1, "number": 1}
+    announcement = Announcement(**facts, ts=datetime.now(UTC), states=states)
+    return InstanceRoutes(lambda: [announcement], {"flights": a_state()})
+
+
 def console() -> Console:
     """Return a console with two observations and a dead letter."""
     loops = Loops(Suite(app), 2.0)
@@ -90,7 +103,7 @@ def test_each_path_has_a_success_response_and_a_401_if_guarded() -> None:
     for path, operations in document["paths"].items():
         for operation in operations.values():
             assert operation["responses"].keys() & {"200", "101"}
-            assert path.startswith("/v1/") == ("401" in operation["responses"])
+            assert path.startswith(GUARDED) == ("401" in operation["responses"])
 
 
 @SCHEMA.exclude(path_regex="/watch$").parametrize()  # streams do not end
