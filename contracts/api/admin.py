@@ -184,7 +184,7 @@ PUT_ROW = Endpoint(
     (*WRITES, "too_large"),
     method="put",
     body=RowRequest,
-    headers=(IF_MATCH, NO_ROW),
+    parameters=(IF_MATCH, NO_ROW),
 )
 RULE_TEST = Endpoint(
     "/v1/tables/{name}/{key}/test",
@@ -201,7 +201,7 @@ DELETE_ROW = Endpoint(
     RowAnswer,
     WRITES,
     method="delete",
-    headers=(IF_MATCH,),
+    parameters=(IF_MATCH,),
 )
 HEALTHZ = Endpoint("/healthz", "Whether the instance makes progress", HealthAnswer)
 READYZ = Endpoint("/readyz", "Whether the instance answers for its partitions", HealthAnswer)

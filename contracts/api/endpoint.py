@@ -22,6 +22,11 @@ def _path_parameter(name: str, description: str, **schema: Any) -> dict[str, Any
     return {"name": name, "in": "path", "required": True, "description": description, "schema": schema}
 
 
+def query_parameter(name: str, description: str, **schema: Any) -> dict[str, Any]:
+    """Return the OpenAPI parameter of a query that no model has."""
+    return {"name": name, "in": "query", "description": description, "schema": schema}
+
+
 def header(name: str, description: str, **schema: Any) -> dict[str, Any]:
     """Return the OpenAPI parameter of a request header, by default of any text."""
     return {"name": name, "in": "header", "description": description, "schema": schema or {"type": "string"}}
@@ -40,7 +45,7 @@ PATH_PARAMETERS = {"{name}": NAME, "{key}": KEY, "{time}": TIME}
 class Endpoint(NamedTuple):
     """A method and path, with the models of the answer (of a watch: its messages), the query and the body.
 
-    `problems` has the types of problems that it may respond with, `headers` the OpenAPI parameters of its request
+    `problems` has the types of problems that it may respond with, `parameters` the OpenAPI parameters of its request
     headers. The answer of a `keyed` one has an ETag. `content_type` is that of the answer.
     """
 
@@ -51,7 +56,7 @@ class Endpoint(NamedTuple):
     query: type[BaseModel] | None = None
     method: str = "get"
     body: type[BaseModel] | None = None
-    headers: tuple[dict[str, Any], ...] = ()
+    parameters: tuple[dict[str, Any], ...] = ()
     keyed: bool = False
     content_type: str = "application/json"
 

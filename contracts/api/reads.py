@@ -168,7 +168,7 @@ KEY = Endpoint(
     CurrentAnswer,
     KEYED,
     KeyParameters,
-    headers=(header("If-None-Match", "ETags that the client has: 304 if one of them is the present one"),),
+    parameters=(header("If-None-Match", "ETags that the client has: 304 if one of them is the present one"),),
     keyed=True,
 )
 VERSIONS = Endpoint(

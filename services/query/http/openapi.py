@@ -10,13 +10,12 @@ from pydantic.json_schema import models_json_schema
 
 from contracts.api.admin import HealthAnswer
 from contracts.api.endpoint import ProblemAnswer
-from contracts.api.watch import WATCH_KEY, WATCH_MANY
-from services.query.http import openapi_watch as watches
+from contracts.api.watch import COMMANDS, MESSAGES, WATCH_KEY, WATCH_MANY
 from services.query.http.responses import JSON, SECURITY, HttpResponse, header_lines
 from services.query.lookup.problems import CONTENT_TYPE, TITLES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pydantic import BaseModel
 
@@ -25,6 +24,15 @@ if TYPE_CHECKING:
 NONE: Mapping[str, Any] = {}
 REF = "#/components/schemas/{model}"
 ANYWHERE = ("other_host",)
+SECURED: Sequence[Mapping[str, Any]] = ({}, {"token": []})
+"""Without a token, or with one: the settings of the instance decide."""
+EVENTS = (
+    "Server-sent events. `state`: the answer that a GET of the key returns; its id is the tag of the version. "
+    "`never_seen`, `removed`, `expired`, `left`: the key has no value, or is not silent. "
+    "`mark`: how far the client and the instance are behind. "
+    "`reset`: changes were lost. `problem`: the last event, when the token may not read the key any more."
+)
+SOCKET = "A WebSocket. The commands and messages, as JSON in text frames, are in x-messages"
 HEADERS = {
     "ETag": "The tag of the version",
     "Stateloop-Role": "What the instance is to the key's partition",
@@ -37,7 +45,8 @@ def document_of(endpoints: Collection[Endpoint]) -> dict[str, Any]:
     """The document of these endpoints and of the watch routes."""
     named: set[type[BaseModel]] = {
         ProblemAnswer,
-        *watches.MODELS,
+        *COMMANDS,
+        *MESSAGES,
         *(endpoint.answer for endpoint in endpoints),
     }
     named |= {endpoint.body for endpoint in endpoints if endpoint.body}
@@ -46,9 +55,7 @@ def document_of(endpoints: Collection[Endpoint]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method] = _operation(endpoint)
-    keyed, many = (_problems((*ANYWHERE, *endpoint.problems)) for endpoint in (WATCH_KEY, WATCH_MANY))
-    paths[WATCH_KEY.path] = {"get": watches.event_stream(keyed)}
-    paths[WATCH_MANY.path] = {"get": watches.web_socket(many, REF)}
+    paths[WATCH_KEY.path], paths[WATCH_MANY.path] = {"get": _event_stream()}, {"get": _web_socket()}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -85,14 +92,37 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     members: dict[str, Any] = {
         "operationId": f"{endpoint.method}{''.join(part.title() for part in _words(endpoint.path))}",
         "summary": endpoint.summary,
-        "parameters": [*endpoint.path_parameters, *endpoint.headers, *_query(endpoint.query)],
+        "parameters": [*endpoint.path_parameters, *endpoint.parameters, *_query(endpoint.query)],
         "responses": _responses(endpoint),
     }
     if endpoint.needs_token:
-        members["security"] = [{}, {"token": []}]
+        members["security"] = SECURED
     if endpoint.body:
         members["requestBody"] = {"required": True, "content": {JSON: {"schema": _ref(endpoint.body)}}}
     return members
+
+
+def _event_stream() -> dict[str, Any]:
+    """The operation for one key. OpenAPI has no streams: the events are described."""
+    content = {WATCH_KEY.content_type: {"schema": {"type": "string"}}}
+    return _watch(WATCH_KEY, "watchKey", {"200": {"description": EVENTS, "content": content}})
+
+
+def _web_socket() -> dict[str, Any]:
+    """The operation for many subscriptions. Its commands and messages are in `x-messages`, an extension."""
+    models: dict[str, Sequence[type[BaseModel]]] = {"commands": COMMANDS, "messages": MESSAGES}
+    messages = {side: {"oneOf": [_ref(model) for model in several]} for side, several in models.items()}
+    return {**_watch(WATCH_MANY, "watchMany", {"101": {"description": SOCKET}}), "x-messages": messages}
+
+
+def _watch(endpoint: Endpoint, name: str, ok: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "operationId": name,
+        "summary": endpoint.summary,
+        "parameters": [*endpoint.path_parameters, *endpoint.parameters],
+        "responses": {**ok, **_problems((*ANYWHERE, *endpoint.problems))},
+        "security": SECURED,
+    }
 
 
 def _responses(endpoint: Endpoint) -> dict[str, Any]:

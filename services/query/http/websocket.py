@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from aiohttp import WSCloseCode, WSMsgType, web
 from pydantic import ValidationError
 
+from contracts.api.watch import CLIENT_COMMAND, PEER_COMMAND, Relay, Resume, Subscribe, Unsubscribe
 from contracts.metrics import query as metrics
 from services.query.http.client_writer import ClientWriter
 from services.query.http.frames import control_message, delivery_message, websocket_frame
 from services.query.http.peer_client import FORWARDED
 from services.query.http.request_context import METER, principal
-from services.query.http.watch_commands import CLIENT_COMMAND, PEER_COMMAND, Relay, Resume, Subscribe, Unsubscribe
+from services.query.http.validation import milliseconds_at, seconds_of
 from services.query.lookup.authentication import ANONYMOUS, PEER
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.version_reference import parse_tag
+from services.query.push.filter import SubscriptionFilter
 from services.query.push.stream_items import (
     InitialStateSent,
     PartitionsStarted,
@@ -91,7 +94,7 @@ class WatchConnection:
             return control_message("resumed", {"id": command.id})
         if isinstance(command, Relay):
             name, current = command.id, command.current
-            self._push.relay(self._stream, name, command.filter(), command.partitions, current=current)
+            self._push.relay(self._stream, name, _filter(command), command.partitions, current=current)
             return control_message("subscribed", {"id": name})
         self._subscribe(command)
         return control_message("subscribed", {"id": command.id})
@@ -107,7 +110,7 @@ class WatchConnection:
             detail = f"A connection may have {limit} subscriptions: open another one"
             raise ProblemError(Problem("too_many", detail))
         after = None if command.after is None else parse_tag(command.after)
-        self._push.subscribe(self._stream, command.id, command.filter(), current=command.current, after=after)
+        self._push.subscribe(self._stream, command.id, _filter(command), current=command.current, after=after)
 
     def _encode(self, item: StreamItem) -> bytes:
         if isinstance(item, list):
@@ -133,6 +136,14 @@ class WatchConnection:
             conflated = self._stream.queue.conflated
             return control_message("reset", {"ids": sorted(self._stream.subscriptions), "conflated": conflated})
         return item.message
+
+
+def _filter(command: Subscribe) -> SubscriptionFilter:
+    """The filter of the subscription."""
+    window = milliseconds_at(command.window) if isinstance(command.window, datetime) else command.window
+    where = tuple(sorted(command.where.items()))
+    silent_for = None if command.silent_for is None else seconds_of(command.silent_for)
+    return SubscriptionFilter(command.state, command.key, command.prefix or "", where, window, silent_for)
 
 
 class WebSockets:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from contracts.api.watch import TAG
+
 if TYPE_CHECKING:
     from services.query.store import Entry, EntryOrder
 
@@ -12,8 +14,6 @@ DeliveredOrder = tuple[int, ...]
 """The order of an entry; in a closed window, 1 follows. So it is greater than that of the same version before."""
 CLOSED = ".closed"
 """Ends the tag of a version of a closed window."""
-TAG = r"^(?:(-?[0-9]{1,19})\.(?:(-?[0-9]{1,19})\.)?)?(-?[0-9]{1,19})(\.closed)?$"
-"""Tags of releases before 0.2.0 lack the epoch. Streams that began with one resume here."""
 
 
 class VersionReference(NamedTuple):

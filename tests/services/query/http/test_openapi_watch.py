@@ -8,9 +8,8 @@ import orjson
 import pytest
 from aiohttp import ClientSession
 
-from contracts.api.watch import MESSAGES
+from contracts.api.watch import CLIENT_COMMAND, MESSAGES
 from contracts.model.named_state import QueryOptions
-from services.query.http.watch_commands import CLIENT_COMMAND
 from services.query.openapi import document
 from tests.services.query.in_memory import a_state
 from tests.services.query.push.serving import QUICK, Instance, connected, watching
