@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field, RootModel
 
-from contracts.api.endpoint import READ_PROBLEMS, REQUEST_PROBLEMS, Endpoint, Parameters, ResponseModel, header
+from contracts.api.endpoint import Endpoint, Parameters, ResponseModel, header
+from contracts.api.problems import READ_PROBLEMS, REQUEST_PROBLEMS
 from contracts.api.reads import Lag, Limit, RoleName
 from contracts.api.windows import Cursor
 

@@ -6,16 +6,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import quote
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NO_QUERY: Mapping[str, object] = MappingProxyType({})
-
-REQUEST_PROBLEMS = ("no_token", "too_many", "failed")
-"""The problems of every endpoint that needs a token."""
-READ_PROBLEMS = ("bad_request", "not_yours", "unknown_state", "elsewhere", "unreachable", *REQUEST_PROBLEMS)
 
 
 def _path_parameter(name: str, description: str, **schema: Any) -> dict[str, Any]:
@@ -104,14 +100,3 @@ class ResponseModel(BaseModel):
     """A response. All of its members are present."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ProblemAnswer(BaseModel):
-    """Why there is no answer (RFC 9457), with further members by type."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    type: str = Field(description="The type of problem, as never_seen, expired, catching_up")
-    title: str
-    status: int
-    detail: str = Field(description="What to do")

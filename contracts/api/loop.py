@@ -7,7 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from contracts.api.endpoint import REQUEST_PROBLEMS, Endpoint, Parameters, Text
+from contracts.api.endpoint import Endpoint, Parameters, Text
+from contracts.api.problems import REQUEST_PROBLEMS
 
 Component = Literal[
     "devices", "events", "job", "snapshots", "query", "dead_letters", "feedback", "workers", "apis", "derive"

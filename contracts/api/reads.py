@@ -6,15 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, RootModel
 
-from contracts.api.endpoint import (
-    READ_PROBLEMS,
-    Endpoint,
-    Parameters,
-    ProblemAnswer,
-    ResponseModel,
-    Text,
-    header,
-)
+from contracts.api.endpoint import Endpoint, Parameters, ResponseModel, Text, header
+from contracts.api.problems import READ_PROBLEMS, ProblemAnswer
 
 RoleName = Literal["owner", "standby", "catching_up", "elsewhere"]
 REFERENCE = r"^(-?[0-9]{1,15}\.([0-9]{1,19}\.)?)?[0-9]{1,19}(\.closed)?$"

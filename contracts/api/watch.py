@@ -6,7 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from contracts.api.endpoint import REQUEST_PROBLEMS, Endpoint, ProblemAnswer, header, query_parameter
+from contracts.api.endpoint import Endpoint, header, query_parameter
+from contracts.api.problems import REQUEST_PROBLEMS, ProblemAnswer
 from contracts.api.reads import SPAN, CurrentAnswer, KeyAnswer, WindowAnswer
 
 TAG = r"^(?:(-?[0-9]{1,19})\.(?:(-?[0-9]{1,19})\.)?)?(-?[0-9]{1,19})(\.closed)?$"

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
-from contracts.api.endpoint import READ_PROBLEMS, Endpoint, Parameters, ResponseModel, Text
+from contracts.api.endpoint import Endpoint, Parameters, ResponseModel, Text
+from contracts.api.problems import READ_PROBLEMS
 from contracts.api.reads import Fields, Lag, Limit, Partitions, RoleName, Where, WindowAnswer
 
 IntervalKind = Literal["data", "gap", "open", "unknown"]

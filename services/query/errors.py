@@ -1,4 +1,4 @@
-"""Errors that stop the service; their messages name the remedy. Errors of requests are in lookup/problem.py."""
+"""Errors that stop the service; their messages name the remedy. Errors of requests are in lookup/problems.py."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from aiohttp import web
 from pydantic.json_schema import models_json_schema
 
 from contracts.api.admin import HealthAnswer
-from contracts.api.endpoint import ProblemAnswer
+from contracts.api.problems import TITLES, ProblemAnswer
 from contracts.api.watch import COMMANDS, MESSAGES, WATCH_KEY, WATCH_MANY
 from services.query.http.responses import JSON, SECURITY, HttpResponse, header_lines
-from services.query.lookup.problems import CONTENT_TYPE, TITLES
+from services.query.lookup.problems import CONTENT_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
