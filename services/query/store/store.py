@@ -103,10 +103,9 @@ class Store:
 
     def versions(self, key: str, time: int | None = None) -> list[Entry]:
         """Return all stored entries of that window from one snapshot, oldest first."""
-        name = self._names.encode(key)
-        slots = self._newest_first
+        (first, end), name, slots = self._starts(time), self._names.encode(key), self._newest_first
         with self._begin() as txn:
-            found = None if name is None else self._names.newest(txn, slots, name, *self._starts(time))
+            found = None if name is None else self._names.newest(txn, slots, name, first, end)
             if found is None:
                 return []
             stored = [*self._history.all(txn, found.slot.history, found.name), found.data]

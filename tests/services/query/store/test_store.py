@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.model.named_state import QueryOptions
-from services.query.store.buckets import clock_watermark
+from services.query.store.buckets import SLOTS, clock_watermark, time_buckets
 from services.query.store.environment import MIN_MAP_SIZE
 from services.query.store.errors import NotIndexedError
 from services.query.store.scan import MAX_SKIPPED, Position, Scan
@@ -25,7 +25,9 @@ from services.query.store.write_batch import CLEAR_SIZE
 from tests.services.query.store.declared import named, removal, update
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from lmdb import Transaction
 
     from services.query.store import Entry
 
@@ -248,6 +250,43 @@ def test_readers_see_whole_batches_and_never_an_older_one(store: Store) -> None:
         assert len({_version(entry) for _, entry in page.items}) == 1
     writer.join()
     assert failed == []
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda store: store.get("a"),
+        lambda store: store.get_many(["a"])[0],
+        lambda store: next(iter(store.versions("a")), None),
+    ],
+    ids=["get", "get_many", "versions"],
+)
+def test_a_read_during_a_rotation_of_buckets_returns_no_older_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Store], Entry | None]
+) -> None:
+    """The slot that has the oldest window in the snapshot of the read has the newest bucket a moment later."""
+    state = replace(named(lifetime=80), window=timedelta(milliseconds=80))
+    store = Store(tmp_path, state, "boot")
+    width = time_buckets(state).width
+    starts = [width - 1, width, SLOTS * width]  # the last window takes the slot of the first
+    for start in starts[:2]:
+        store.apply([update("a", start, 1)], {})
+    begin, rotated = store._begin, False  # noqa: SLF001
+
+    def begin_before_rotation() -> Transaction[bytes]:
+        nonlocal rotated
+        transaction = begin()
+        if not rotated:
+            rotated = True
+            store.apply([update("b", starts[2], 1)], {})
+        return transaction
+
+    monkeypatch.setattr(store, "_begin", begin_before_rotation)
+    found = read(store)
+    assert rotated
+    assert found is not None
+    assert found.window_start == starts[1]
+    store.close()
 
 
 def _version(entry: Entry | None) -> int:
