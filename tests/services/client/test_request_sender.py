@@ -11,10 +11,14 @@ from services.client.transport import ClientTransport
 from tests.clock import Clock
 
 
+def lowest(low: float, _: float) -> float:
+    return low
+
+
 async def test_no_attempt_is_made_for_which_too_little_time_is_left() -> None:
     clock, attempts = Clock(), list[tuple[str, float]]()
     transport = ClientTransport(None, 1)
-    addresses = Addresses(["http://a", "http://b"], transport, clock, discover=False)
+    addresses = Addresses(["http://a", "http://b"], transport, clock, discover=False, draw=lowest)
 
     async def sleep(seconds: float) -> None:
         clock.now += seconds
@@ -23,7 +27,7 @@ async def test_no_attempt_is_made_for_which_too_little_time_is_left() -> None:
         attempts.append((url, left_s))
         raise AttemptFailedError("it is down", after_s=0.3)
 
-    sender = RequestSender(transport, addresses, clock, sleep, lambda low, _: low)
+    sender = RequestSender(transport, addresses, clock, sleep, lowest)
     with pytest.raises(NoAnswerError, match="it is down") as caught:
         await sender.retry("a key", 0.6 + MIN_ATTEMPT_S / 2, once)
     assert caught.value.tries == len(attempts) == 2, "a third one would have half of the least time"
