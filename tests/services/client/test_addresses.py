@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from services.client import Client, Found, NoAnswerError
-from services.client.addresses import FIRST_SUSPICION_S, MAX_SUSPICION_S, REFRESH_S, Addresses
+from services.client.addresses import FIRST_SUSPICION_S, MAX_SUSPICION_S, PAUSE_S, REFRESH_S, Addresses
 from services.client.errors import UnreachableError
 from services.client.transport import ClientTransport, InstanceResponse
 from tests.clock import Clock
@@ -238,3 +238,15 @@ async def test_a_token_for_https_is_not_sent_over_http() -> None:
     transport = Listing("https://b", "http://c")
     addresses = Addresses(["https://a"], transport, Clock(), discover=True)
     assert {*(await turns(addresses))[0]} == {"https://a", "https://b"} == {*transport.asked}
+
+
+async def test_a_list_without_a_usable_address_is_requested_at_intervals_only() -> None:
+    """As behind a proxy that ends TLS, where the instances list what they listen at."""
+    clock, transport = Clock(), Listing("http://b")
+    addresses = Addresses(["https://a"], transport, clock, discover=True)
+    for _ in range(int(REFRESH_S / PAUSE_S)):
+        assert await turns(addresses) == [["https://a"]] * 2
+        clock.now += PAUSE_S
+    assert len(transport.asked) == 1
+    await turns(addresses)
+    assert len(transport.asked) == 2
