@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from contracts.api.admin import PUT_ROW
 from services.query.cluster import Member, PartitionStatus, Role
 from services.query.http.responses import HttpResponse
-from services.query.http.retry import NEAR, PATIENCE_S
+from services.query.http.retry import NEAR, PATIENCE_S, RetryBudget
+from services.query.http.routes import route
 from services.query.lookup.problems import Problem, ProblemError
-from tests.services.query.http.instance import Instance, answering
+from tests.services.query.http.instance import Instance, answering, request
 from tests.services.query.in_memory import MemoryRouting, ScratchStore, a_state, dependencies_of, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
+    from aiohttp import web
+
+    from services.query.http.requests import HttpRequest
     from tests.services.query.http.instance import Response
 
 KEY = "UA1"
@@ -134,8 +139,9 @@ async def test_a_wait_does_not_use_up_the_retry_budget() -> None:
 class Slow:
     """A PeerClient whose first requests take some time and fail."""
 
-    def __init__(self, clock: ShiftedClock, takes_s: float, failures: int) -> None:
+    def __init__(self, clock: ShiftedClock, takes_s: float, failures: int, answer: bytes = b"{}") -> None:
         self.clock = clock
+        self.answer = answer
         self.takes_s = takes_s
         self.failures = failures
         self.requests = 0
@@ -145,7 +151,7 @@ class Slow:
         if self.requests <= self.failures:
             self.clock.by += self.takes_s
             raise ProblemError(Problem("unreachable", "no instance responds"))
-        return HttpResponse(200, "", b"{}")
+        return HttpResponse(200, "", self.answer)
 
 
 @pytest.mark.parametrize(
@@ -167,3 +173,50 @@ async def test_a_wait_at_another_instance_is_retried_within_limits(
         routing.own, routing.known = PartitionStatus(Role.ELSEWHERE, 0), [Member("two", "http://127.0.0.1:1")]
         response = await instance.ask(f"/v1/states/flights/{KEY}?min_version=2&wait=20")
     assert (response.status, peer_client.requests) == (status, requests)
+
+
+@pytest.mark.parametrize("hot", [True, False])
+async def test_an_instance_that_does_not_answer_does_not_use_up_the_patience_of_a_batch(*, hot: bool) -> None:
+    clock, dependencies = ShiftedClock(), dependencies_of(a_state())
+    peer_client = Slow(clock, 2 * PATIENCE_S, 1, b'{"version":1}\x1e{"version":1}')
+    async with answering(replace(dependencies, clock=clock), hot=hot, peer_client=peer_client) as instance:
+        routing = instance.dependencies.routing
+        assert isinstance(routing, MemoryRouting)
+        routing.own, routing.known = PartitionStatus(Role.ELSEWHERE, 0), [Member("two", "http://127.0.0.1:1")]
+        response = await ask(instance, "batch")
+    assert (response.json["answers"], peer_client.requests) == ([{"version": 1}] * 2, 2)
+
+
+class MovingRows:
+    """Writes of rows, of which the first finds its partition on the move."""
+
+    def __init__(self) -> None:
+        self.attempts = 0
+
+    def routes(self) -> list[web.RouteDef]:
+        return [route(PUT_ROW, self.put)]
+
+    async def put(self, _: HttpRequest) -> HttpResponse:
+        self.attempts += 1
+        if self.attempts == 1:
+            raise ProblemError(Problem("unreachable", "no instance responds"))
+        return HttpResponse(200, "", b"{}")
+
+
+async def test_an_upload_does_not_use_up_the_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, rows, budgets = ShiftedClock(), MovingRows(), list[RetryBudget]()
+
+    class NotedBudget(RetryBudget):
+        def __init__(self, clock: Callable[[], float], *, is_forwarded: bool) -> None:
+            super().__init__(clock, is_forwarded=is_forwarded)
+            budgets.append(self)
+
+    monkeypatch.setattr("services.query.http.server.RetryBudget", NotedBudget)
+    instance = Instance(replace(dependencies_of(a_state()), clock=clock), hot=True, others=[rows])
+    async with instance.server.serving() as instance.port, instance.connected() as connection:
+        head, _, body = request("/v1/tables/limits/a", "PUT", body=b"{}").partition(b"\r\n\r\n")
+        connection.send(head + b"\r\n\r\n")
+        await until(lambda: bool(budgets))
+        clock.by = 2 * PATIENCE_S
+        connection.send(body)
+        assert ((await connection.response()).status, rows.attempts) == (200, 2)
