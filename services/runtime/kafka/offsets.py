@@ -23,19 +23,23 @@ def lookup(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> 
     """Return the first offset of each partition whose record has this time, in milliseconds, or a later one.
 
     It is LATEST where there is none. EARLIEST and LATEST, as times, give the first and the end offset: for a reader of
-    committed records, the offset of the first open transaction. It waits for the leaders of new partitions. One request
-    covers all partitions of a broker. Raises KafkaException.
+    committed records, the offset of the first open transaction. It waits for the leaders of new partitions, within the
+    time in all. One request covers all partitions of a broker. Raises KafkaException.
     """
     deadline = time.monotonic() + within_s
+
+    def left_s() -> float:
+        return min(TRY_S, max(0.0, deadline - time.monotonic()))
+
     while at:
         try:
-            return _first_offsets(consumer, at, min(TRY_S, within_s))
+            return _first_offsets(consumer, at, left_s())
         except KafkaException as error:
-            if time.monotonic() >= deadline or "AUTHORIZATION" in error.args[0].name():
+            if left_s() <= PAUSE_S or "AUTHORIZATION" in error.args[0].name():
                 raise
         time.sleep(PAUSE_S)
         with suppress(KafkaException):
-            consumer.list_topics(timeout=TRY_S)  # the client knows no partition that is newer than its last list
+            consumer.list_topics(timeout=left_s())  # the client knows no partition that is newer than its last list
     return {}
 
 
