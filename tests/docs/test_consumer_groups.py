@@ -15,7 +15,7 @@ from examples.flights.application import app as flights
 from examples.weather.application import notifying
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
-from services.query.cluster.assembly import group_name
+from services.query.cluster.cluster import group_name
 from services.query.settings import QuerySettings
 from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.values import GroupOffset

@@ -5,8 +5,7 @@ all instances read in one order. From these announcements each instance computes
 for a partition. `Routing` is the interface for lookups; `build_cluster` returns its implementation.
 """
 
-from services.query.cluster.assembly import build_cluster
-from services.query.cluster.cluster import Cluster
+from services.query.cluster.cluster import Cluster, build_cluster
 from services.query.cluster.identity import InstanceFolder
 from services.query.cluster.instance import InstanceDependencies
 from services.query.cluster.membership import InstanceIdentity

@@ -9,19 +9,28 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.query.cluster.errors import DuplicateAddressError
+from contracts.records.named_states import named_in
+from services.query.cluster.announcements import KafkaAnnouncements
+from services.query.cluster.group import KafkaGroupMember
+from services.query.cluster.instance import Instance
+from services.query.cluster.leases import LeaseTiming
 from services.query.cluster.routing import Member
+from services.query.errors import DuplicateAddressError
 from services.query.store import StatePartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from contracts import Suite
     from contracts.wire.announcement import Announcement
     from services.query.cluster.announcements import Announcements
     from services.query.cluster.group import GroupMember
-    from services.query.cluster.instance import Instance
+    from services.query.cluster.instance import InstanceDependencies
+    from services.query.cluster.membership import InstanceIdentity
     from services.query.cluster.routing import PartitionStatus
     from services.query.ingest import Ingestion
+    from services.query.settings import QuerySettings
+    from services.runtime.kafka.interfaces import Kafka
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +39,9 @@ CATCH_UP_STEP_S = 0.01
 """The interval of steps while a lease waits for the end of its partition."""
 RETRY_S = 0.2
 """The pause before end offsets that the brokers did not return are requested again."""
+SILENCE_PER_LEASE = 1.25
+"""Others wait a quarter longer than a lease lasts, so that clocks may drift a little."""
+ANNOUNCEMENTS_PER_LEASE = 4
 
 
 clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
@@ -149,3 +161,29 @@ class Cluster:
         log.info("partitions", extra={"facts": {"assigned": names}})
         self.instance.assigned = self.instance.in_use(partitions)
         self._wake.set()
+
+
+def group_name(settings: QuerySettings, suite: Suite) -> str:
+    """Return the consumer group of the instances."""
+    return settings.group or f"{'-'.join(one.name for one in suite.applications)}-query"
+
+
+def build_cluster(
+    settings: QuerySettings, suite: Suite, me: InstanceIdentity, dependencies: InstanceDependencies, kafka: Kafka
+) -> Cluster:
+    """Return the cluster with this instance in it, which joins when it runs. An event loop runs already.
+
+    The instances of a suite announce themselves in the topic of its first application.
+    """
+    lease, group = settings.lease.total_seconds(), group_name(settings, suite)
+    member = KafkaGroupMember(
+        kafka,
+        group=group,
+        instance=me.instance,
+        session=settings.session_timeout.total_seconds(),
+        topics={state.topic: state.name for state in named_in(suite).values()},
+    )
+    announcements = KafkaAnnouncements(kafka, topic=suite.applications[0].topics.instances, group=group, timeout=lease)
+    instance = Instance(me, LeaseTiming(lease, lease * SILENCE_PER_LEASE), dependencies, settings.replicas)
+    clients = ClusterDependencies(member, announcements, dependencies.ingestion)
+    return Cluster(instance, clients, lease / ANNOUNCEMENTS_PER_LEASE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from services.query.cluster.errors import DuplicateInstanceError, KafkaClientError
+from services.query.errors import DuplicateInstanceError, KafkaClientError
 from services.query.store import StatePartition
 from services.runtime.errors import ConsumerFailedError
 from services.runtime.kafka.assignment_interfaces import StaticMembership

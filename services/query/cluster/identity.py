@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from services.query.cluster.errors import FolderTakenError
+from services.query.errors import FolderTakenError
 from services.query.store.atomic_write import write_atomically
 from services.query.store.errors import StoreFolderError
 

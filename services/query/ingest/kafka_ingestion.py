@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.errors import DeclarationError
 from contracts.records.state_record import UndecodableRecordError
+from services.query.errors import IngestionError
 from services.query.ingest.assignment import PartitionAssignment
 from services.query.ingest.change_queue import ChangeQueue
 from services.query.ingest.decode import UpdateDecoder
-from services.query.ingest.end_offsets import EndOffsetReader
-from services.query.ingest.errors import IngestionError
 from services.query.ingest.freshness import FreshnessTracker
 from services.query.ingest.misplaced import MisplacedKeys
 from services.query.ingest.tombstones import UNLIMITED
 from services.query.store import StatePartition
-from services.runtime.errors import ConsumerFailedError
+from services.runtime.errors import ConsumerFailedError, KafkaRequestError
+from services.runtime.kafka.values import LATEST, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from services.query.ingest.tombstones import TombstoneRetention
     from services.query.store import Store, Update
     from services.runtime.kafka.interfaces import Admin, Kafka
-    from services.runtime.kafka.values import Partition
 
 log = logging.getLogger(__name__)
+
+RESPONSE_TIMEOUT_S = 5.0
 
 
 class StateSource(NamedTuple):
@@ -78,13 +79,13 @@ class KafkaIngestion:
     ) -> None:
         _check_topics(states)
         self._sources = {one.topic: StateSource(one, stores[name], UpdateDecoder(one)) for name, one in states.items()}
-        topics = {name: one.topic for name, one in states.items()}
+        self._topics = {name: one.topic for name, one in states.items()}
         self._listener = listener
         self._reader = kafka.partition_reader("query-ingest")
-        self._end_offsets = EndOffsetReader(admin, topics)
+        self._admin = admin
         self._end_offset_thread = ThreadPoolExecutor(1, "end-offsets")
         self._retention = retention
-        self._assignment = PartitionAssignment(self._reader, topics, stores, FreshnessTracker(stores, retention))
+        self._assignment = PartitionAssignment(self._reader, self._topics, stores, FreshnessTracker(stores, retention))
         self._commands: deque[Callable[[], None]] = deque()
         self._interrupted = False
         self._bulk_loading = dict(stores)
@@ -106,7 +107,16 @@ class KafkaIngestion:
     async def end_offsets(self, partitions: Collection[StatePartition]) -> dict[StatePartition, int]:
         """See `Ingestion`."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._end_offset_thread, self._end_offsets.read, partitions)
+        return await loop.run_in_executor(self._end_offset_thread, self._read_end_offsets, partitions)
+
+    def _read_end_offsets(self, partitions: Collection[StatePartition]) -> dict[StatePartition, int]:
+        requested = {Partition(self._topics[partition.state], partition.number): partition for partition in partitions}
+        try:
+            found = self._admin.offsets(dict.fromkeys(requested, LATEST), RESPONSE_TIMEOUT_S)
+        except KafkaRequestError as error:
+            log.warning("end offsets are unknown", extra={"facts": {"detail": error.detail}})
+            return {}
+        return {requested[partition]: offset for partition, offset in found.items()}
 
     async def run(self) -> None:
         """See `Ingestion`. Raises IngestionError, StoreError."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from services.query.cluster.cluster import Cluster, ClusterDependencies
-from services.query.cluster.errors import DuplicateAddressError
 from services.query.cluster.instance import Instance, InstanceDependencies
 from services.query.cluster.membership import InstanceIdentity
+from services.query.errors import DuplicateAddressError
 from tests.services.query.cluster.world import EPOCH, NOW, TIMING
 
 if TYPE_CHECKING:

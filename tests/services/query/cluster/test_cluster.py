@@ -14,12 +14,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from contracts.model.named_state import NamedState
 from services.query.cluster.announcements import KafkaAnnouncements
 from services.query.cluster.cluster import Cluster, ClusterDependencies
-from services.query.cluster.errors import DuplicateInstanceError
 from services.query.cluster.group import KafkaGroupMember
 from services.query.cluster.instance import Instance, InstanceDependencies
 from services.query.cluster.leases import LeaseTiming
 from services.query.cluster.membership import InstanceIdentity
 from services.query.cluster.routing import Role
+from services.query.errors import DuplicateInstanceError
 from services.query.ingest.ingestion import ReadProgress
 from services.runtime.kafka.clients import KafkaClients
 from tests.deadline import DEADLINE_S

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from services.query.cluster.errors import DuplicateInstanceError, KafkaClientError
 from services.query.cluster.group import KafkaGroupMember
+from services.query.errors import DuplicateInstanceError, KafkaClientError
 from services.query.store import StatePartition
 from services.runtime.errors import ConsumerFailedError
 from services.runtime.kafka.values import NewTopic

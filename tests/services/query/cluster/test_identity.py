@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from services.query.cluster.errors import FolderTakenError
 from services.query.cluster.identity import IDENTITY_FILE, InstanceFolder
+from services.query.errors import FolderTakenError
 from services.query.store.errors import StoreFolderError
 
 if TYPE_CHECKING:

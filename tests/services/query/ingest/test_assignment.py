@@ -9,8 +9,8 @@ from unittest.mock import Mock
 import pytest
 
 from contracts.model.named_state import NamedState
+from services.query.errors import IngestionError
 from services.query.ingest.assignment import PartitionAssignment
-from services.query.ingest.errors import IngestionError
 from services.query.ingest.freshness import FreshnessTracker
 from services.query.ingest.ingestion import ReadProgress
 from services.query.ingest.kafka_ingestion import KafkaIngestion

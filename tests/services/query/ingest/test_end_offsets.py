@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.query.ingest import end_offsets
-from services.query.ingest.end_offsets import EndOffsetReader
+from services.query.ingest import KafkaIngestion, kafka_ingestion
+from services.query.ingest.ingestion import ChangeListeners
 from services.query.store import StatePartition
 from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.clients import KafkaClients
+from tests.services.query.in_memory import ScratchStore, a_state
 
 if TYPE_CHECKING:
     import pytest
 
 
-def test_without_a_broker_no_end_offset_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(end_offsets, "RESPONSE_TIMEOUT_S", 0.05)
-    reader = EndOffsetReader(KafkaAdmin({"bootstrap.servers": "127.0.0.1:1"}, "test"), {"flights": "topic"})
-    assert reader.read([StatePartition("flights", 0)]) == {}
-    assert reader.read([]) == {}
+async def test_without_a_broker_no_end_offset_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_ingestion, "RESPONSE_TIMEOUT_S", 0.05)
+    client, states = {"bootstrap.servers": "127.0.0.1:1"}, {"flights": a_state()}
+    stores = {name: ScratchStore(state) for name, state in states.items()}
+    ingestion = KafkaIngestion(KafkaClients(client), KafkaAdmin(client, "test"), states, stores, ChangeListeners())
+    assert await ingestion.end_offsets([StatePartition("flights", 0)]) == {}
+    assert await ingestion.end_offsets([]) == {}
