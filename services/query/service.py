@@ -15,7 +15,7 @@ from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
 from contracts.records.named_states import named_in
 from services.query.cluster import InstanceDependencies, InstanceFolder, InstanceIdentity, WindowCloser, build_cluster
-from services.query.console.assembly import console
+from services.query.console.routes import console
 from services.query.dependencies import Dependencies
 from services.query.health import Health
 from services.query.http.assembly import state_api

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.api.loop import StateStatus
     from contracts.metrics import Metric
-    from services.query.console.end_offsets import Offsets
     from services.query.console.scrape import ScrapeResult
+
+EndOffsets = dict[str, dict[int, int]]
+"""The end offset of each partition, by topic."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Observation:
     at: float
     clock: datetime
     parts: tuple[ScrapeResult, ...]
-    end_offsets: Offsets | None
+    end_offsets: EndOffsets | None
     states: tuple[StateStatus, ...]
     instances: tuple[str, ...] = ()
 

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from contracts.api.loop import LOOP, LOOP_DEAD_LETTERS, LOOP_GRAPH, ApplicationQuery, DeadLettersQuery, LoopQuery
+from services.query.console.dead_letters import TAIL, DeadLetterReader
+from services.query.console.figures import topics_of
 from services.query.console.graph import graph, without_counts
+from services.query.console.loops import Loops
 from services.query.console.page import INDEX, charts, file_response, page
+from services.query.console.sampler import Sampler
 from services.query.http.responses import json_response, problem_response
 from services.query.http.routes import route
 from services.query.lookup.problems import RETRY_AFTER_S, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from pydantic import BaseModel
 
-    from services.query.console.loops import Loops
+    from contracts import Suite
+    from services.query.dependencies import Dependencies
     from services.query.http.requests import HttpRequest
     from services.query.http.responses import HttpResponse
+    from services.runtime.kafka.interfaces import Admin, Kafka
 
 JARS = Path(".stateloop/jars")
 
@@ -77,3 +87,17 @@ def _json(answer: BaseModel) -> HttpResponse:
 
 def _not_yet() -> HttpResponse:
     return problem_response(Problem("catching_up", "The loop has not been sampled yet", retry_after=RETRY_AFTER_S))
+
+
+@asynccontextmanager
+async def console(suite: Suite, dependencies: Dependencies, kafka: Kafka, admin: Admin) -> AsyncIterator[Console]:
+    """Yield the console's routes; the loops of the suite's applications are sampled while it is open."""
+    loops = Loops(suite, dependencies.settings.scrape_every.total_seconds())
+    topics = {name for application in suite.applications for name in topics_of(application).values()}
+    logs = {one.application.topics.dead_letters: one.dead_letters for one in loops.all()}
+    follower = DeadLetterReader(kafka.blocking_reader("console-dead-letters", options=TAIL), logs)
+    async with AsyncExitStack() as stack:
+        follower.start()
+        stack.push_async_callback(asyncio.to_thread, follower.close)
+        await stack.enter_async_context(Sampler(dependencies, admin, topics).sampling(loops.record))
+        yield Console(loops, dependencies.settings.jars)

@@ -12,7 +12,7 @@ from services.query.console.scrape import ScrapeResult, ScrapeTarget, parse_resu
 from tests.services.query.console.exposed import Exposed, exposed
 
 if TYPE_CHECKING:
-    from services.query.console.end_offsets import Offsets
+    from services.query.console.observation import EndOffsets
     from tests.services.query.console.exposed import Seconds
 
 JOB = ScrapeTarget("job", "http://127.0.0.1:9100")
@@ -90,7 +90,7 @@ def away(target: ScrapeTarget, why: str = "Connection refused") -> ScrapeResult:
 
 
 def observation(
-    at: float, *parts: ScrapeResult, end_offsets: Offsets | None = None, states: tuple[StateStatus, ...] = ()
+    at: float, *parts: ScrapeResult, end_offsets: EndOffsets | None = None, states: tuple[StateStatus, ...] = ()
 ) -> Observation:
     """Return an observation this many seconds after BEGIN; the topics are empty by default."""
     topics = ("events", "feedback", "snapshots", "dead_letters")

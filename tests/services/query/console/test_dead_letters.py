@@ -22,9 +22,7 @@ from services.query.console.dead_letters import (
     DeadLetterLog,
     DeadLetterReader,
 )
-from services.query.console.end_offsets import EndOffsets
 from services.runtime.errors import TopicReadError
-from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.options import create_producer
 from services.runtime.kafka.values import BoundedRange, Partition
@@ -141,26 +139,6 @@ def test_only_the_end_of_a_long_topic_is_read(broker: EmbeddedBroker, topics_pre
         wait_until(lambda: sum(log.answer(1).counts.values()) >= LOOKED_BACK, "the end is read", WITHIN_S)
     assert log.answer(1).counts == {"late": LOOKED_BACK}
     assert log.answer(1).latest[0].offset == LOOKED_BACK + 499
-
-
-@pytest.mark.kafka
-def test_the_end_offsets_of_topics_are_read(broker: EmbeddedBroker, topics_prefix: str) -> None:
-    client = {"bootstrap.servers": broker.bootstrap}
-    first, later = f"{topics_prefix}events", f"{topics_prefix}snapshots"
-    create(broker, first, 2)
-    reader = EndOffsets(KafkaAdmin(client, "test"), [first, later])
-    write(broker, first, [b"1", b"2", b"3"], partition=1)
-    assert reader.read() == {first: {0: 0, 1: 3}}
-    create(broker, later, 1)
-    wait_until(lambda: later in (reader.read() or {}), "the other topic exists", WITHIN_S)
-    write(broker, later, [b"1"])
-    assert reader.read() == {first: {0: 0, 1: 3}, later: {0: 1}}
-
-
-@pytest.mark.slow
-def test_an_unreachable_broker_has_no_end_offsets() -> None:
-    reader = EndOffsets(KafkaAdmin({"bootstrap.servers": "127.0.0.1:1"}, "test"), ["events"])
-    assert reader.read() is None
 
 
 @contextmanager

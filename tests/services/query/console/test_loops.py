@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from aiohttp import ClientSession, web
-from typing_extensions import override
+from aiohttp import ClientSession
 
 from contracts import Suite
-from contracts.metrics import job
 from examples.flights.application import app as flights
-from services.query.cluster import PartitionStatus, Role
-from services.query.console.end_offsets import EndOffsets, Offsets
 from services.query.console.loops import Loops
-from services.query.console.sampler import Sources, observe, targets
 from services.query.lookup.authentication import ANONYMOUS, Principal
 from services.query.lookup.problems import ProblemError
 from tests.services.query.console.departing import KEYS, RATE, SUITE, two_at_work
-from tests.services.query.console.exposed import Exposed, exposed
 from tests.services.query.console.observations import a_dead_letter
 from tests.services.query.console.stage import Stage
-from tests.services.query.in_memory import MemoryRouting, a_state
 
 if TYPE_CHECKING:
     from contracts.api.loop import LoopResponse
-
-
-class UnreachableBroker(EndOffsets):
-    """End offsets of a broker that does not respond."""
-
-    def __init__(self) -> None:
-        """Connect to nothing."""
-
-    @override
-    def read(self) -> Offsets | None:
-        return None
 
 
 def working(**overrides: Any) -> Loops:
@@ -110,46 +89,6 @@ def test_an_application_beyond_the_scope_is_rejected_whether_it_exists_or_not() 
         assert refused.value.problem.kind == "not_yours"
         details.append(refused.value.problem.detail.replace(name, "…"))
     assert details[0] == details[1]
-
-
-async def test_a_target_is_scraped_once_for_all_applications() -> None:
-    requests: Counter[str] = Counter()
-    keys: Exposed = {job.STATE_KEYS: {("flights", "state"): 3.0, ("departures", "state"): 4.0}}
-
-    async def metrics(request: web.Request) -> web.Response:
-        requests[request.path] += 1
-        return web.Response(text=exposed(keys))
-
-    application = web.Application()
-    application.add_routes([web.get("/metrics", metrics)])
-    runner = web.AppRunner(application)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        (address,) = runner.addresses
-        parts = targets({"job": [f"http://127.0.0.1:{address[1]}"]})
-        clock, now = time.monotonic, lambda: datetime.now(UTC)
-        sources = Sources(parts, UnreachableBroker(), {}, MemoryRouting(), clock, now)
-        loops = Loops(SUITE, 2.0)
-        async with ClientSession() as session:
-            loops.record(await observe(session, sources))
-    finally:
-        await runner.cleanup()
-    assert requests == {"/metrics": 1}
-    assert [response(loops, name).job[0].keys for name in KEYS] == [3, 4]
-
-
-async def test_a_state_has_the_lag_of_the_partitions_for_which_the_instance_may_answer() -> None:
-    routing = MemoryRouting()
-    routing.own = PartitionStatus(Role.STANDBY, 2)
-    routing.others = {1: PartitionStatus(Role.ELSEWHERE, 100), 2: PartitionStatus(Role.CATCHING_UP, 30)}
-    sources = Sources(
-        (), UnreachableBroker(), {"flights": a_state()}, routing, time.monotonic, lambda: datetime.now(UTC)
-    )
-    async with ClientSession() as session:
-        (found,) = (await observe(session, sources)).states
-    assert (found.name, found.topic, found.lag, found.unowned) == ("flights", "flights-topic", 34, 2)
-    assert found.roles == {"standby": 2, "elsewhere": 1, "catching_up": 1}
 
 
 async def test_the_routes_answer_for_an_application() -> None:
