@@ -14,7 +14,7 @@ from services.query.http.responses import JSON, HttpResponse, uncached_response
 from services.query.http.routes import route
 from services.query.http.validation import milliseconds_at, validate
 from services.query.lookup.batch import Selection, Unanswered, encode_problem, read_batch
-from services.query.lookup.problems import Problem, ProblemError
+from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping, Sequence
@@ -125,7 +125,8 @@ class BatchRoutes:
         except ProblemError as error:
             return {at: _unanswered(batch.keys[at], error.problem) for at in indices}
         found: dict[int, bytes | Unanswered] = dict(zip(indices, texts, strict=True))
-        return found | {indices[one]: Unanswered(-1, "forwarded", texts[one]) for one in passing if one < len(texts)}
+        moving = [at for at in passing if at < len(texts)]
+        return found | {indices[at]: _forwarded(batch.keys[indices[at]], texts[at]) for at in moving}
 
 
 def _respond(request: HttpRequest, found: Sequence[bytes | Unanswered]) -> HttpResponse:
@@ -134,6 +135,13 @@ def _respond(request: HttpRequest, found: Sequence[bytes | Unanswered]) -> HttpR
     if request.is_forwarded:
         return sequence_response(texts, (at for at, one in enumerate(found) if isinstance(one, Unanswered)))
     return uncached_response(b'{"answers":[%b]}' % b",".join(texts))
+
+
+def _forwarded(key: str, text: bytes) -> Unanswered:
+    """Another instance's problem of a key. `elsewhere` is for instances: clients cannot go on after it."""
+    if orjson.loads(text)["type"] == "elsewhere":
+        return _unanswered(key, Problem("unreachable", "The owner is not known yet", retry_after=RETRY_AFTER_S))
+    return Unanswered(-1, "forwarded", text)
 
 
 def _unanswered(key: str, problem: Problem) -> Unanswered:

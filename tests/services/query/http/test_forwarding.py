@@ -229,6 +229,19 @@ async def test_a_key_without_known_owner_does_not_fail_the_batch() -> None:
         assert second["type"] == "unreachable"
 
 
+async def test_a_client_is_not_told_that_a_key_of_its_batch_is_elsewhere() -> None:
+    """While a partition moves, each instance may take the other one for the owner."""
+    async with two() as (one, other, peers):
+        routing = other.dependencies.routing
+        assert isinstance(routing, MemoryRouting)
+        routing.own = PartitionStatus(Role.ELSEWHERE, 0)
+        (key, *_) = [key for key in KEYS if partition(key.encode(), 4) % 2]
+        body = json.dumps({"keys": [key]}).encode()
+        (answer,) = (await one.ask("/v1/states/flights:batchGet", "POST", body=body)).json["answers"]
+        assert (answer["type"], answer["status"], answer["key"]) == ("unreachable", 503, key)
+        assert len(peers.forwarded_to) > 1, "it asks again"
+
+
 class Moving(Peers):
     """During a forwarded request, the local partitions move to other instances."""
 
