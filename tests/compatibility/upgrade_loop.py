@@ -67,8 +67,8 @@ class Upgrade:
     def start(self, part: str, checkout: Path) -> None:
         """Start a part of a version."""
         self.ports[part] = free_port()
-        command = [sys.executable, "-m", _module(part, checkout)]
-        log = self.running.enter_context((self.folder / f"{part}-{_version(checkout)}.log").open("ab"))
+        command = [sys.executable, "-m", module_of(part, checkout)]
+        log = self.running.enter_context((self.folder / f"{part}-{version_of(checkout)}.log").open("ab"))
         environment = self._environment(checkout) | {"STATELOOP_HTTP_PORT": str(self.ports[part])}
         self.processes[part] = subprocess.Popen(
             command, cwd=checkout, env=environment, stdout=log, stderr=log, start_new_session=True
@@ -77,7 +77,7 @@ class Upgrade:
 
     def run(self, part: str, checkout: Path) -> None:
         """Run a command of a version to its end."""
-        command = [sys.executable, "-m", _module(part, checkout)]
+        command = [sys.executable, "-m", module_of(part, checkout)]
         subprocess.run(command, cwd=checkout, env=self._environment(checkout), check=True, stdout=subprocess.DEVNULL)
 
     def replace(self, part: str, way: str) -> None:
@@ -160,13 +160,14 @@ class Upgrade:
         return os.environ | self.environment | {"PYTHONPATH": f"{HERE}:{checkout}"}
 
 
-def _module(part: str, checkout: Path) -> str:
+def module_of(part: str, checkout: Path) -> str:
     """Return the module of a part; in some versions tools are in `services`."""
     has_tools = (checkout / "services/tools").is_dir()
     return part if has_tools else part.replace(".tools.", ".")
 
 
-def _version(checkout: Path) -> str:
+def version_of(checkout: Path) -> str:
+    """Return the name of a checkout's version in the names of logs."""
     return "new" if checkout == ROOT else "old"
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from typing import TYPE_CHECKING, Self
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol, Self
 from urllib.parse import quote
 
 from aiohttp import ClientError, ClientSession, ClientTimeout
@@ -15,7 +16,12 @@ from tests.services.query.faults.cars import NAME
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tests.services.query.faults.fleet import Instance
+    class Instance(Protocol):
+        """An instance of the service. Its URL may change when another one takes its place."""
+
+        name: str
+        url: str
+
 
 PATIENCE = ClientTimeout(total=1.0, sock_connect=0.3)
 PAUSE_S = 0.05
@@ -25,16 +31,19 @@ SUSPECTED_S = 2.0
 READERS = 8
 BATCH = 20
 
-Order = tuple[str, int]
-NOTHING: Order = ("", 0)
+Order = tuple[str, int, int]
+"""Window start, epoch and version."""
+NOTHING: Order = ("", 0, 0)
 
 
 class Checker:
     """Reads all keys repeatedly at all instances in turn, one by one and in batches, in background tasks."""
 
-    def __init__(self, instances: Sequence[Instance], keys: Sequence[str]) -> None:
+    def __init__(
+        self, instances: Sequence[Instance], keys: Sequence[str], state: str = NAME, pause_s: float = PAUSE_S
+    ) -> None:
         self.instances = list(instances)
-        self._keys = keys
+        self._keys, self._state, self._pause_s = keys, state, pause_s
         self._delivered: dict[str, Order] = dict.fromkeys(keys, NOTHING)
         self._answered: dict[str, float] = {}
         self.longest: dict[str, float] = dict.fromkeys(keys, 0.0)
@@ -42,7 +51,8 @@ class Checker:
         self.regressions: list[str] = []
         self._suspects: dict[str, float] = {}
         self._counts = dict.fromkeys(keys, 0)
-        self.refused = 0
+        self.problems: Counter[tuple[str, str]] = Counter()
+        """How many answers were problems, by instance and type."""
 
     async def __aenter__(self) -> Self:
         self._session = ClientSession(timeout=PATIENCE)
@@ -69,7 +79,7 @@ class Checker:
         return max(max(self.longest[key], now - self._answered.get(key, now)) for key in self._keys)
 
     def delivered(self) -> Mapping[str, Order]:
-        """Return the latest answer of each key: window start and version."""
+        """Return the latest answer of each key."""
         return self._delivered
 
     def answers_of(self) -> list[int]:
@@ -84,7 +94,7 @@ class Checker:
                 for instance in self._order(turn):
                     if await self._read(instance, key):
                         break
-                await asyncio.sleep(PAUSE_S / max(1, len(keys)))
+                await asyncio.sleep(self._pause_s / max(1, len(keys)))
 
     def _order(self, turn: int) -> list[Instance]:
         """Return all instances in turn; those that did not respond lately come last."""
@@ -95,7 +105,7 @@ class Checker:
     async def _read(self, instance: Instance, key: str) -> bool:
         floor = self._delivered[key]
         try:
-            async with self._session.get(f"{instance.url}/v1/states/{NAME}/{quote(key, safe='')}") as response:
+            async with self._session.get(f"{instance.url}/v1/states/{self._state}/{quote(key, safe='')}") as response:
                 body = json.loads(await response.read())
         except (ClientError, OSError, TimeoutError):
             self._suspects[instance.name] = time.monotonic()
@@ -108,12 +118,14 @@ class Checker:
             at += 1
             keys = [self._keys[(at * BATCH + more) % len(self._keys)] for more in range(BATCH)]
             await self._batch(self._order(at)[0], keys)
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(self._pause_s)
 
     async def _batch(self, instance: Instance, keys: Sequence[str]) -> None:
         floors = {key: self._delivered[key] for key in keys}
         try:
-            async with self._session.post(f"{instance.url}/v1/states/{NAME}:batchGet", json={"keys": keys}) as response:
+            async with self._session.post(
+                f"{instance.url}/v1/states/{self._state}:batchGet", json={"keys": keys}
+            ) as response:
                 body = json.loads(await response.read())
         except (ClientError, OSError, TimeoutError):
             self._suspects[instance.name] = time.monotonic()
@@ -125,9 +137,11 @@ class Checker:
         """Return whether the body is an answer. It must not be older than `floor`, the latest before the request."""
         kind = body.get("type")
         if kind not in (None, "never_seen", "expired"):
-            self.refused += 1
+            self.problems[instance.name, str(kind)] += 1
             return False
-        order = (str(body["window_start"]), int(str(body["version"]))) if kind is None else NOTHING
+        order = NOTHING
+        if kind is None:
+            order = str(body["window_start"]), int(str(body["epoch"])), int(str(body["version"]))
         if order < floor:
             self.regressions.append(f"{instance.name} shows {key} at {order} ({body}) after {floor}")
         now = time.monotonic()

@@ -14,7 +14,7 @@ import pytest
 
 from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
-from tests.services.query.faults.checker import Checker
+from tests.services.query.faults.checker import NOTHING, Checker
 from tests.services.query.faults.fleet import Fleet, Instance
 from tests.services.query.faults.writer import Writer
 
@@ -87,7 +87,7 @@ async def scene(broker: EmbeddedBroker, prefix: str, folder: Path, names: str, *
 
 
 def _as_written(checker: Checker, writer: Writer) -> bool:
-    return {key: version for key, (_, version) in checker.delivered().items()} == {
+    return {key: version for key, (_, _, version) in checker.delivered().items()} == {
         key: version for key, (_, version) in writer.written.items()
     }
 
@@ -101,7 +101,8 @@ async def test_reads_succeed_while_instances_are_added_and_stopped(
         play.checker.mark()
         for more in (b, c):
             more.start()
-            await play.settle(*play.checker.instances, more)
+            await play.settle(*play.instances, more)
+            play.instances.append(more)
             play.checker.instances.append(more)
         assert play.checker.longest_outage() < SLACK_S
         play.checker.mark()
@@ -167,11 +168,12 @@ async def test_without_replicas_the_group_finds_another_owner(
 def test_the_checker_detects_older_answers(tmp_path: Path) -> None:
     instance = Instance("a", tmp_path, {})
     checker = Checker([instance], KEYS)
-    later = {"window_start": "2026-01-01T00:01:00Z", "version": 1}
-    assert checker.check(instance, KEYS[0], ("", 0), later)
+    later = {"window_start": "2026-01-01T00:01:00Z", "epoch": 1, "version": 1}
+    assert checker.check(instance, KEYS[0], NOTHING, later)
     assert checker.regressions == []
     floor = checker.delivered()[KEYS[0]]
     assert not checker.check(instance, KEYS[0], floor, {"type": "catching_up"})
-    for earlier in ({"window_start": "2026-01-01T00:00:00Z", "version": 9}, {"type": "never_seen"}):
+    window, epoch = later | {"window_start": "2026-01-01T00:00:00Z", "version": 9}, later | {"epoch": 0, "version": 9}
+    for earlier in (window, epoch, {"type": "never_seen"}):
         checker.check(instance, KEYS[0], floor, earlier)
-    assert len(checker.regressions) == 2
+    assert len(checker.regressions) == 3
