@@ -16,6 +16,7 @@ from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 from tests.services.query.faults.checker import NOTHING, Checker
 from tests.services.query.faults.fleet import Fleet, Instance
+from tests.services.query.faults.patient import PatientReader
 from tests.services.query.faults.writer import Writer
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.kills_broker, pytest.mark.timed]
 KEYS = [f"car/{number}" for number in range(100)]
 LEASE_S, SESSION_S = 3.0, 6.0
 TAKEN_OVER_S = 1.25 * LEASE_S + 1
+SUSPENDED_S = 25.0
 SLACK_S = 2.0
 ANSWER_S = 1.0
 """The timeout of a request to a suspended instance, before the next one is tried."""
@@ -135,6 +137,33 @@ async def test_replicas_answer_for_an_owner_that_is_killed_or_suspended(
         b.kill()
         b.start()
         await play.settle(a, b, c)
+
+
+async def test_an_instance_that_was_suspended_returns_nothing_older(
+    broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
+) -> None:
+    """Requests that came meanwhile are answered when it wakes: by itself, and by others that it forwards to."""
+    async with (
+        scene(broker, topics_prefix, tmp_path, "abc") as play,
+        PatientReader(play.instances[2], KEYS, play.checker) as at_suspended,
+        PatientReader(play.instances[0], KEYS, play.checker) as at_other,
+    ):
+        a, b, c = play.instances
+        for reader in (at_suspended, at_other):
+            assert await reader.all_answers_by() == {"a", "b", "c"}, "also the connections between instances are open"
+        c.freeze()
+        at_other.send()
+        await play.wait(SESSION_S + TAKEN_OVER_S)
+        await play.settle(a, b)
+        assert await at_other.receive()
+        await play.wait_for_answers()
+        at_suspended.send()
+        await play.wait(SUSPENDED_S - SESSION_S - TAKEN_OVER_S)
+        c.thaw()
+        await at_suspended.receive()
+        await play.settle(a, b, c)
+        for reader in (at_suspended, at_other):
+            assert await reader.all_answers_by() == {"a", "b", "c"}, "over the same connections"
 
 
 async def test_no_answer_is_older_after_a_restart_of_the_broker(
