@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("C*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+FOLDERS = (ROOT / "docs", ROOT / "bench" / "notes")
+PAGES = [
+    ROOT / "README.md",
+    *sorted(ROOT.glob("C*.md")),
+    *(page for folder in FOLDERS for page in sorted(folder.rglob("*.md"))),
+]
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 MOST_WORDS = 200

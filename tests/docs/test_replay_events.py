@@ -1,4 +1,4 @@
-"""The example of docs/how-to/replay.md, run against a real broker."""
+"""The example of docs/how-to/history.md, run against a real broker."""
 
 from __future__ import annotations
 

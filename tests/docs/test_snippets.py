@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
         ("docs/how-to/enrichments.md", "tests/examples/scooters/test_ride.py"),
         ("docs/how-to/query-states.md", "tests/docs/wait_for_landing.py"),
         ("docs/how-to/windows.md", "tests/docs/page_views.py"),
-        ("docs/how-to/replay.md", "tests/docs/replay_events.py"),
+        ("docs/how-to/history.md", "tests/docs/replay_events.py"),
         ("docs/how-to/topics.md", "tests/docs/gateway.py"),
         ("docs/how-to/topics.md", "tests/docs/rides.py"),
         ("docs/how-to/write-a-reducer.md", "tests/spark_app/geometric_mean.py"),
