@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections import Counter
 from io import StringIO
 from pathlib import Path
 
@@ -13,6 +15,9 @@ from services.tools.cli.app import create_app
 from services.tools.cli.command_table import COMMANDS, GROUPS
 
 WIDTH = 100
+SEVERAL = 3
+OWN = ("Usage", "Arguments", "Parameters")
+"""The beginnings of the parts of a help that stay with their command."""
 HEAD = """# Commands
 
 `python -m services.tools.cli.reference docs/reference/commands.md` generates this page from the help of the commands.
@@ -51,8 +56,17 @@ def page() -> str:
 
 
 def _group(title: str, names: tuple[str, ...]) -> list[str]:
-    helps = (help_of(*words) for name in names for words in _commands(name))
-    return [f"## {title}\n", *(f"```text\n{text}\n```\n" for text in helps)]
+    """Return the helps of a group. What several of them end with is printed once, before them."""
+    helps = [re.split(r"\n{2,}", help_of(*words)) for name in names for words in _commands(name)]
+    counts = Counter(block for blocks in helps for block in blocks if not block.startswith(OWN))
+    shared = [block for block, count in counts.items() if count >= SEVERAL]
+    own = ["\n\n".join(block for block in blocks if block not in shared) for blocks in helps]
+    head = ["Several of these commands have in common:\n", _text("\n\n".join(shared))] if shared else []
+    return [f"## {title}\n", *head, *map(_text, own)]
+
+
+def _text(content: str) -> str:
+    return f"```text\n{content}\n```\n"
 
 
 def _commands(name: str) -> list[tuple[str, ...]]:
