@@ -1,8 +1,10 @@
-"""The files that docs/architecture.md lists: for one event, for one alert, and for one GET."""
+"""The files that docs/architecture.md lists: for an event, an alert, a GET, a page and a watch."""
 
 import re
 import runpy
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
@@ -24,25 +26,37 @@ def occasional_files(section: str) -> list[str]:
 
 
 def _listed(section: str, step: str) -> list[str]:
+    return re.findall(rf"^\| ?{step} \| `([^`]+)`", section_text(section), re.MULTILINE)
+
+
+def section_text(section: str) -> str:
+    """Return the text of a section."""
     (text,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
-    return re.findall(rf"^\| ?{step} \| `([^`]+)`", text, re.MULTILINE)
+    return str(text)
+
+
+PATHS = {"One event": 27, "One alert": 14, "One GET": 15, "One page": 15, "One watch": 15}
+"""The largest number of files of each path."""
 
 
 def test_the_listed_files_exist() -> None:
-    assert [
-        path
-        for path in all_files("One event") + all_files("One alert") + occasional_files("One alert") + files("One GET")
-        if not (ROOT / path).is_file()
-    ] == []
+    listed = [path for section in PATHS for path in all_files(section) + occasional_files(section)]
+    assert [path for path in listed if not (ROOT / path).is_file()] == []
 
 
-def test_an_event_meets_at_most_27_files_an_alert_14_and_a_get_14() -> None:
-    assert 0 < len(files("One event")) <= 27
-    assert 0 < len(files("One alert")) <= 14
-    assert 0 < len(files("One GET")) <= 14
+@pytest.mark.parametrize(("section", "most"), PATHS.items())
+def test_a_path_has_few_files(section: str, most: int) -> None:
+    assert 0 < len(files(section)) <= most
 
 
-def test_the_picture_is_current() -> None:
+@pytest.mark.parametrize("section", PATHS)
+def test_the_number_of_the_other_files_is_current(section: str) -> None:
+    (number,) = re.findall(r"\b(\d+) more files run", section_text(section))
+    assert int(number) == len(all_files(section)) - len(files(section))
+
+
+def test_the_pictures_are_current() -> None:
     script = runpy.run_path(str(ROOT / "docs/images/architecture.py"))
-    picture = (ROOT / "docs/images/architecture.svg").read_text(encoding="utf-8")
-    assert picture == script["picture"](), "run: python docs/images/architecture.py docs/images/architecture.svg"
+    for name, picture in script["PICTURES"].items():
+        drawn = script["path"](name).read_text(encoding="utf-8")
+        assert drawn == script["svg"](picture), "run: python docs/images/architecture.py"

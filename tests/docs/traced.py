@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 ROOT = Path(__file__).parents[2]
-SERVICES = ("alerts", "derive", "enrichment", "runtime")
+SERVICES = ("alerts", "derive", "enrichment", "query", "runtime")
 PRODUCT = tuple(
     f"{ROOT / folder}/" for folder in ("contracts", "spark_app", *(f"services/{name}" for name in SERVICES))
 )
@@ -30,6 +30,12 @@ class Trace:
     def files(self) -> set[str]:
         """Their paths in the repository."""
         return {path.removeprefix(f"{ROOT}/") for path in self._run.copy() if path.startswith(PRODUCT)}
+
+    def take(self) -> set[str]:
+        """Return the files, and begin anew."""
+        found = self.files
+        self._run.clear()
+        return found
 
     @contextmanager
     def installed(self) -> Iterator[None]:

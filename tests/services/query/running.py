@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from contextlib import contextmanager
+from functools import cached_property
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +22,8 @@ from tests.services.tools.broker.embedded import free_port_pair
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from confluent_kafka import Producer
 
     from contracts.wire import Snapshot
 
@@ -57,14 +60,17 @@ class Fleet:
 
     def publish(self, *snapshots: Snapshot) -> None:
         """Write snapshots as the job does."""
-        producer = create_producer({"bootstrap.servers": self._bootstrap}, "test")
         for snapshot in snapshots:
             key, home = (
                 window_key(snapshot.device_id, snapshot.first_seen),
                 partition(snapshot.device_id.encode(), PARTITIONS),
             )
-            producer.produce(self.topics.snapshots, key=key, value=snapshot.encode(), partition=home)
-        assert producer.flush(DEADLINE_S) == 0
+            self._producer.produce(self.topics.snapshots, key=key, value=snapshot.encode(), partition=home)
+        assert self._producer.flush(DEADLINE_S) == 0
+
+    @cached_property
+    def _producer(self) -> Producer:
+        return create_producer({"bootstrap.servers": self._bootstrap}, "test")
 
     def start(self, **settings: str) -> Forked:
         """Start a process of the service."""
