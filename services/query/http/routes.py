@@ -23,7 +23,7 @@ def route(endpoint: Endpoint, handler: Handler, **patterns: str) -> web.RouteDef
     """Return the route of an endpoint. `patterns`: regular expressions of path parameters. A GET allows HEAD."""
 
     async def handle(request: web.Request) -> web.Response:
-        body = b"" if endpoint.body is None else await request.read()
+        body = b"" if endpoint.body is None else await _body(request)
         request[RETRIES].begin()  # the upload does not use it up
         return (await respond(handler, _parsed(request, endpoint, body))).response()
 
@@ -34,6 +34,14 @@ def route(endpoint: Endpoint, handler: Handler, **patterns: str) -> web.RouteDef
 def stream_route(endpoint: Endpoint, handler: StreamHandler) -> web.RouteDef:
     """Return the route of an endpoint whose handler writes a stream."""
     return web.get(_path(endpoint), handler, allow_head=False)
+
+
+async def _body(request: web.Request) -> bytes:
+    """The body. A client that leaves before its end is no fault of the service: RequestPayloadError."""
+    try:
+        return await request.read()
+    except ConnectionResetError as error:
+        raise web.RequestPayloadError("the client has left") from error
 
 
 def _path(endpoint: Endpoint, **patterns: str) -> str:

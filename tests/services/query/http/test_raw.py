@@ -7,8 +7,10 @@ import json
 
 import pytest
 
+from contracts.metrics import query as metrics
 from tests.services.query.http.instance import Connection, Instance, answering, request
 from tests.services.query.http.test_connection import GET, a_world
+from tests.services.query.in_memory import until
 
 FIELDS = request("/v1/states/flights/UA1?fields=a.b")
 CLOSE = request("/v1/states/flights/UA1", headers={"Connection": "close"})
@@ -34,6 +36,14 @@ async def test_a_body_that_is_not_gzip_is_a_bad_request(
         response = await instance.ask(MANY, "POST", {"Content-Encoding": "gzip"}, body)
         assert (response.status, response.kind) == (400, "bad_request")
         assert (await instance.ask(MANY, "POST", {"Content-Encoding": "gzip"}, ZIPPED)).status == 200
+    assert caplog.records == []
+
+
+async def test_a_client_that_leaves_within_its_body_is_no_fault(*, hot: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async with answering(a_world().dependencies, hot=hot) as instance:
+        async with instance.connected() as connection:
+            connection.send(request(MANY, "POST", {"Content-Encoding": "gzip"}, ZIPPED)[:-1])
+        await until(lambda: instance.dependencies.counts.get(metrics.REQUESTS, "400") == 1)
     assert caplog.records == []
 
 
