@@ -57,7 +57,7 @@ def _application(name: str, state: type[State]) -> Application:
 suite = Suite(_application(CARS, Car), _application(HOURS, Hour))
 
 
-class Written(NamedTuple):
+class WrittenSnapshot(NamedTuple):
     """A snapshot that the load writes."""
 
     state: str
@@ -95,9 +95,9 @@ class Load:
     """Snapshots from a seed, and the last one of each window."""
 
     seed: int
-    newest: dict[tuple[str, str], Written] = field(default_factory=dict)
+    newest: dict[tuple[str, str], WrittenSnapshot] = field(default_factory=dict)
     """The newest window of each key, with its last snapshot."""
-    windows: dict[Window, Written] = field(default_factory=dict)
+    windows: dict[Window, WrittenSnapshot] = field(default_factory=dict)
     """The last snapshot of each window; of `cars`, of the newest one."""
     settled: set[Window] = field(default_factory=set)
     """Windows that all instances have read."""
@@ -105,12 +105,12 @@ class Load:
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
 
-    def first(self) -> list[Written]:
+    def first(self) -> list[WrittenSnapshot]:
         """Return the first snapshots of all keys that change."""
         names = [(state, f"{state}/{number:02}") for state in (CARS, HOURS) for number in range(LIVE)]
-        return [self._write(Written(state, key, FIRST, 1, 1)) for state, key in names]
+        return [self._write(WrittenSnapshot(state, key, FIRST, 1, 1)) for state, key in names]
 
-    def next(self) -> Written:
+    def next(self) -> WrittenSnapshot:
         """Return the next snapshot: of a new version, epoch or window, or one that was written before."""
         last = self.newest[self._random.choice([*self.newest])]
         chance = self._random.random()
@@ -122,7 +122,7 @@ class Load:
             return self._write(last._replace(started=last.started + WINDOW, version=1))
         return self._write(last._replace(version=last.version + 1))
 
-    def _write(self, written: Written) -> Written:
+    def _write(self, written: WrittenSnapshot) -> WrittenSnapshot:
         former = self.newest.get((written.state, written.key))
         if former is not None and written.state == CARS:
             del self.windows[former.window]

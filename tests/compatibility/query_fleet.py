@@ -15,7 +15,7 @@ from urllib.request import urlopen
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.runtime.kafka.options import create_producer
-from tests.compatibility.queried import CARS, FIRST, PARKED, PARTITIONS, Load, Written, suite
+from tests.compatibility.queried import CARS, FIRST, PARKED, PARTITIONS, Load, WrittenSnapshot, suite
 from tests.compatibility.query_watchers import Place
 from tests.compatibility.upgrade_loop import (
     HERE,
@@ -58,7 +58,7 @@ class QueryFleet:
         subprocess.run(command, cwd=self.before, env=environment, check=True, stdout=log, stderr=log)
         producer = SnapshotProducer(self._kafka)
         for number in range(PARKED):
-            producer.write(Written(CARS, f"parked/{number}", FIRST, 1, 1))
+            producer.write(WrittenSnapshot(CARS, f"parked/{number}", FIRST, 1, 1))
         producer.flush()
 
     def start(self, instance: str, checkout: Path) -> None:
@@ -142,7 +142,7 @@ class SnapshotProducer:
         self._producer = create_producer({"bootstrap.servers": kafka, "linger.ms": 2}, "load")
         self._topics = {application.name: application.topics.snapshots for application in suite.applications}
 
-    def write(self, written: Written) -> None:
+    def write(self, written: WrittenSnapshot) -> None:
         """Write a snapshot."""
         key, home = window_key(written.key, written.started), partition(written.key.encode(), PARTITIONS)
         while True:

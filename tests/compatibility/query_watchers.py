@@ -40,7 +40,7 @@ class Place:
         self.instance, self.name, self.url = name, name, ""
 
 
-class Seen:
+class DeliveryCheck:
     """The newest order of each name, and what was older, or not expected at all."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Watch(ABC):
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self.seen = Seen()
+        self.check = DeliveryCheck()
 
     async def run(self, session: ClientSession) -> NoReturn:
         """Watch until it is cancelled."""
@@ -93,20 +93,20 @@ class SocketWatch(Watch):
                 await socket.send_json(
                     {"type": "subscribe", "id": state, "state": state, "prefix": f"{state}/"} | window
                 )
-            while (message := await socket.receive(SILENT_S)).type is WSMsgType.TEXT:
-                told = json.loads(message.data)
-                if told["type"] == "reset":
+            while (frame := await socket.receive(SILENT_S)).type is WSMsgType.TEXT:
+                message = json.loads(frame.data)
+                if message["type"] == "reset":
                     return
-                self._take(told)
+                self._take(message)
 
-    def _take(self, told: dict[str, Any]) -> None:
-        kind = told["type"]
+    def _take(self, message: dict[str, Any]) -> None:
+        kind = message["type"]
         if kind == "state":
-            answer = told["answer"]
+            answer = message["answer"]
             windows = (str(answer["window_start"]),) if answer["state"] == HOURS else ()
-            self.seen.take(f"WebSocket at {self._place.name}", (answer["state"], answer["key"], *windows), answer)
-        elif kind in GONE or (kind == "error" and told["problem"]["type"] not in PASSING):
-            self.seen.failed.append(f"WebSocket at {self._place.name}: {told}")
+            self.check.take(f"WebSocket at {self._place.name}", (answer["state"], answer["key"], *windows), answer)
+        elif kind in GONE or (kind == "error" and message["problem"]["type"] not in PASSING):
+            self.check.failed.append(f"WebSocket at {self._place.name}: {message}")
 
     @override
     def to_see(self, load: Load) -> int:
@@ -115,7 +115,7 @@ class SocketWatch(Watch):
     @override
     def has_seen(self, load: Load) -> int:
         return sum(
-            self.seen.newest.get(window if window[0] == HOURS else window[:2]) == written.order
+            self.check.newest.get(window if window[0] == HOURS else window[:2]) == written.order
             for window, written in load.windows.items()
         )
 
@@ -136,7 +136,7 @@ class EventsWatch(Watch):
         async with session.get(url, headers=headers, timeout=timeout) as response:
             if response.status != HTTPStatus.OK:
                 if response.status != HTTPStatus.SERVICE_UNAVAILABLE:
-                    self.seen.failed.append(f"events at {self._place.name}: {response.status} {await response.text()}")
+                    self.check.failed.append(f"events at {self._place.name}: {response.status} {await response.text()}")
                 return
             members: dict[str, str] = {}
             async for line in response.content:
@@ -149,10 +149,10 @@ class EventsWatch(Watch):
     def _take(self, members: dict[str, str]) -> None:
         kind = members.get("event")
         if kind == "state":
-            self.seen.take(f"events at {self._place.name}", self.key, json.loads(members["data"]))
+            self.check.take(f"events at {self._place.name}", self.key, json.loads(members["data"]))
             self._last_id = members["id"]
         elif kind in {*GONE, "problem"}:
-            self.seen.failed.append(f"events at {self._place.name}: {members}")
+            self.check.failed.append(f"events at {self._place.name}: {members}")
 
     @override
     def to_see(self, load: Load) -> int:
@@ -160,7 +160,7 @@ class EventsWatch(Watch):
 
     @override
     def has_seen(self, load: Load) -> int:
-        return self.seen.newest.get(self.key) == load.newest[self.key].order
+        return self.check.newest.get(self.key) == load.newest[self.key].order
 
 
 class Listing(NamedTuple):
@@ -202,7 +202,7 @@ class PageReader:
 
     def __init__(self, places: Sequence[Place], listings: Sequence[Listing]) -> None:
         self._places, self._listings = itertools.cycle(places), listings
-        self.seen = Seen()
+        self.check = DeliveryCheck()
         self.listings, self.longest_s = 0, 0.0
         """How many listings were read to their ends, and the seconds of the slowest page."""
 
@@ -223,15 +223,15 @@ class PageReader:
             for answer in page[listing.items]:
                 is_newest = listing.cursor == "after"
                 window = (answer["state"], answer["key"], str(answer["window_start"]))
-                self.seen.take(listing.path, window[:2] if is_newest else window, answer)
+                self.check.take(listing.path, window[:2] if is_newest else window, answer)
                 found.append((*window[:2], "") if answer["key"].startswith(f"{CARS}/") else window)
             cursor = page[listing.cursor]
             if cursor is None:
                 break
         if missing := expected - {*found}:
-            self.seen.failed.append(f"{listing.path} {listing.query} lacks {len(missing)}, as {min(missing)}")
+            self.check.failed.append(f"{listing.path} {listing.query} lacks {len(missing)}, as {min(missing)}")
         if len(found) > len({*found}):
-            self.seen.failed.append(f"{listing.path} {listing.query} repeats {len(found) - len({*found})}")
+            self.check.failed.append(f"{listing.path} {listing.query} repeats {len(found) - len({*found})}")
         self.listings += 1
 
     async def _page(self, session: ClientSession, target: str) -> dict[str, Any] | None:
@@ -249,7 +249,7 @@ class PageReader:
                 page: dict[str, Any] = json.loads(body)
                 return page
             if response.status != HTTPStatus.SERVICE_UNAVAILABLE:
-                self.seen.failed.append(f"{target} at {place.name}: {response.status} {body.decode()[:300]}")
+                self.check.failed.append(f"{target} at {place.name}: {response.status} {body.decode()[:300]}")
                 return None
             await asyncio.sleep(PAUSE_S)
         return None

@@ -19,13 +19,13 @@ from tests.services.query.in_memory import until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.compatibility.queried import Order, Written
+    from tests.compatibility.queried import Order, WrittenSnapshot
 
 KEY = CARS, f"{CARS}/00"
 SNAPSHOTS, READS, LISTINGS = 500, 2_000, 100
 
 
-def body(written: Written, **other: object) -> dict[str, Any]:
+def body(written: WrittenSnapshot, **other: object) -> dict[str, Any]:
     """Return the answer of a snapshot."""
     start, epoch, version = written.order
     return {
@@ -48,9 +48,9 @@ def clients() -> Clients:
     for watch in found.watches:
         for written in load.windows.values():
             windows = (written.window[2],) if written.state == HOURS else ()
-            watch.seen.take("watch", (written.state, written.key, *windows), body(written))
+            watch.check.take("watch", (written.state, written.key, *windows), body(written))
     for watch in found.watches[len(found.places) :]:
-        watch.seen.newest |= {name: written.order for name, written in load.newest.items()}
+        watch.check.newest |= {name: written.order for name, written in load.newest.items()}
     for _ in range(READS):
         read(found, NOTHING)
     found.pages.listings = LISTINGS
@@ -78,9 +78,9 @@ def test_clients_that_see_all_are_accepted(clients: Clients) -> None:
 
 def see_an_older_epoch(clients: Clients) -> None:
     older = body(clients.load.newest[KEY], epoch=0, version=10_000)
-    clients.watches[-2].seen.take("events", KEY, body(clients.load.newest[KEY]))
-    clients.watches[-2].seen.take("events", KEY, older)
-    clients.watches[-2].seen.take("events", KEY, body(clients.load.newest[KEY]))
+    clients.watches[-2].check.take("events", KEY, body(clients.load.newest[KEY]))
+    clients.watches[-2].check.take("events", KEY, older)
+    clients.watches[-2].check.take("events", KEY, body(clients.load.newest[KEY]))
 
 
 def read_an_older_version(clients: Clients) -> None:
@@ -92,11 +92,11 @@ def read_never_seen(clients: Clients) -> None:
 
 
 def lose_an_update_of_a_socket(clients: Clients) -> None:
-    clients.watches[0].seen.newest.popitem()
+    clients.watches[0].check.newest.popitem()
 
 
 def lose_an_update_of_events(clients: Clients) -> None:
-    del clients.watches[-1].seen.newest[HOURS, f"{HOURS}/00"]
+    del clients.watches[-1].check.newest[HOURS, f"{HOURS}/00"]
 
 
 def fail(clients: Clients) -> None:
@@ -158,7 +158,7 @@ async def test_pages_are_complete(keys: str, status: int, found: str | None) -> 
         expected = {(CARS, key, "") for key in "abc"}
         reader = PageReader(places, [Listing("/cars", {"limit": 1}, "items", "after", lambda: expected)])
         reading = asyncio.create_task(reader.run(session))
-        await until(lambda: bool(reader.listings or reader.seen.failed))
+        await until(lambda: bool(reader.listings or reader.check.failed))
         reading.cancel()
-    assert [found in line for line in reader.seen.failed] == [True] if found else not reader.seen.failed
-    assert reader.seen.older == []
+    assert [found in line for line in reader.check.failed] == [True] if found else not reader.check.failed
+    assert reader.check.older == []

@@ -91,10 +91,10 @@ class Clients:
 
     def judge(self) -> list[Row]:
         """Return a row for each promise."""
-        seen = [self.pages.seen, *(watch.seen for watch in self.watches)]
-        older = [line for each in seen for line in each.older]
+        checks = [self.pages.check, *(watch.check for watch in self.watches)]
+        older = [line for check in checks for line in check.older]
         older += [line for checker in self.checkers for line in checker.regressions]
-        failed = [line for each in seen for line in each.failed]
+        failed = [line for check in checks for line in check.failed]
         problems = [problem for checker in self.checkers for problem in checker.problems]
         failed += [f"{name} answers {kind}" for name, kind in problems if not _is_passing(name, kind)]
         for line in (*older, *failed):

@@ -20,7 +20,7 @@ CONNECTIONS = 4
 END_OF_HEAD = b"\r\n\r\n"
 
 
-class Sent(NamedTuple):
+class PendingRequest(NamedTuple):
     """A request whose response has not come. `floor`: the latest answer of the key before it."""
 
     key: str
@@ -32,7 +32,7 @@ class PatientReader:
 
     def __init__(self, instance: Instance, keys: Sequence[str], checker: Checker) -> None:
         self._instance, self._keys, self._checker = instance, keys, checker
-        self._sent: list[list[Sent]] = []
+        self._sent: list[list[PendingRequest]] = []
 
     async def __aenter__(self) -> Self:
         port = self._instance.port
@@ -48,7 +48,7 @@ class PatientReader:
         delivered = self._checker.delivered()
         for at, (_, writer) in enumerate(self._connections):
             keys = self._keys[at::CONNECTIONS]
-            self._sent.append([Sent(key, delivered[key]) for key in keys])
+            self._sent.append([PendingRequest(key, delivered[key]) for key in keys])
             targets = (f"/v1/states/{NAME}/{quote(key, safe='')}" for key in keys)
             writer.write("".join(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n" for target in targets).encode())
 
