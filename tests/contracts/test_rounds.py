@@ -83,6 +83,11 @@ def test_each_round_reads_the_result_of_the_one_before_and_the_last_is_the_decla
     assert [request.inputs for request in plan(app, at(20, 1, fit=last), NOW)] == [{"fit": {"error": 3}}]
 
 
+def test_the_fingerprint_of_a_round_stays_over_releases() -> None:
+    (first,) = plan(app, at(1, 1), NOW)
+    assert first.fingerprint == "2336ac8bcd6c5109a9a5ed89.1.d9f16f6ef9a5bc1a9c0a2c98"
+
+
 def test_it_stops_when_its_result_repeats() -> None:
     requested, last = run([9, 7, 7, 3])
     assert len(requested) == 3

@@ -1,5 +1,6 @@
 """The requests that a device may make in a period: by the slots alone, and with those in flight."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -107,6 +108,15 @@ def test_an_interval_delays_new_inputs() -> None:
     assert plan(app, changed, NOW + MINUTE - timedelta(seconds=1)) == []
     assert enrichment_status(app, b, changed, NOW) is EnrichmentStatus.TOO_SOON
     assert [request.inputs for request in plan(app, changed, NOW + MINUTE)] == [{"y": 2}]
+
+
+def test_an_interval_delays_no_further_round() -> None:
+    (request,) = plan(app, at(1, {"y": 1}), NOW)
+    begun = {"b": LastRequest(NOW)}
+    later = replace(request, round=2)
+    admission = admit(app, at(2, {"y": 1}), NOW, [request, later], begun)
+    assert [one.round for one in admission.admitted] == [2]
+    assert admission.too_soon == [request]
 
 
 def test_a_clock_that_was_far_ahead_delays_nothing() -> None:

@@ -114,6 +114,11 @@ def test_only_enrichments_with_their_inputs_are_planned() -> None:
     assert both["b"].version == 7
 
 
+def test_the_order_of_names_changes_no_fingerprint() -> None:
+    one, other = ({"x": 1, "b": {"value": 1, "unit": "m"}}, {"b": {"unit": "m", "value": 1}, "x": 1})
+    assert fingerprint(d, one) == fingerprint(d, other)
+
+
 def test_an_answered_enrichment_is_requested_again_only_for_new_inputs() -> None:
     answers = answered({"x": 1})
     assert not planned(snapshot({"x": 1}, **answers))

@@ -119,3 +119,9 @@ def test_a_malformed_record_is_reported(value: bytes, detail: str) -> None:
 def test_a_too_large_record_is_reported() -> None:
     detail = f"{app.largest_record + 1} bytes, and {app.largest_record} are allowed"
     assert refusal(GOOD._replace(value=bytes(app.largest_record + 1))) == (Reason.OVERSIZED, detail)
+
+
+@pytest.mark.parametrize("record", [GOOD, ANSWER], ids=["event", "feedback"])
+@pytest.mark.parametrize("value", [None, b""], ids=["tombstone", "empty"])
+def test_a_record_without_a_value_is_reported(record: Record, value: bytes | None) -> None:
+    assert refusal(record._replace(value=value)) == (Reason.EMPTY, None)
