@@ -121,6 +121,11 @@ test-all: install classes ## Run all tests, also those that only a release needs
 test-unit: install ## Run the tests that take milliseconds: without a broker, Spark, or a browser
 	@$(BIN)/$(UNIT) $(ARGS)
 
+# Takes lines of the product out, each of a copy of the tree: the tests named beside it have to fail.
+.PHONY: guards
+guards: install classes ## Take out each guard of tests/guards: a test must fail (ARGS="--only NAME": some of them)
+	@$(BIN)/python -m tests.guards $(ARGS)
+
 # In an environment of its own; the tools of the tests have the versions of the lock, as far as the lowest allow them.
 LOWEST := $(STATE)/lowest
 RESOLVE = $(BIN)/uv pip compile pyproject.toml --quiet --python $(BIN)/python --all-extras --no-emit-index-url \
