@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree as ET
 
+from tests.deadline import VARIABLE as TEST_DEADLINE_S
 from tests.guards.guard import ROOT
 from tests.shared_spark import WORKER
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from tests.guards.guard import Guard
 
 PYTEST = [sys.executable, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider"]
-DEADLINE_S = 300
-"""A run of some tests without a guard. One that takes longer hangs: a deadline of its own has to fail the test."""
+DEADLINE_S, WAIT_S = 300, 40
+"""The deadline of a run without a guard, after which it hangs, and of each wait in its tests, which fails them."""
 BROKEN = ("ImportError", "ModuleNotFoundError", "NameError", "SyntaxError", "UnboundLocalError")
 """Errors of code that does not run without the guard, which prove nothing about it."""
 
@@ -59,7 +60,7 @@ class Checkout:
         for name in (".venv", ".stateloop/jars"):
             (folder / name).symlink_to((ROOT / name).resolve())
 
-    def run(self, tests: Sequence[str], *options: str, deadline_s: float | None = None) -> Outcome:
+    def run(self, tests: Sequence[str], *options: str, deadline_s: float | None = None, **environment: str) -> Outcome:
         """Run tests one after the other."""
         report = self._folder / "report.xml"
         report.unlink(missing_ok=True)
@@ -67,7 +68,7 @@ class Checkout:
             process = subprocess.Popen(
                 [*PYTEST, f"--junitxml={report}", *options, *tests],
                 cwd=self._folder,
-                env=self._environment,
+                env=self._environment | environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -85,7 +86,7 @@ class Checkout:
         path = self._folder / guard.file
         path.write_text(guard.taken_out(path.read_text()))
         try:
-            return self.run(guard.tests, "-x", deadline_s=DEADLINE_S)
+            return self.run(guard.tests, "-x", deadline_s=DEADLINE_S, **{TEST_DEADLINE_S: str(WAIT_S)})
         finally:
             shutil.copy2(ROOT / guard.file, path)  # with its first time, by which Python knows its compiled module
 

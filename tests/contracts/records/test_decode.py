@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import orjson
 import pytest
 
 from contracts.records.decode import Decoder
 from contracts.records.record import Reason, Record, RecordError, timestamp_ms
+from contracts.wire.partition import partition
 from tests import filtered, hostile, keyed
 from tests.everything import KEPT_FOR, NOW, answer_record, app
 
@@ -101,6 +103,8 @@ def test_a_late_record_is_reported() -> None:
     [
         (hostile.replaced("speed", '"x"'), "speed is not a number"),
         (hostile.replaced("load", "1.5"), "load is not a whole number"),
+        (hostile.replaced("load", "true"), "load is not a whole number"),
+        (hostile.replaced("load", "9223372036854775808"), "load is not a whole number"),
         (hostile.replaced("on", "1"), "on is not true or false"),
         (hostile.replaced("at", '{"lat":"x"}'), "at is not an object of the declared type"),
         (hostile.good() + b"x", "not one JSON object"),
@@ -125,3 +129,17 @@ def test_a_too_large_record_is_reported() -> None:
 @pytest.mark.parametrize("value", [None, b""], ids=["tombstone", "empty"])
 def test_a_record_without_a_value_is_reported(record: Record, value: bytes | None) -> None:
     assert refusal(record._replace(value=value)) == (Reason.EMPTY, None)
+
+
+@pytest.mark.parametrize(("status", "result"), [("result", None), ("failure", {"owner": {"name": "n", "cars": []}})])
+def test_an_answer_with_a_result_that_its_status_denies_is_refused(status: str, result: object) -> None:
+    value = orjson.dumps(orjson.loads(ANSWER.value or b"") | {"status": status, "result": result})
+    assert refusal(ANSWER._replace(value=value)) == (Reason.INVALID_FIELD, "result")
+
+
+def test_an_event_in_another_partition_has_no_offset() -> None:
+    decoder = Decoder(app, partitions=8)
+    home = GOOD._replace(partition=partition(b"d", 8), offset=7)
+    for record, offset in ((home, 7), (home._replace(partition=home.partition ^ 1), None)):
+        (delta,) = decoder.event(record)
+        assert delta.event_offset == offset

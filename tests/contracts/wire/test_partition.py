@@ -21,5 +21,6 @@ def test_hash_is_that_of_the_java_clients(data: bytes, signed: int) -> None:
     assert murmur2(data) == signed % 2**32
 
 
-def test_sign_does_not_make_a_partition_negative() -> None:
-    assert partition(b"21", 4) == (-973932308 & 0x7FFFFFFF) % 4
+@pytest.mark.parametrize("partitions", [3, 4, 12])
+def test_the_sign_bit_is_dropped(partitions: int) -> None:
+    assert partition(b"21", partitions) == (-973932308 & 0x7FFFFFFF) % partitions

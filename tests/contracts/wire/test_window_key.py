@@ -49,6 +49,7 @@ def test_any_other_key_is_refused(key: bytes) -> None:
         b"@2026-05-01T08:00:00.000000Z",
         b"d@2026-05-01T08:00:00.000000",
         b"d@2026-13-01T08:00:00.000000Z",
+        b"d@2026-05-01 08:00:00.000000Z",
     ],
 )
 def test_a_key_without_a_window_is_refused(key: bytes) -> None:

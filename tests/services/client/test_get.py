@@ -152,6 +152,15 @@ async def test_the_client_waits_for_retry_after(fake: Fake) -> None:
         assert isinstance(await states.get("flights", "k", deadline=60.0), Found)
 
 
+async def test_a_redirect_is_not_followed(fake: Fake) -> None:
+    fake.put(entry("k", 1))
+    fake.faults.append(problem_response("moved", 302, Location="/v1/states/flights/k"))
+    async with Client(fake.url) as states:
+        with pytest.raises(RejectedError, match="302"):
+            await states.get("flights", "k")
+    assert len(fake.requests) == 1
+
+
 async def test_retries_stop_at_the_deadline(fake: Fake) -> None:
     fake.always = problem_response("catching_up", 503)
     async with Client(fake.url, deadline=2.0) as states:

@@ -299,6 +299,7 @@ def test_a_stop_while_alerts_are_read_again_after_an_unconfirmed_write_replaces_
     broker.run()
     (alert,) = _last(broker).alerts
     _publish(broker, "b", 1, 7)
+    _publish(broker, "a", 3, 7)
     fates.extend(["go"] * RESTORED + ["refuse", "stop"])
     broker.run()
     assert not fates
@@ -327,7 +328,7 @@ def test_a_dead_letter_of_a_rule_that_was_not_written_is_written_again() -> None
     broker = _broker(("r", Limit(high=5, low=5)))
     broker.fate = lambda: fates.popleft() if fates else "go"
     _publish(broker, "a", 1, "no number")
-    fates.extend(["go"] * RESTORED + ["refuse"])
+    fates.extend(["go"] * (RESTORED + 1) + ["refuse"])  # after the look for an earlier dead letter
     broker.run()
     assert not fates
     assert _failed_rows(broker) == [("limits", 0)]
@@ -459,6 +460,7 @@ def test_compaction_of_a_snapshot_whose_successor_is_unread_leaves_its_alert_ope
     _publish(broker, "a", 1, 7)
     broker.run(is_live=True)
     broker.topics["snapshots"][0] = broker.topics["snapshots"][0]._replace(value=b"", key=None)  # it is compacted
+    broker.batch = 1
     for version in (2, 3):
         _publish(broker, "b", version, 1)
     _publish(broker, "a", 2, 7)

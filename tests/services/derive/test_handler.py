@@ -74,6 +74,9 @@ class InMemory:
         self.written: list[Output] = []
         self.position: int | None = None
         self.undone = self.refused = 0
+        self.code = "_MSG_TIMED_OUT"
+        """The code of the error of an undone write."""
+        self.has_dropped = False
         self.age_s = 0.0
         self.confirms = True
         self.waits_for_next = False
@@ -135,7 +138,7 @@ class InMemory:
         await asyncio.sleep(0)
         if self.undone:
             self.undone -= 1
-            raise DeliveryFailedError("streets", "_MSG_TIMED_OUT", "no broker acknowledged it in time")
+            raise DeliveryFailedError("streets", self.code, "no broker acknowledged it in time")
         if self.waits_for_next and len(self.log) == 1:
             async with asyncio.timeout(60):
                 await self.acknowledged.wait()
@@ -145,7 +148,7 @@ class InMemory:
         return [0] * len(outputs)
 
     def drop_unsent(self) -> None:
-        """Have nothing that is not sent."""
+        self.has_dropped = True
 
     @property
     def committed(self) -> list[int]:
@@ -243,12 +246,12 @@ def test_the_key_of_a_dead_letter_is_bounded() -> None:
 
 
 def test_record_that_is_too_large_makes_a_dead_letter() -> None:
-    kafka = InMemory([_record(7, _snapshot(1, street="x" * APP.largest_record, district="b"))])
+    kafka = InMemory([_record(7, _snapshot(1, street="A", district="x" * APP.largest_record))])
     kafka.work()
     (record,) = kafka.written
     dead_letter = DeadLetter.model_validate(orjson.loads(record.value or b""))
     assert (dead_letter.reason, kafka.committed) == ("not_derived", [7])
-    assert "are allowed" in (dead_letter.detail or "")
+    assert f"and {APP.largest_record} are allowed" in (dead_letter.detail or "")
 
 
 @pytest.mark.parametrize("street", ["", "x" * (LARGEST_KEY + 1), "ä" * (LARGEST_KEY // 2 + 1)])
@@ -326,6 +329,20 @@ def test_after_a_write_of_unknown_result_a_commit_precedes_the_next() -> None:
     kafka.undone = 1
     kafka.work()
     assert kafka.log == ["write", "commit 0 5", "write"]
+
+
+def test_a_record_that_the_broker_refuses_stops_the_worker() -> None:
+    kafka = InMemory([_record(7, _snapshot(1))])
+    kafka.undone, kafka.code = 1, "MSG_SIZE_TOO_LARGE"
+    with pytest.raises(DeliveryFailedError, match="MSG_SIZE_TOO_LARGE"):
+        kafka.work()
+    assert (kafka.log, kafka.committed) == (["write"], [])
+
+
+def test_a_worker_that_stops_drops_what_is_not_sent() -> None:
+    kafka = InMemory([_record(7, _snapshot(1))])
+    kafka.work()
+    assert kafka.has_dropped
 
 
 def test_failures_count_once_however_often_they_are_evaluated() -> None:
