@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.query.cluster import PartitionStatus, Role
 from services.query.lookup.decision import NO_CONDITIONS
 from services.query.lookup.problems import Problem
-from services.query.lookup.state_reader import LookupResult, StateReader
+from services.query.lookup.state_reader import LookupResult, StateReader, WindowsRequest, WindowsResult
 from tests.services.query.in_memory import (
     NOW,
     MemoryRouting,
@@ -20,6 +22,12 @@ from tests.services.query.in_memory import (
     close_scratch_stores,
     dependencies_of,
 )
+from tests.services.query.windowed import DEPARTURES, departures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import Any
 
 HOUR = 3_600_000
 KEYS = tuple(f'key{number} "é' for number in range(4))
@@ -70,3 +78,30 @@ def _alone(reader: StateReader, key: str) -> bytes | LookupResult:
     if isinstance(found.outcome, Problem):
         return found
     return reader.encoder.encode(key, found.outcome.entry, found.partition_status, NOW)
+
+
+READS: dict[str, Callable[[StateReader], LookupResult | WindowsResult]] = {
+    "get": lambda reader: reader.read("JFK", NO_CONDITIONS),
+    "versions": lambda reader: reader.read_versions("JFK")[0],
+    "get_many": lambda reader: reader.read_many(["JFK"])[0],
+    "windows": lambda reader: reader.read_windows("JFK", WindowsRequest(None, None, newest_first=True, limit=1)),
+}
+"""Reads, by the method of the store that they call."""
+
+
+@pytest.mark.parametrize("method", READS)
+def test_a_partition_that_moves_during_a_read_is_not_answered(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    routing = MemoryRouting()
+    with departures(tmp_path, routing=routing) as (dependencies, written):
+        written.put("JFK", 0)
+        read = getattr(written.store, method)
+
+        def read_and_move(*arguments: Any, **named: Any) -> Any:
+            found = read(*arguments, **named)
+            routing.own = PartitionStatus(Role.ELSEWHERE, 0)
+            return found
+
+        monkeypatch.setattr(written.store, method, read_and_move)
+        assert READS[method](StateReader(DEPARTURES, dependencies)).belongs_to_peer

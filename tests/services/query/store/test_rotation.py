@@ -1,4 +1,4 @@
-"""Reads while the writer gives the slot of an expired bucket to a new one."""
+"""Windows in several buckets, and reads while the writer gives the slot of an expired bucket to a new one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.query.store.store import Store
-from tests.services.query.store.declared import update
+from tests.services.query.store.declared import LIFETIME, named, update
 from tests.services.query.store.test_any_windows import Windows
 
 if TYPE_CHECKING:
@@ -45,4 +45,34 @@ def test_a_read_from_before_a_rotation_finds_the_newest_window(
     assert store._newest_first[0] is slots[1], "the slot of the oldest bucket is that of the newest"  # noqa: SLF001
     assert found is not None
     assert found.window_start == NEWEST
+    store.close()
+
+
+def test_a_record_of_an_expired_window_is_not_stored(tmp_path: Path) -> None:
+    store = Store(tmp_path, Windows.state, "boot")
+    store.apply([update("a", ROTATING, 1)], {0: 1})
+    assert store.apply([update("a", OLDEST, 2)], {0: 2}) == []
+    assert [entry.window_start for entry in store.windows("a", start=None, end=None, newest_first=True, limit=9)] == [
+        ROTATING
+    ]
+    store.close()
+
+
+def test_a_record_of_an_older_bucket_replaces_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path, named(), "boot")
+    store.apply([update("a", LIFETIME, 1)], {0: 1})
+    assert store.apply([update("a", LIFETIME // 4, 9)], {0: 2}) == []
+    found = store.get("a")
+    assert found is not None
+    assert (found.window_start, store.key_count()) == (LIFETIME, 1)
+    store.close()
+
+
+def test_a_key_with_a_zero_byte_has_its_own_windows(tmp_path: Path) -> None:
+    store = Store(tmp_path, Windows.state, "boot")
+    keys = ["a", "a\0", "a\0\0", "a\0\xff"]
+    store.apply([update(key, OLDEST + number, number) for number, key in enumerate(keys)], {0: 4})
+    for number, key in enumerate(keys):
+        found = store.windows(key, start=None, end=None, newest_first=True, limit=9)
+        assert [entry.version for entry in found] == [number]
     store.close()
