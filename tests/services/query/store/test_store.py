@@ -202,6 +202,12 @@ def test_the_watermark_and_the_expiries_survive_a_restart(tmp_path: Path) -> Non
     again.close()
 
 
+def test_an_earlier_watermark_changes_nothing(store: Store) -> None:
+    for watermark in (9 * 1000, 1000):
+        store.advance_watermark(watermark)
+    assert store.watermark() == 9 * 1000
+
+
 def test_finishing_a_bulk_load_shrinks_the_file_and_keeps_all_data(tmp_path: Path) -> None:
     rebuilt = Store(tmp_path, named(history=1), "boot")
     file = tmp_path / "data.mdb"
