@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
+from multidict import CIMultiDict
 
 from contracts.metrics import query as metrics
 from services.query.http.allowed_hosts import AllowedHosts
@@ -91,3 +93,11 @@ async def test_each_of_several_host_headers_is_checked(hot: bool) -> None:  # no
     async with answering(dependencies_of(a_state()), hot=hot) as instance, instance.connected() as connection:
         connection.send("\r\n".join(lines).encode())
         assert (await connection.response()).status in (400, 403)
+
+
+@pytest.mark.parametrize("name", ["Host", "Origin"])
+def test_each_of_several_headers_is_checked(name: str) -> None:
+    good, bad = ("localhost", "evil.example") if name == "Host" else ("http://localhost", "https://evil.example")
+    for values, is_allowed in ((good,), True), ((good, bad), False), ((bad, good), False):
+        request = make_mocked_request("GET", "/", CIMultiDict((name, value) for value in values))
+        assert AllowedHosts(settings()).allow_request(request) is is_allowed

@@ -70,6 +70,11 @@ def test_an_answer_has_merged_the_requested_event(
         assert known.event_offset >= wanted.event_offset
 
 
+@pytest.mark.parametrize(("merged", "expected"), [(None, "behind"), (6, "behind"), (7, "found")])
+def test_an_entry_without_the_requested_event_is_behind(merged: int | None, expected: str) -> None:
+    assert kind(SEEN._replace(event_offset=merged), wanted=Conditions(event_offset=7)) == expected
+
+
 @given(knowns, statuses, conditions)
 def test_an_answer_is_the_requested_entry_and_not_expired(
     known: StoredKey, partition_status: PartitionStatus, wanted: Conditions

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from services.runtime.errors import ConsumerFailedError
 from services.runtime.kafka import group_consumer
 from services.runtime.kafka.group_consumer import KafkaGroupConsumer
 from services.runtime.kafka.interfaces import TopicSubscription
@@ -25,6 +26,13 @@ UNKNOWN = KafkaError(KafkaError.UNKNOWN_MEMBER_ID)
 REJECTED = KafkaException(UNKNOWN)
 
 
+class Failure:
+    """An error in place of a record."""
+
+    def __init__(self, error: KafkaError) -> None:
+        self.error = lambda: error
+
+
 class Member:
     """A consumer whose group answers its commits with these errors, in a poll. It is assigned partition 0, or loses it.
 
@@ -37,6 +45,8 @@ class Member:
         self.pending: deque[list[TopicPartition]] = deque()
         self.commits: list[tuple[int, int]] = []
         self.events: deque[Callable[[Any, list[TopicPartition]], object]] = deque()
+        self.failures: deque[KafkaError] = deque()
+        """The errors that the next polls return in place of records."""
         self.raises = False
         self.closed = False
 
@@ -44,11 +54,18 @@ class Member:
         self.handlers = handlers
         self.events.append(handlers["on_assign"])
 
-    def poll(self, _: float) -> None:
+    def poll(self, _: float) -> Failure | None:
         while self.events:
             self.events.popleft()(self, [TopicPartition("snapshots", 0)])
         while self.pending and self.answers:
             self.callbacks["on_commit"](self.answers.popleft(), self.pending.popleft())
+        return Failure(self.failures.popleft()) if self.failures else None
+
+    def consume(self, _: int, __: float) -> list[Failure]:
+        return []
+
+    def seek(self, _: TopicPartition) -> None:
+        """Have no records."""
 
     def commit(self, offsets: list[TopicPartition], *, asynchronous: bool) -> None:
         assert asynchronous
@@ -75,6 +92,7 @@ class Listener:
 
     def __init__(self) -> None:
         self.confirmed: list[dict[int, int]] = []
+        self.errors = 0
 
     def on_assigned(self, partitions: list[int]) -> None:
         assert partitions == [0]
@@ -90,7 +108,7 @@ class Listener:
         self.confirmed.append(positions)
 
     def on_error(self) -> None:
-        """It is logged."""
+        self.errors += 1
 
 
 class Joining:
@@ -240,3 +258,23 @@ async def test_a_worker_leaves_the_group_unless_a_commit_is_unanswered(
     assert joining.member.closed is is_answered
     assert ("without leaving the group" in caplog.text) is not is_answered
     proof.cancel()
+
+
+async def test_a_position_is_committed_again_after_its_partition_was_sought(joining: Joining) -> None:
+    """Until the broker has confirmed it again, a worker that stops waits for it."""
+    await joining.join()
+    for _ in range(2):
+        await joining.consumer.fetch(paused=True, full=(), positions={0: 7})
+        joining.member.answers.append(None)
+        await joining.fetch()
+        assert await joining.consumer.seek({0: 3}) == {0}
+    assert joining.listener.confirmed == [{0: 7}, {0: 7}]
+
+
+async def test_a_fatal_error_is_raised_and_any_other_is_counted(joining: Joining) -> None:
+    await joining.join()
+    joining.member.failures += [UNKNOWN, KafkaError(KafkaError.FENCED_INSTANCE_ID, fatal=True)]
+    await joining.fetch()
+    with pytest.raises(ConsumerFailedError, match="FENCED_INSTANCE_ID"):
+        await joining.fetch()
+    assert joining.listener.errors == 1

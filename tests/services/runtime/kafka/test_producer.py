@@ -17,7 +17,7 @@ from contracts.model.topics import PARTITIONER
 from contracts.types.key import LARGEST_KEY
 from services.runtime.errors import DeliveryFailedError, KafkaRequestError
 from services.runtime.kafka.blocking import BlockingKafkaProducer, TransactionalKafkaProducer
-from services.runtime.kafka.producer import KafkaProducer
+from services.runtime.kafka.producer import KafkaProducer, message_timeout
 from services.runtime.kafka.values import GroupOffset, Output, Partition
 from tests.deadline import DEADLINE_S
 from tests.services.enrichment.in_memory import until
@@ -288,3 +288,8 @@ def test_a_later_producer_of_the_same_id_aborts_an_open_transaction(broker: Embe
     with later.transaction():
         later.enqueue(Output(topic, b"d", b"of the later one", 0))
     assert [one.value() for one in everything(broker.bootstrap, topic)] == [b"of the later one"]
+
+
+@pytest.mark.parametrize(("after", "milliseconds"), [(None, 0), (SOON, 200), (timedelta(microseconds=1), 1)])
+def test_a_client_drops_records_after_the_given_time_or_never(after: timedelta | None, milliseconds: int) -> None:
+    assert message_timeout(after) == {"message.timeout.ms": milliseconds}, "0 is for ever"

@@ -12,6 +12,7 @@ from contracts.records.record import Record
 from services.runtime.worker.assignment import Assignment
 from services.runtime.worker.backpressure import Backpressure
 from services.runtime.worker.handler import WorkerLimits, WorkerMetrics
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -83,7 +84,7 @@ async def test_work_that_does_not_finish_in_time_is_cancelled() -> None:
     partition.track(5, 1)
     task = partition.spawn(forever())
     assert await ours.assignment.on_revoked([0]) == {0: 5}
-    await asyncio.wait([task])
+    await asyncio.wait([task], timeout=DEADLINE_S)
     assert task.cancelled()
     assert partition.is_abandoned
     assert ours.opened == []
@@ -219,7 +220,7 @@ async def test_a_partition_that_is_reopened_while_it_goes_commits_nothing() -> N
 
     task = partition.spawn(work())
     assert await ours.assignment.on_revoked([0]) == {}
-    await asyncio.wait([task])
+    await asyncio.wait([task], timeout=DEADLINE_S)
     assert ours.assignment.seeks == {}
 
 
