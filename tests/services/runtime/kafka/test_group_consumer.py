@@ -195,8 +195,9 @@ async def test_a_partition_that_is_lost_is_not_committed(joining: Joining, caplo
     waits = await joining.prove()
     joining.member.events.append(joining.member.handlers["on_lost"])
     await joining.fetch()
-    assert not await waits
-    assert not await joining.consumer.prove(0, 7)
+    async with asyncio.timeout(DEADLINE_S):
+        assert not await waits
+        assert not await joining.consumer.prove(0, 7)
     assert joining.member.commits == [(0, 7)]
     assert caplog.text.count("not committed") == 2
 
