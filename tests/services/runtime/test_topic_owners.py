@@ -7,13 +7,13 @@ import os
 from functools import partial
 from itertools import count
 from time import sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.runtime import topic_owners
-from services.runtime.errors import ForeignTopicsError, OlderCheckpointError
+from services.runtime.errors import ForeignTopicsError, KafkaRequestError, OlderCheckpointError
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.options import create_producer
 from services.runtime.topic_owners import TopicOwner, TopicOwners, outputs
@@ -127,6 +127,17 @@ def test_without_a_broker_the_application_goes_on_with_one_warning(monkeypatch: 
     owners.claim()
     (line,) = warnings
     assert line.startswith("the owners of the topics are unknown, and are not checked (")
+
+
+def test_a_refusal_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> NoReturn:
+        raise KafkaRequestError("read offsets", "GROUP_AUTHORIZATION_FAILED", "no")
+
+    monkeypatch.setattr(KafkaAdmin, "committed", refused)
+    warnings, pauses = list[str](), list[float]()
+    admin = KafkaAdmin({"bootstrap.servers": "127.0.0.1:1"}, "topic-owners")
+    TopicOwners(rival("first", ""), admin, warnings.append, pauses.append).check()
+    assert (len(warnings), pauses) == (1, [])
 
 
 @pytest.mark.kafka

@@ -102,6 +102,17 @@ def test_of_two_jobs_that_create_one_file_in_an_object_store_the_last_one_starts
     world.meanwhile()
 
 
+def test_a_job_that_another_one_has_overwritten_in_an_object_store_does_not_release_its_lease() -> None:
+    world = World(is_exclusive=False)
+    lease, name = world.acquire(job("a")), f"{PREFIX}1"
+    world.overwrite(name, world.content[name].replace('"a"', '"b"'))
+    lease.release()
+    stored = newest(world)
+    assert stored is not None
+    assert stored.owner is not None
+    assert stored.owner.id == "b"
+
+
 def test_a_frozen_owner_does_not_destroy_the_lease_of_its_successor() -> None:
     world = World()
     frozen = world.acquire(job("a"))
