@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from contracts.errors import StateloopError
 from contracts.model.suite import Suite, load_suite
 from contracts.settings import read
+from services.runtime.kafka.broker_check import require_accepted
 from services.runtime.monitoring import serving
 from services.runtime.shutdown import stop_event
 from spark_app.query.kafka import ignored
@@ -48,6 +49,7 @@ def run(
     open_session: OpenSession = open_session,
 ) -> None:
     """Run a query for each application and raw source, in one session. Raises StateloopError when all have given up."""
+    require_accepted(settings)
     metrics, raw_progress = JobMetrics(), RawProgress()
     jobs: list[ApplicationJob | RawJob] = [
         *(

@@ -15,6 +15,7 @@ from services.derive.errors import NothingDerivedError
 from services.derive.service import serve
 from services.derive.settings import DeriveSettings
 from services.runtime.command_line import report, run
+from services.runtime.kafka.broker_check import require_accepted
 from services.runtime.kafka.clients import KafkaClients
 from services.runtime.shutdown import STOP_SIGNALS
 
@@ -29,6 +30,7 @@ def main() -> None:
         signal.signal(number, lambda *_: os._exit(0))
     report("derive", settings.model_dump_json())
     logs.to(sys.stderr)
+    require_accepted(settings)
     uvloop.run(serve(settings, groups, KafkaClients(settings.client())))
 
 

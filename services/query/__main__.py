@@ -13,6 +13,7 @@ from contracts.settings import read
 from services.query.service import serve
 from services.query.settings import QuerySettings
 from services.runtime.command_line import report, run
+from services.runtime.kafka.broker_check import require_accepted
 from services.runtime.kafka.clients import KafkaClients
 
 SWITCH_S = 0.001
@@ -30,6 +31,7 @@ def main() -> None:
     logs.to(sys.stderr)
     sys.setswitchinterval(SWITCH_S)
     gc.set_threshold(*GC_THRESHOLDS)
+    require_accepted(settings)
     uvloop.run(serve(settings, suite, KafkaClients(settings.client())))
 
 

@@ -39,7 +39,10 @@ class NoTopicError(QueryServiceError, PermanentError):
     """The topic of a named state does not exist."""
 
     def __init__(self, topic: str, kafka: str) -> None:
-        super().__init__(f"the brokers at {kafka} have no topic {topic!r}: create it with stateloop topics")
+        super().__init__(
+            f"the brokers at {kafka} have no topic {topic!r}: create it with stateloop topics, or grant this user the "
+            "right to describe it (`stateloop acls query` prints the commands)"
+        )
         self.topic = topic
 
 

@@ -8,6 +8,10 @@ DROPPED = {"_MSG_TIMED_OUT", "_TIMED_OUT", "_PURGE_QUEUE"}
 """The codes of a record that the client dropped."""
 
 
+class CertificateRefusedError(PermanentError):
+    """This client does not trust the certificate of a broker. `problem` names the broker, the reason and the remedy."""
+
+
 class EverythingFailsError(PermanentError):
     """(Nearly) everything fails, so the worker stops: more dead letters would not help.
 
@@ -78,7 +82,8 @@ class TopicsMissingError(RetryableError):
     def __init__(self, missing: Sequence[str], kafka: str) -> None:
         super().__init__(
             f"The broker at {kafka} does not have the topics {', '.join(missing)}: run `stateloop topics` "
-            "with the same STATELOOP_APPLICATION and STATELOOP_KAFKA, then start the worker again",
+            "with the same STATELOOP_APPLICATION and STATELOOP_KAFKA, or grant this user the right to describe them "
+            "(`stateloop acls` prints the commands), then start the worker again",
         )
         self.missing = missing
 

@@ -44,6 +44,8 @@ class BlockingKafkaProducer(BlockingProducer):
     ) -> None:
         self._producer = create_producer(client, name, {**(options or {}), **message_timeout(drop_after)})
         self._error: DeliveryFailedError | None = None
+        self._topic = ""
+        """The topic of the last record."""
 
     @override
     def send(self, outputs: Iterable[Output]) -> Sequence[int]:
@@ -60,15 +62,23 @@ class BlockingKafkaProducer(BlockingProducer):
     @override
     def flush(self, within_s: float | None = None) -> int:
         deadline = float("inf") if within_s is None else time.monotonic() + within_s
-        left = self._producer.flush(SLICE_S)
+        left = self._flush()
         while left and time.monotonic() < deadline:
-            left = self._producer.flush(SLICE_S)
+            left = self._flush()
         self._require_deliveries()
         return left
+
+    def _flush(self) -> int:
+        """Wait for a moment. Raises DeliveryFailedError after a fatal error, such as a missing right to write."""
+        try:
+            return self._producer.flush(SLICE_S)
+        except KafkaException as error:
+            raise delivery_failed(self._topic, error.args[0]) from error
 
     def _enqueue(self, output: Output, on_delivery: OnDelivery) -> None:
         call_back(self._producer, output.topic)
         self._require_deliveries()
+        self._topic = output.topic
         produce(self._producer, output, on_delivery)
 
     def _delivered(self, offsets: dict[int, int], index: int, error: KafkaError | None, message: Message) -> None:

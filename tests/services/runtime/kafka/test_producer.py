@@ -247,6 +247,17 @@ def test_a_record_that_is_not_written_is_reported_once_with_the_next_one() -> No
     assert producer.flush() == 0
 
 
+def test_a_producer_without_the_right_to_write_reports_it(client: Full, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: float) -> int:
+        raise KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED, fatal=True))
+
+    producer = BlockingKafkaProducer({}, "test")
+    producer.enqueue(Output("events", None, b"a"))
+    monkeypatch.setattr(client, "flush", refused, raising=False)
+    with pytest.raises(DeliveryFailedError, match=r"not be written to events \(CLUSTER_AUTHORIZATION_FAILED"):
+        producer.flush()
+
+
 def test_a_producer_may_drop_nothing_but_after_the_given_time(monkeypatch: pytest.MonkeyPatch) -> None:
     configs: list[dict[str, Any]] = []
     monkeypatch.setattr("services.runtime.kafka.options.Producer", configs.append)
