@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from services.query.http.requests import Handler
 
 KEY = "[^/]+"
+BODY_S = 30.0
+"""The time for a body to arrive. aiohttp (3.14.5) does not wake the reader of a body whose chunks are malformed."""
 
 
 def route(endpoint: Endpoint, handler: Handler, **patterns: str) -> web.RouteDef:
@@ -37,11 +40,12 @@ def stream_route(endpoint: Endpoint, handler: StreamHandler) -> web.RouteDef:
 
 
 async def _body(request: web.Request) -> bytes:
-    """The body. A client that leaves before its end is no fault of the service: RequestPayloadError."""
+    """The body of a request. Raises RequestPayloadError for one that is malformed, incomplete, or too slow."""
     try:
-        return await request.read()
-    except ConnectionResetError as error:
-        raise web.RequestPayloadError("the client has left") from error
+        async with asyncio.timeout(BODY_S):
+            return await request.read()
+    except (TimeoutError, ConnectionResetError) as error:
+        raise web.RequestPayloadError from error
 
 
 def _path(endpoint: Endpoint, **patterns: str) -> str:

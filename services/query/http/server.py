@@ -111,7 +111,7 @@ class HttpServer:
         except web.HTTPException as error:
             response = _rejection(error, request).response()
         except web.RequestPayloadError:
-            detail = "The body does not match the headers of the request"
+            detail = "The body does not match the headers of the request, or does not arrive in time"
             response = problem_response(Problem("bad_request", detail)).response()
             request.content.feed_eof()  # the connection cannot be read any further
             response.force_close()
