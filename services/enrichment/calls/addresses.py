@@ -10,12 +10,16 @@ if TYPE_CHECKING:
 
 Network = IPv4Network | IPv6Network
 
-TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"))
-"""IPv6 addresses that a gateway makes an IPv4 address of, their last four bytes (RFC 6052, RFC 8215)."""
+TRANSLATED = ip_network("64:ff9b::/96")
+"""IPv6 addresses that a gateway makes an IPv4 address of, their last four bytes (RFC 6052)."""
 
-SPECIAL = tuple(ip_network(network) for network in ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "3fff::/20"))
-"""Further networks that are not public: some of Python's versions omit the first and the last (RFC 6890, RFC 9637);
-a relay of 6to4 (RFC 7526); and the metadata address of a cloud, which is public by its number."""
+SPECIAL = tuple(
+    ip_network(network)
+    for network in ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "3fff::/20", "64:ff9b:1::/48")
+)
+"""Further networks that are not public: some of Python's versions omit the first and the last two (RFC 6890, RFC 9637,
+RFC 8215: a gateway may take the IPv4 address from any of four places); a relay of 6to4 (RFC 7526); and the metadata
+address of a cloud, which is public by its number."""
 
 
 class AddressRefusedError(OSError):
@@ -56,7 +60,7 @@ def _carried(address: IPv4Address | IPv6Address) -> IPv4Address | None:
         return None
     if address.ipv4_mapped or address.sixtofour:
         return address.ipv4_mapped or address.sixtofour
-    if any(address in network for network in TRANSLATED):
+    if address in TRANSLATED:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return None
 

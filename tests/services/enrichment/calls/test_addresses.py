@@ -54,6 +54,22 @@ from services.enrichment.settings import EnrichmentSettings
         "2001:0:4136:e378:8000:63bf:f7f7:f7f7",
         "64:ff9b::7f00:1",
         "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::808:808",
+        "64:ff9b:1:a00:0:100:808:808",  # 10.0.0.1, where a gateway takes the address behind the first 48 bits
+        "2002:a9fe:a9fe::1",
+        "::ffff:0:7f00:1",
+        "::8.8.8.8",
+        "::ffff:169.254.169.254",
+        "fd00:ec2::254",
+        "100.100.100.200",
+        "169.254.170.2",
+        "198.51.100.1",
+        "203.0.113.1",
+        "100::1",
+        "5f00::1",
+        "2001:2::1",
+        "2001:20::1",
+        "2001:10::1",
     ],
 )
 def test_an_address_that_is_not_public_is_refused(address: str) -> None:

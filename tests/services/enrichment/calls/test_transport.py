@@ -17,13 +17,28 @@ from tests.services.enrichment.registry import Registry
 
 FOLLOWING = QUICK.model_copy(update={"redirects": 2})
 SECRET = {"Authorization": "Bearer canary"}
+LITERALS = (
+    *(
+        "127.0.0.1",
+        "127.1",
+        "127.0.1",
+        "0",
+        "0.0.0.0",  # noqa: S104  # not bound to: refused
+        "127.0.0.1.",
+        "\u2460\u2461\u2466.0.0.1",
+        "127\u30020\u30020\u30021",
+    ),
+    *("2130706433", "0x7f000001", "017700000001", "0x7f.1", "0177.0.0.1", "0x7f.0x0.0x0.0x1", "127.0x0.0.01"),
+    *("[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::1]", "[0:0:0:0:0:0:0:1]", "[::127.0.0.1]", "[2002:7f00:1::]"),
+)
+"""This machine, in the forms that one library or another takes for an address."""
 
 
 def named(registry: Registry, host: str = "api.test") -> str:
     return registry.url.replace("127.0.0.1", host)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]"])
+@pytest.mark.parametrize("host", LITERALS)
 async def test_a_literal_address_is_checked_too(registry: Registry, host: str) -> None:
     async with transport(named(registry, host), allowed=()) as client:
         with pytest.raises(RetryableCallError, match=r"STATELOOP_ALLOWED_NETWORKS|the connection failed"):
@@ -81,6 +96,14 @@ async def test_a_redirect_has_the_time_that_is_left(registry: Registry) -> None:
         ("ftp://127.0.0.1/", "redirected to another scheme"),
         ("http://user:word@127.0.0.1/", "redirected to another scheme, or with a user"),
         ("http://[", "redirected to an invalid URL"),
+        ("//169.254.169.254/latest", "redirected to where no call may go: the address 169.254.169.254"),
+        ("http://[::ffff:10.0.0.1]/", "redirected to where no call may go: the address ::ffff:"),
+        ("http://[64:ff9b::a9fe:a9fe]/", "redirected to where no call may go: the address 64:ff9b::a9fe:a9fe"),
+        ("http://[2002:a00:1::]/", "redirected to where no call may go: the address 2002:a00:1::"),
+        ("http://api.test@169.254.169.254/", "redirected to another scheme, or with a user"),
+        ("gopher://169.254.169.254/", "redirected to another scheme"),
+        ("unix:/var/run/docker.sock", "redirected to another scheme"),
+        ("http+unix://socket/", "redirected to another scheme"),
     ],
 )
 async def test_a_redirect_inwards_is_not_followed(registry: Registry, leads_to: str, reason: str) -> None:
