@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NONE: Mapping[str, Any] = {}
 REF = "#/components/schemas/{model}"
 ANYWHERE = ("other_host",)
-SECURED: Sequence[Mapping[str, Any]] = ({}, {"token": []})
+SECURED: list[dict[str, Any]] = [{}, {"token": []}]
 """Without a token, or with one: the settings of the instance decide."""
 EVENTS = (
     "Server-sent events. `state`: the answer that a GET of the key returns; its id is the tag of the version. "
