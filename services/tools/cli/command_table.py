@@ -83,6 +83,9 @@ GROUPS: dict[str, dict[str, Command]] = {
         "graph": Command(
             "services.tools.cli.commands.graph:graph", "print the graph of its enrichments, or write it as a picture"
         ),
+        "acls": Command(
+            "services.tools.cli.commands.acls:acls", "print the commands that grant each part its rights on the brokers"
+        ),
         "schemas": Command("services.tools.cli.commands.schemas:schemas", "write the JSON Schema of its topics"),
     },
     "Set up the shell": {
