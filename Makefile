@@ -148,6 +148,18 @@ lock: install ## Remake the lock files from pyproject.toml; with ARGS=--upgrade,
 	@$(LOCK) --all-extras --group dev --group docs --group bench -o requirements.lock
 	@$(LOCK) --all-extras --constraint requirements.lock -o requirements-run.lock
 
+# The tools have environments of their own: nothing else here needs them.
+.PHONY: sbom
+sbom: install ## Write the SBOM of the packages in requirements-run.lock (CycloneDX) to artifacts/sbom.cdx.json
+	@mkdir -p artifacts
+	@$(BIN)/uv tool run --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements-run.lock \
+	  --pyproject pyproject.toml --mc-type application --output-reproducible -o artifacts/sbom.cdx.json
+
+.PHONY: audit
+audit: install ## Look for known vulnerabilities of these packages; fails where the registry does not publish them
+	@$(BIN)/uv tool run --quiet --from pip-audit==2.10.1 pip-audit -r requirements-run.lock --disable-pip \
+	  --require-hashes --strict
+
 .PHONY: clean
 clean: ## Remove what was installed and cached; data stays
 	@rm -rf $(VENV) $(STATE)/jars $(STATE)/peers $(STATE)/lowest .ruff_cache .mypy_cache .import_linter_cache .pytest_cache .hypothesis
