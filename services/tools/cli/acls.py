@@ -11,7 +11,7 @@ from contracts.settings import read
 from services.derive.settings import DeriveSettings
 from services.derive.topics import names as derive_topics
 from services.enrichment.settings import EnrichmentSettings
-from services.query.cluster.assembly import group_name
+from services.query.cluster.cluster import group_name
 from services.query.settings import QuerySettings
 from services.runtime.job_progress import GROUP as PROGRESS
 from services.runtime.topic_owners import GROUP as OWNERS

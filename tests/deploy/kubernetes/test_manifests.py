@@ -15,7 +15,6 @@ from contracts.model.suite import load_suite
 from services.derive.settings import DeriveSettings
 from services.enrichment.settings import EnrichmentSettings
 from services.query.console.components import unmonitored
-from services.query.console.sampler import targets
 from services.query.settings import QuerySettings
 from services.sink.settings import SinkSettings
 from services.tools.cli.command_table import COMMANDS
@@ -198,8 +197,9 @@ def test_instances_reach_each_other_by_the_name_of_their_pod() -> None:
 
 def test_the_console_finds_every_pod_of_every_part() -> None:
     variables = {one["name"]: one.get("value", "") for one in pods()["query/StatefulSet"]["containers"][0]["env"]}
-    watched = {address.url for address in targets(json.loads(variables["STATELOOP_SCRAPE_TARGETS"]))}
-    assert not any(unmonitored(one, json.loads(variables["STATELOOP_SCRAPE_TARGETS"])) for one in APPLICATIONS)
+    targets = json.loads(variables["STATELOOP_SCRAPE_TARGETS"])
+    watched = {url for urls in targets.values() for url in urls}
+    assert not any(unmonitored(one, targets) for one in APPLICATIONS)
     parts = ("job/StatefulSet", "enrichment/Deployment", "derive/Deployment")
     assert watched == {f"http://{MANIFESTS[part]['metadata']['name']}:8080" for part in parts}
     for part in parts:
