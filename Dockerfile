@@ -55,7 +55,7 @@ RUN mkdir -p /usr/share/man/man1 \
 COPY --from=spark-packages /opt/spark-packages /opt/packages
 
 FROM spark-base AS jars
-COPY ivy.xml .
+COPY services/tools/broker/ivy.xml .
 RUN java -jar /opt/packages/pyspark/jars/ivy-*.jar -ivy ivy.xml -confs spark console \
     -retrieve "/opt/jars/[conf]/[artifact]-[revision].[ext]"
 

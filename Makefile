@@ -53,7 +53,7 @@ install: $(VENV)/.stamp ## Install all pinned Python packages into .venv, those 
 # Does nothing when they are those of ivy.xml already.
 .PHONY: jars
 jars: $(INSTALLED) ## Download the jars of Kafka and of Spark's Kafka connector, as pinned in ivy.xml
-	@$(BIN)/python -m services.tools.broker.jars
+	@$(BIN)/stateloop jars
 
 # It holds for one JVM and the same jars, so it is made on the machine itself.
 .PHONY: classes
@@ -61,7 +61,7 @@ classes: jars
 	@$(BIN)/python -m spark_app.class_archive
 
 .PHONY: up
-up: jars ## Run the whole loop here, with a live view; Ctrl-C stops it, and the next make up goes on (ARGS=--headless: no view)
+up: $(INSTALLED) ## Run the whole loop here, with a live view; Ctrl-C stops it, and the next make up goes on (ARGS=--headless: no view)
 	@exec $(BIN)/stateloop up $(FRESH) $(ARGS)
 
 .PHONY: fresh

@@ -106,7 +106,7 @@ class QuerySettings(ApplicationSettings):
     stuck_after: Duration = timedelta(seconds=120)
     """After how long without progress /healthz requests a restart."""
     jars: Path = Path(".stateloop/jars")
-    """The folder of `make jars`, which has the charts of the console."""
+    """The folder of `stateloop jars`, which has the charts of the console."""
     scrape_targets: dict[str, tuple[Address, ...]] = Field(default_factory=dict)
     """The base URLs of the processes whose /metrics the console scrapes, by kind: {"job": ["http://host:port"], …}."""
     scrape_every: Annotated[Duration, Field(ge=timedelta(seconds=0.5))] = timedelta(seconds=2)

@@ -13,7 +13,7 @@ CHECKOUT = Path(__file__).parents[2]
 COMMANDS = [
     ["spark_app"],
     ["services.tools.broker"],
-    ["services.tools.broker.jars"],
+    ["services.tools.cli", "jars"],
     ["services.tools.cli", "job"],
     ["services.tools.cli", "live"],
     ["services.tools.cli", "redrive", "list"],

@@ -45,7 +45,9 @@ def charts(jars: Path) -> dict[str, bytes]:
     """Return the files of uPlot, which draws the charts, from its webjar; or nothing and a warning."""
     found = sorted((jars / "console").glob("uplot-*.jar"))
     if not found:
-        log.warning("the console has no charts: uPlot is not in %s/console: run make jars, or set STATELOOP_JARS", jars)
+        log.warning(
+            "the console has no charts: no uPlot in %s/console: run stateloop jars, or set STATELOOP_JARS", jars
+        )
         return {}
     with ZipFile(found[-1]) as jar:
         names = {PurePosixPath(name).name: name for name in jar.namelist() if "/dist/" in name}

@@ -24,7 +24,7 @@ class DownloadError(BrokerError, RetryableError):
     def __init__(self, cause: str) -> None:
         super().__init__(
             f"The jars could not be downloaded ({cause}): check the network (behind a proxy, set JAVA_TOOL_OPTIONS to "
-            "-Dhttps.proxyHost=… -Dhttps.proxyPort=…) and run make jars again",
+            "-Dhttps.proxyHost=… -Dhttps.proxyPort=…) and run stateloop jars again",
         )
         self.cause = cause
 
@@ -105,7 +105,7 @@ class JarsMissingError(BrokerError, PermanentError):
     """The jars are missing, or differ from those that ivy.xml pins."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(f"The jars in {folder} are missing or out of date: run make jars")
+        super().__init__(f"The jars in {folder} are missing or out of date: run stateloop jars")
         self.folder = folder
 
 
@@ -113,7 +113,7 @@ class PackageMissingError(BrokerError, PermanentError):
     """A required Python package is not installed."""
 
     def __init__(self, package: str) -> None:
-        super().__init__(f"The Python package {package} is missing or incomplete: run make install")
+        super().__init__(f"The Python package {package} is missing or incomplete: pip install 'stateloop[job]'")
         self.package = package
 
 

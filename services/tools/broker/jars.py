@@ -1,4 +1,4 @@
-"""Resolves the jars that ivy.xml pins, with the Ivy that pyspark ships: `python -m services.tools.broker.jars`.
+"""Resolves the jars that ivy.xml pins, with the Ivy that pyspark ships: `stateloop jars`.
 
 They go to `<jars>/spark`, `<jars>/broker` and `<jars>/console`; a marker next to them holds the hash of their ivy.xml.
 """
@@ -10,7 +10,6 @@ import hashlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -21,7 +20,6 @@ from rich.console import Console
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from contracts.settings import read
-from services.runtime.command_line import run
 from services.tools.broker.errors import (
     JARS,
     BrokerError,
@@ -37,7 +35,7 @@ from services.tools.broker.settings import JarsSettings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-IVY_XML = Path(__file__).parents[3] / "ivy.xml"
+IVY_XML = Path(__file__).with_name("ivy.xml")
 CONFS = ("spark", "broker", "console")
 MARKER = ".resolved.sha256"
 NEEDED_MB = 250
@@ -167,7 +165,3 @@ def main() -> None:
         resolve(settings, status.update)
     counts = ", ".join(f"{conf} {len(list((settings.jars / conf).glob('*.jar')))}" for conf in CONFS)
     console.print(f"The jars are ready: {counts}")
-
-
-if __name__ == "__main__":
-    sys.exit(run("jars", main))

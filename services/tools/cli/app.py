@@ -28,7 +28,7 @@ SETTINGS_ONLY = (
     "It takes no arguments: its settings are environment variables with the prefix STATELOOP_, which "
     "docs/reference/settings.md lists."
 )
-WITHOUT_SPARK = "Spark is not installed here: use the image stateloop-spark, or pip install pyspark"
+WITHOUT_SPARK = "Spark is not installed here: use the image stateloop-spark, or pip install 'stateloop[job]'"
 OF_SPARK = {"pyspark", "spark_app"}
 """The packages that the image of the services does not have."""
 

@@ -83,7 +83,7 @@ def runtime(jars: Path) -> Iterator[Finding]:
     if up_to_date(jars):
         yield ok("Jars", str(jars))
     else:
-        yield failed("Jars", f"{jars} does not have the jars of ivy.xml: run `make jars`, or set STATELOOP_JARS")
+        yield failed("Jars", f"{jars} does not have the jars of ivy.xml: run `stateloop jars`, or set STATELOOP_JARS")
 
 
 def processor(application: Application) -> list[Finding]:

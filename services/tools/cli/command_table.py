@@ -14,6 +14,11 @@ class Command(NamedTuple):
 GROUPS: dict[str, dict[str, Command]] = {
     "Run the loop": {
         "up": Command("services.tools.cli.commands.up:up", "run the whole loop on this machine, with a live view"),
+        "jars": Command(
+            "services.tools.broker.jars:main",
+            "download the jars of Kafka and of Spark's Kafka connector, as `up` does where they are missing",
+            takes_arguments=False,
+        ),
         "topics": Command(
             "services.tools.topics.__main__:main",
             "create the application's topics, and check those that exist",

@@ -27,7 +27,7 @@ class LauncherSettings(EnvironmentSettings):
     data: Path = Path(".stateloop")
     """The folder of all data."""
     jars: Path = Path(".stateloop/jars")
-    """The folder of `make jars`."""
+    """The folder of `stateloop jars`."""
     kafka: str | None = None
     """Brokers to use instead of the embedded one, as host:port."""
     broker_port: int = Field(default=9092, ge=1, le=65534)

@@ -57,7 +57,7 @@ class Images:
         if self._official(f"apache/kafka:{tag}"):
             return
         install(self._commands, ("java",))
-        self._commands.run(sys.executable, "-m", "services.tools.broker.jars", cwd=CHECKOUT)
+        self._commands.run(sys.executable, "-m", "services.tools.cli", "jars", cwd=CHECKOUT)
         context = shutil.copytree(BROKER, self._folder / "broker")
         shutil.copytree(JARS, context / "jars")
         ivy = ["java", "-jar", str(ivy_jar()), "-ivy", str(context / "ivy.xml"), "-confs", "tools"]

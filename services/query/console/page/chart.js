@@ -5,7 +5,7 @@ import { colour, onTheme } from "./theme.js";
 
 /** Null when the service does not have uPlot's files. */
 const library = import("./uplot/uPlot.esm.js").then((module) => module.default, () => null);
-const MISSING = "The charts are missing: run make jars where the query service runs, or set its STATELOOP_JARS.";
+const MISSING = "The charts are missing: run stateloop jars where the query service runs, or set its STATELOOP_JARS.";
 const HEIGHT = 170;
 /** Steps of an axis of counts; never 2.5, since a count has no fraction. */
 export const COUNTS = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((one) => one * 10 ** power)).flat();

@@ -23,6 +23,7 @@ def up(
 
     from contracts.settings import read
     from services.runtime.shutdown import stop_event
+    from services.tools.broker import jars
     from services.tools.launcher.browser import browser, browsing
     from services.tools.launcher.folders import Folders
     from services.tools.launcher.launch import launch
@@ -32,8 +33,9 @@ def up(
     if find_spec("pyspark") is None:
         raise CommandError(WITHOUT_SPARK)
     console = Console(highlight=False, soft_wrap=True)
-    stopping = stop_event(STOP_SIGNALS)
     settings = read(LauncherSettings)
+    jars.main()
+    stopping = stop_event(STOP_SIGNALS)
     folders = Folders(settings.data)
     wanted = settings.browse and not headless
     browse = browser(os.environ, wanted=browsing(os.environ, wanted=wanted, terminal=console.is_terminal))

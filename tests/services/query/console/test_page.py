@@ -53,7 +53,7 @@ def test_charts_come_from_the_webjar() -> None:
 
 def test_missing_charts_are_logged_with_the_remedy(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert charts(tmp_path) == {}
-    assert "run make jars, or set STATELOOP_JARS" in caplog.text
+    assert "run stateloop jars, or set STATELOOP_JARS" in caplog.text
 
 
 @of_the_session

@@ -103,7 +103,7 @@ def test_a_changed_ivy_xml_replaces_them(
     changed = tmp_path / "ivy.xml"
     changed.write_bytes(jars.IVY_XML.read_bytes() + b"<!-- changed -->")
     monkeypatch.setattr(jars, "IVY_XML", changed)
-    with pytest.raises(JarsMissingError, match="make jars"):
+    with pytest.raises(JarsMissingError, match="stateloop jars"):
         jars.classpath(settings.jars, "broker")
     assert jars.resolve(settings, lambda _: None)
     assert jars.classpath(settings.jars, "broker") == f"{settings.jars}/broker/*"
@@ -140,7 +140,7 @@ def test_pyspark_ships_ivy() -> None:
 def test_offline_is_one_line_and_an_exit_code(tmp_path: Path) -> None:
     home, nowhere = tmp_path / "home", "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1"
     done = subprocess.run(
-        [sys.executable, "-m", "services.tools.broker.jars"],
+        [sys.executable, "-m", "services.tools.cli", "jars"],
         cwd=CHECKOUT,
         env={"PATH": "/usr/bin:/bin", "STATELOOP_JARS": str(tmp_path / "jars"), "JAVA_HOME": _java_home()}
         | {"JAVA_TOOL_OPTIONS": f"-Duser.home={home} {nowhere}"},

@@ -30,7 +30,9 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_missing_jars_are_one_line(tmp_path: Path) -> None:
-    assert "run make jars" in one_line(run_broker(STATELOOP_JARS=str(tmp_path), STATELOOP_BROKER_DATA=str(tmp_path)))
+    assert "run stateloop jars" in one_line(
+        run_broker(STATELOOP_JARS=str(tmp_path), STATELOOP_BROKER_DATA=str(tmp_path))
+    )
 
 
 def test_a_missing_java_is_one_line(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_a_checkpoint_without_its_identity_or_with_a_damaged_one_fails(tmp_path:
 
 def test_missing_jars_fail_with_the_command(tmp_path: Path) -> None:
     *_, jars = checks.runtime(tmp_path)
-    assert (jars.result, "make jars" in jars.text) == (CheckResult.FAILED, True)
+    assert (jars.result, "stateloop jars" in jars.text) == (CheckResult.FAILED, True)
 
 
 @pytest.mark.parametrize(("ahead_s", "result"), [(-60, CheckResult.OK), (1, CheckResult.OK), (60, CheckResult.WARNING)])
