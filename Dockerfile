@@ -12,8 +12,9 @@ RUN apt-get update \
  && install -d -o 10001 -g 10001 /var/lib/stateloop \
  && printf '#!/bin/sh\nexec python3 -m services.tools.cli "$@"\n' > /usr/local/bin/stateloop \
  && chmod 755 /usr/local/bin/stateloop
-# Modules come from these two folders only, never from the working directory, which any user may write to.
-ENV PYTHONPATH=/opt/stateloop:/opt/packages PYTHONSAFEPATH=1 PYTHONUNBUFFERED=1
+# Modules come from these folders only, never from the working directory, which any user may write to. The third is for an
+# application of one's own: FROM one of the images, COPY into /opt/application.
+ENV PYTHONPATH=/opt/stateloop:/opt/packages:/opt/application PYTHONSAFEPATH=1 PYTHONUNBUFFERED=1
 # Spark writes into its working directory, and dies where it cannot.
 WORKDIR /tmp
 

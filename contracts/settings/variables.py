@@ -108,9 +108,11 @@ NAMES = (
     "WATCH_WAITING",
     "WATCH_WAITING_BYTES",
     "WEBHOOK_SECRETS",
+    "WHEEL",
     "WORKERS",
 )
-"""All of them without the prefix: the fields of the settings models, and VERSION, the tag of images in compose.yaml."""
+"""All of them without the prefix: the fields of the settings models, VERSION, the tag of images in compose.yaml, and
+WHEEL, which the Makefile of a new project installs."""
 
 KNOWN = frozenset(f"{PREFIX}{name}" for name in NAMES)
 

@@ -14,13 +14,13 @@ Service = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 
 
-def configured(*files: str) -> dict[str, Service]:
+def configured(*files: str, root: Path = ROOT) -> dict[str, Service]:
     """The services of compose.yaml and of the files on top of it; nothing may be complained of."""
     compose = str(Path(sys.executable).with_name("docker-compose"))
-    named = [f"--file={ROOT / file}" for file in ("compose.yaml", *files)]
+    named = [f"--file={root / file}" for file in ("compose.yaml", *files)]
     bare = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     command = [compose, *named, "config", "--format=json"]
-    done = subprocess.run(command, cwd=ROOT, env=bare, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=root, env=bare, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     found: dict[str, Service] = json.loads(done.stdout)["services"]
     return found

@@ -12,6 +12,9 @@ class Command(NamedTuple):
 
 
 GROUPS: dict[str, dict[str, Command]] = {
+    "Begin": {
+        "new": Command("services.tools.cli.commands.new:new", "write a project of your own, which runs at once"),
+    },
     "Run the loop": {
         "up": Command("services.tools.cli.commands.up:up", "run the whole loop on this machine, with a live view"),
         "jars": Command(
