@@ -137,10 +137,11 @@ def test_pyspark_ships_ivy() -> None:
 
 
 @pytest.mark.slow
-def test_offline_is_one_line_and_an_exit_code(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [("jars",), ("up", "--headless")], ids=" ".join)
+def test_offline_is_one_line_and_an_exit_code(command: tuple[str, ...], tmp_path: Path) -> None:
     home, nowhere = tmp_path / "home", "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1"
     done = subprocess.run(
-        [sys.executable, "-m", "services.tools.cli", "jars"],
+        [sys.executable, "-m", "services.tools.cli", *command],
         cwd=CHECKOUT,
         env={"PATH": "/usr/bin:/bin", "STATELOOP_JARS": str(tmp_path / "jars"), "JAVA_HOME": _java_home()}
         | {"JAVA_TOOL_OPTIONS": f"-Duser.home={home} {nowhere}"},
