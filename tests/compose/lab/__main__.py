@@ -160,7 +160,7 @@ def checkout(folder: Path) -> Path:
     for name in filter(None, listed.stdout.decode().split("\0")):
         if (CHECKOUT / name).exists():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(CHECKOUT / name, copy / name)
+            shutil.copy2(CHECKOUT / name, copy / name, follow_symlinks=False)
     return copy
 
 
