@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from contracts.api import INSTANCES
+from contracts.api.admin import INSTANCES
 from services.client.errors import AttemptFailedError, ClientError, InvalidAddressError
 from services.client.responses import content
 

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from contracts.api import BATCH
+from contracts.api.reads import BATCH
 from services.client.answers import reader
 from services.client.errors import AttemptFailedError, InvalidResponseError, StaleReadError
 from services.client.read_options import parameter

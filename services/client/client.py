@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 from pydantic import BaseModel
 from typing_extensions import TypeVar as TypeVarWithDefault
 
-from contracts.api import COVERAGE, KEY, PAGE, RULE_TEST, STATES, VERSIONS, WINDOW_PAGE, WINDOWS
-from contracts.api.admin import RuleTestAnswer
-from contracts.api.windows import CoverageAnswer
+from contracts.api.admin import RULE_TEST, STATES, RuleTestAnswer
+from contracts.api.reads import KEY, PAGE, VERSIONS
+from contracts.api.windows import COVERAGE, WINDOW_PAGE, WINDOWS, CoverageAnswer
 from services.client.addresses import Addresses
 from services.client.answers import NeverSeen, Value, reader
 from services.client.batch import BatchRead

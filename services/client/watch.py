@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import aiohttp
 import orjson
 
-from contracts.api import WATCH_MANY
+from contracts.api.watch import WATCH_MANY
 from services.client.answers import GONE, found, reader
 from services.client.errors import AttemptFailedError, InvalidResponseError
 from services.client.high_water_marks import YieldedVersions

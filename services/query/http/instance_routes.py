@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from contracts.api import INSTANCES
+from contracts.api.admin import INSTANCES
 from services.query.cluster import Role
 from services.query.http.responses import json_response
 from services.query.http.routes import route

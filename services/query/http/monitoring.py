@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from contracts.api import HEALTHZ, METRICS, READYZ
+from contracts.api.admin import HEALTHZ, METRICS, READYZ
 from services.query.http.request_context import principal
 from services.query.http.responses import JSON, NOT_CACHED, HttpResponse, header_lines
 from services.runtime.monitoring import health_answer

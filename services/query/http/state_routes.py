@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from contracts.api import STATES
+from contracts.api.admin import STATES
 from services.query.http.responses import json_response
 from services.query.http.routes import route
 from services.query.store.buckets import time_buckets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contracts.api import WATCH_KEY, WATCH_MANY
+from contracts.api.watch import WATCH_KEY, WATCH_MANY
 from services.query.http.routes import stream_route
 from services.query.http.sse import EventStreams
 from services.query.http.websocket import WebSockets

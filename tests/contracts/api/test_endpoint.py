@@ -5,7 +5,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.api import BATCH, ENDPOINTS, KEY, PAGE
+from contracts.api import ENDPOINTS
+from contracts.api.reads import BATCH, KEY, PAGE
 
 text = st.text(st.characters(codec="utf-8"), min_size=1)
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from contracts.api import ENDPOINTS, WATCH_KEY, WATCH_MANY
+from contracts.api import ENDPOINTS
 from contracts.api.problems import TITLES
+from contracts.api.watch import WATCH_KEY, WATCH_MANY
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "query-api.md"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import WSMsgType, web
 
-from contracts.api import WATCH_MANY
+from contracts.api.watch import WATCH_MANY
 from tests.services.client.fake_service import Fake, until
 
 if TYPE_CHECKING:

@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi import checks
 
 from contracts import Suite, Table
+from contracts.api import ENDPOINTS
+from contracts.api.watch import WATCH_KEY, WATCH_MANY
 from contracts.model.named_state import QueryOptions
 from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
 from examples.flights.application import app
@@ -23,6 +25,7 @@ from services.query.console.routes import Console
 from services.query.http.instance_routes import InstanceRoutes
 from services.query.http.server import GUARDED
 from services.query.http.table_routes import DeclaredTable, TableRoutes
+from services.query.http.watch_routes import WatchRoutes
 from services.query.openapi import document, written
 from tests.services.query.console.observations import a_dead_letter, at_work
 from tests.services.query.http.instance import Instance
@@ -31,6 +34,8 @@ from tests.services.query.in_memory import ScratchStore, a_state, dependencies_o
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from services.query.http.server import Routes
 
 COMMITTED = Path(__file__).parents[4] / "docs" / "reference" / "openapi.json"
 EXAMPLES = settings().max_examples // 4
@@ -45,12 +50,18 @@ CHECKS = [
 ]
 
 
+def an_instance() -> Instance:
+    """Return an instance with all parts of the service."""
+    flights = a_state(lifetime=timedelta(hours=1), query=QueryOptions(history=2, indexes=("state.status",)))
+    dependencies = dependencies_of(flights, rate=0, max_wait=0.01)
+    others: list[Routes] = [console(), tables(), instances(), WatchRoutes(dependencies)]
+    return Instance(dependencies, hot=True, others=others)
+
+
 @pytest.fixture(scope="module")
 def base() -> Iterator[str]:
     """Serve an instance in its own thread."""
-    flights = a_state(lifetime=timedelta(hours=1), query=QueryOptions(history=2, indexes=("state.status",)))
-    dependencies = dependencies_of(flights, rate=0, max_wait=0.01)
-    instance = Instance(dependencies, hot=True, others=[console(), tables(), instances()])
+    instance = an_instance()
     store = instance.dependencies.stores["flights"]
     assert isinstance(store, ScratchStore)
     store.put("old", window_start=1)
@@ -104,6 +115,15 @@ def test_each_path_has_a_success_response_and_a_401_if_guarded() -> None:
         for operation in operations.values():
             assert operation["responses"].keys() & {"200", "101"}
             assert path.startswith(GUARDED) == ("401" in operation["responses"])
+
+
+def test_every_endpoint_has_a_handler_and_every_handler_an_endpoint() -> None:
+    """Without a handler an endpoint answers 404, which most of them may."""
+    router = an_instance().server._application.router  # noqa: SLF001
+    handled = {(route.method, route.resource.canonical) for route in router.routes() if route.resource is not None}
+    endpoints = {(one.method.upper(), one.path) for one in (*ENDPOINTS, WATCH_KEY, WATCH_MANY)}
+    files = {("GET", path) for path in ("/", "/console/{file}", "/openapi.json")}
+    assert {one for one in handled if one[0] != "HEAD"} == endpoints | files
 
 
 @SCHEMA.exclude(path_regex="/watch$").parametrize()  # streams do not end
