@@ -10,7 +10,6 @@ from services.runtime.kafka.membership import NEVER, GroupMembership
 from services.runtime.kafka.values import GroupOffset, Partition
 from tests.simulation.kafka.cursor import fetch_position
 from tests.simulation.kafka.errors import RefusedError
-from tests.simulation.kafka.network import POLL_S
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Coroutine, Mapping
@@ -64,12 +63,12 @@ class ModelGroupConsumer:
         if news and not self._membership.is_pending(news):
             self._spawn(self._loop, self._commit_and_confirm(news))
         await self._follow_group()
-        if paused or not self._network.is_up:
-            await asyncio.sleep(0.0 if paused else POLL_S)
+        if paused:
+            await asyncio.sleep(0.0)
             return []
-        records = self._records(full)
+        records = self._records(full) if self._network.is_up else []
         if not records:
-            await asyncio.sleep(POLL_S)
+            await self._network.pause(self._topic)
         return records
 
     async def seek(self, positions: Mapping[int, int]) -> Collection[int]:

@@ -53,9 +53,13 @@ class Network:
         while not self.is_up:
             if self.time.time() >= until:
                 return False
-            await asyncio.sleep(POLL_S)
+            await self.pause(until=until)
         await asyncio.sleep(self._latency_s(self._random))
         return True
+
+    async def pause(self, *topics: str, until: float = float("inf")) -> None:  # noqa: ARG002  # for others
+        """Wait before the next attempt to reach the broker, or to read these topics, which have no further record."""
+        await asyncio.sleep(POLL_S)
 
     def loses_acknowledgement(self) -> bool:
         """Return whether the next acknowledgement is lost."""

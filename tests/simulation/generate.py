@@ -1,0 +1,133 @@
+"""Makes a script of a seed: the load, what is wrong with it, and the faults of the parts."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+import orjson
+
+from tests.simulation.api import FAULTS
+from tests.simulation.application import APPLICATIONS
+from tests.simulation.script import Fault, Forged, Script, Sent, time_at
+from tests.simulation.world import EPOCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.simulation.script import Step
+
+LOAD_S, FAULTS_S = 2100.0, 2400.0
+"""The times at which the load and the last fault end."""
+LONGEST_S = 300.0
+HOUR_S = 3600.0
+HOSTILE = (None, b"", b"{", b"[]", b"{}", b'{"load": NaN}', b"\xff\xfe", b'{"device_id": 5}', b"null")
+PARTS = ("crash", "stop", "freeze", "cut", "clock", "unacknowledged")
+
+
+def script(seed: int) -> Script:
+    """Return the script of a seed."""
+    random = Random(seed)
+    workers, partitions = random.choice([1, 1, 2, 3]), random.choice([1, 2, 3, 4])
+    application = random.choice([*APPLICATIONS])
+    steps = [*_load(random), *_forged(random)]
+    if random.random() < 0.85:
+        steps += _faults(random, workers)
+    return Script(
+        seed,
+        tuple(sorted(steps, key=lambda step: step.at)),
+        application,
+        partitions,
+        workers,
+        batch_s=random.choice([5.0, 30.0, 60.0, 300.0]),
+        backlog=random.choice([20, 1000, 1000]),
+    )
+
+
+def _load(random: Random) -> Iterator[Step]:
+    """Events of some devices in some windows; some come twice, late, disordered, or from a clock that is wrong."""
+    devices = [f"d{number}" for number in range(random.randint(1, 5))]
+    plates = [f"p{number}" for number in range(random.randint(1, 6))]
+    is_hot, is_burst = random.random() < 0.3, random.random() < 0.3
+    starts = [0.0, *(random.uniform(0.0, LOAD_S) for _ in range(random.randint(0, 2)))]
+    for number in range(random.randint(3, 30)):
+        at = random.choice([100.0, 900.0]) + random.random() if is_burst else random.uniform(1.0, LOAD_S)
+        device = devices[0] if is_hot and random.random() < 0.5 else random.choice(devices)
+        first_seen = max([start for start in starts if start <= at], default=0.0)
+        sent = Sent(
+            at,
+            device,
+            f"e{number}",
+            first_seen=random.choice([first_seen, 0.0]),
+            ts=max(0.0, at - random.choice([0.0, 0.0, random.uniform(0.0, 120.0)])),
+            plate=random.choice([*plates, None]),
+            load=random.choice([None, random.randint(-5, 100)]),
+        )
+        yield from _with_defects(random, sent)
+
+
+def _with_defects(random: Random, sent: Sent) -> Iterator[Sent]:
+    """The event, perhaps in copies, too late, or with an impossible time."""
+    defect = random.random()
+    values = vars(sent)
+    if defect < 0.1:
+        for _ in range(random.choice([1, 1, 10])):
+            yield Sent(**values | {"at": random.uniform(sent.at, LOAD_S)})
+    elif defect < 0.14:
+        yield Sent(**values | {"event": f"{sent.event}-late", "first_seen": -random.uniform(1.0, 4.0) * HOUR_S})
+    elif defect < 0.18:
+        ahead = random.choice([2 * HOUR_S, 24 * 3650 * HOUR_S])
+        yield Sent(**values | {"event": f"{sent.event}-ahead", random.choice(["first_seen", "ts"]): sent.at + ahead})
+    yield sent
+
+
+def _forged(random: Random) -> Iterator[Forged]:
+    """Records that are no valid events or answers."""
+    for _ in range(random.choice([0, 0, 1, 3])):
+        at, topic = random.uniform(1.0, LOAD_S), random.choice(["events", "feedback"])
+        key = random.choice([None, b"d0", b"other"])
+        value = random.choice(HOSTILE)
+        if topic == "feedback" and random.random() < 0.7:
+            value = _forged_answer(random, at)
+        yield Forged(at, topic, key, value)
+
+
+def _forged_answer(random: Random, at: float) -> bytes:
+    """An answer that no worker gave: of an unknown enrichment, of a later epoch, or of an old version."""
+    answer = {
+        "device_id": "d0",
+        "first_seen": time_at(0.0).isoformat(),
+        "enrichment": random.choice(["owner", "unknown"]),
+        "epoch": random.choice([0, EPOCH + 1]),
+        "version": random.choice([1, 7]),
+        "status": "result",
+        "ts": time_at(at).isoformat(),
+        "fingerprint": "forged",
+        "result": {"owner": {"name": "nobody's"}},
+    }
+    return orjson.dumps(answer)
+
+
+def _faults(random: Random, workers: int) -> Iterator[Fault]:
+    parts = ["job", *(f"worker-{number}" for number in range(workers))]
+    apis = ["registry", "prices"]
+    for _ in range(random.randint(1, 6)):
+        at, part = random.uniform(1.0, FAULTS_S - LONGEST_S), random.choice([*parts, *apis, "broker"])
+        lasts = random.choice([1.0, 20.0, 60.0, LONGEST_S]) * random.uniform(0.3, 1.0)
+        if part == "broker":
+            yield Fault(at, "away", part, lasts)
+        elif part in apis:
+            yield Fault(at, random.choice(FAULTS), part, lasts, random.choice([0.3, 1.0]))
+        else:
+            yield _process_fault(random, at, part, lasts)
+
+
+def _process_fault(random: Random, at: float, part: str, lasts: float) -> Fault:
+    """A fault of a process. A clock that is behind would let the job refuse valid events: it may only be ahead."""
+    kind = random.choice(PARTS)
+    match kind:
+        case "clock":
+            return Fault(at, kind, part, lasts, HOUR_S if part == "job" else random.choice([-HOUR_S, HOUR_S]))
+        case "unacknowledged":
+            return Fault(at, kind, part, 0.0, random.randint(1, 5))
+    return Fault(at, kind, part, lasts)

@@ -1,0 +1,93 @@
+"""A model of one process of the job: it runs the query, batch after batch, and writes heartbeats."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from contracts.records.record import HEARTBEAT_KEY
+from services.runtime.errors import DeliveryFailedError
+from spark_app.errors import BrokerUnreachableError
+from spark_app.run.low_watermark import LowWatermark
+from tests.simulation.kafka.producers import ModelProducer
+from tests.simulation.query import Query, heartbeat
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from tests.simulation.query import JobContext
+
+PATIENCE = timedelta(minutes=2)
+"""The time after which Spark's producer drops a record that is not acknowledged: the query fails then."""
+RESTART_S = 2.0
+"""The pause before a query that failed is started again."""
+WITHIN = timedelta(seconds=10)
+"""The time for which a heartbeat is sent."""
+
+
+class JobModel:
+    """A process of the job. The low watermark is the product's own."""
+
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self._prefix = b"%s %d " % (HEARTBEAT_KEY, context.random.getrandbits(64))
+        self._producer = ModelProducer(context.broker, context.network, PATIENCE)
+        """That of the process: what a query has sent that failed is written before what the next one sends."""
+        self._low = LowWatermark(self._end_offsets, context.now)
+        self._written: datetime | None = None
+        """The time of the last heartbeat."""
+        application = context.application
+        self._limit = application.kept_for + application.skew + timedelta(seconds=context.batch_s)
+
+    async def run(self) -> None:
+        """Run the query until the process ends, and start it again when it fails."""
+        while True:
+            try:
+                await self._run(Query(self._context, self._producer, self._prefix))
+            except DeliveryFailedError:
+                await asyncio.sleep(RESTART_S)
+
+    async def _run(self, query: Query) -> None:
+        left = query.backlog
+        while left >= self._context.backlog:
+            query.catch_up()
+            await self._commit(query)
+            left, former = query.backlog, left
+            if left > former / 2:
+                break
+        while True:
+            await self._run_batch(query)
+            await self._commit(query)
+
+    async def _run_batch(self, query: Query) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._context.batch_s
+        while loop.time() < until:
+            await query.read()
+
+    async def _commit(self, query: Query) -> None:
+        await query.commit()
+        positions = self._context.checkpoint.last.positions
+        self._low.committed({(topic, number): at for (topic, number), at in positions.items()})
+        await self._beat()
+
+    async def _beat(self) -> None:
+        """Write a heartbeat if the watermark is far behind the clock. One that is not written is no error."""
+        context, time = self._context, self._low.time
+        watermark = context.checkpoint.last.watermark
+        is_behind = watermark is None or context.now() - watermark > self._limit
+        if time is None or time == self._written or not is_behind:
+            return
+        producer = ModelProducer(context.broker, context.network, WITHIN)
+        try:
+            await producer.send([heartbeat(context.application.topics.feedback, self._prefix, time)])
+            self._written = time
+        except DeliveryFailedError:
+            return
+
+    def _end_offsets(self) -> dict[tuple[str, int], int]:
+        broker = self._context.broker
+        if not self._context.network.is_up:
+            raise BrokerUnreachableError("the broker", "it is away")
+        return {place: broker.topics.log(place).end for place in self._context.checkpoint.last.positions}

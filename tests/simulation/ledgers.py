@@ -1,0 +1,174 @@
+"""Judges a run by its ledgers: what was produced, the calls, the feedback and the snapshots."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from datetime import timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from contracts.records.record import Reason
+from contracts.wire import DeadLetter, Feedback, decode_snapshot
+from tests.simulation.application import APPLICATIONS
+from tests.simulation.oracle import answered, expected, explained
+from tests.simulation.script import ENDS_S, Forged, Sent, time_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from contracts.records.record import Record
+    from contracts.wire import Snapshot
+    from tests.simulation.script import Script
+    from tests.simulation.world import Ledgers
+
+    Window = tuple[str, datetime]
+
+QUIET_S = 600.0
+"""The time after the last event and the last fault in which a loop answers everything."""
+NO_BACKLOG = 1000
+"""The size of backlogs that no script reaches."""
+REPEATS = 3
+"""How often a fault may repeat a call: it may begin two rebalances, and one at its end."""
+
+
+def problems(script: Script, ledgers: Ledgers) -> list[str]:
+    """Return what is wrong with a run; nothing if it kept all promises."""
+    return list(_Judge(script, ledgers).problems())
+
+
+class _Judge:
+    def __init__(self, script: Script, ledgers: Ledgers) -> None:
+        self._script = script
+        self._ledgers = ledgers
+        self._application = APPLICATIONS[script.application]
+        topics, records = self._application.topics, ledgers.records
+        self._events, self._feedback = records[topics.events], records[topics.feedback]
+        self._snapshots = records[topics.snapshots]
+        self._expected = expected(self._application, self._events, script.partitions)
+        self._published = _by_window(self._snapshots)
+        self._explained = explained(self._application, self._published.values())
+        self._letters = [
+            (record.key, DeadLetter.model_validate_json(record.value or b"")) for record in records[topics.dead_letters]
+        ]
+        self._failures = {
+            (key, letter.first_seen, letter.enrichment)
+            for key, letter in self._letters
+            if letter.reason == Reason.ENRICHMENT_FAILED
+        }
+
+    def problems(self) -> Iterator[str]:
+        yield from self._ledgers.errors
+        yield from self._windows()
+        yield from self._versions()
+        yield from self._refusals()
+        yield from self._answers()
+        yield from self._final()
+        yield from self._calls()
+        yield from self._backlog()
+
+    def _windows(self) -> Iterator[str]:
+        """Each window with a valid event has snapshots, and no window without a valid record has any."""
+        for window in self._expected.windows.keys() - self._published.keys():
+            yield f"{_named(window)} has no snapshot"
+        if not any(step.topic == "feedback" for step in self._script.steps if isinstance(step, Forged)):
+            for window in self._published.keys() - self._expected.windows.keys():
+                yield f"{_named(window)} has snapshots without a valid event"
+
+    def _versions(self) -> Iterator[str]:
+        """The last record of a window has its greatest version, no version is skipped, and none comes after the end."""
+        has_job_fault = any(fault.part in {"job", "broker"} for fault in self._script.faults)
+        for window, snapshots in self._published.items():
+            orders = [snapshot.order for snapshot in snapshots]
+            if orders[-1] != max(orders):
+                yield f"the last record of {_named(window)} is {orders[-1]}, after {max(orders)}"
+            if self._script.backlog >= NO_BACKLOG and sorted({version for _, version in orders}) != list(
+                range(1, max(orders)[1] + 1)
+            ):
+                yield f"{_named(window)} lacks versions"
+            if not has_job_fault and any(later <= earlier for earlier, later in pairwise(orders)):
+                yield f"{_named(window)} repeats versions"
+            if max(snapshot.as_of for snapshot in snapshots) > window[1] + self._application.kept_for:
+                yield f"{_named(window)} has changed after its end"
+
+    def _refusals(self) -> Iterator[str]:
+        """Each refused event has a dead letter with the reason, and no other event has one."""
+        events = self._application.topics.events
+        found = {(one.partition, one.offset): one.reason for _, one in self._letters if one.topic == events}
+        if found != self._expected.refused:
+            yield f"the dead letters of events are {found}, and {self._expected.refused} are expected"
+
+    def _answers(self) -> Iterator[str]:
+        """Each answer is true, or a failure with a dead letter."""
+        forged = {step.value for step in self._script.steps if isinstance(step, Forged)}
+        for record in self._feedback:
+            if record.value is None or record.value in forged:
+                continue
+            feedback = Feedback.model_validate_json(record.value)
+            name, identity = feedback.enrichment, (feedback.enrichment, feedback.fingerprint)
+            if feedback.status == "failure":
+                if (record.key, feedback.first_seen, name) not in self._failures:
+                    yield f"{record.value!r} has no dead letter"
+            elif feedback.status != "skipped":
+                found = (feedback.result or {}).get(name)
+                if identity not in self._explained.results or found != self._explained.results[identity]:
+                    yield f"{record.value!r} is not true"
+
+    def _final(self) -> Iterator[str]:
+        """The last snapshot of each window has the expected state, and the true answers."""
+        for window in sorted(self._expected.windows.keys() & self._published.keys()):
+            last, state = max(self._published[window], key=lambda one: one.order), self._expected.windows[window]
+            if last.state != state.state:
+                yield f"{_named(window)} ends with {last.state}, and its events give {state.state}"
+            elif self._is_complete(window):
+                yield from self._slots(last, answered(self._application, state))
+
+    def _slots(self, last: Snapshot, true: Snapshot) -> Iterator[str]:
+        failed = {name for name, answer in last.enrichments.items() if answer.status == "failure"}
+        for name in failed:
+            if (last.device_id.encode(), last.first_seen, name) not in self._failures:
+                yield f"{name} of {_named(last.window)} has failed without a dead letter"
+        for name, answer in true.enrichments.items():
+            found = last.enrichments.get(name)
+            if found is None:
+                yield f"{name} of {_named(last.window)} has no answer"
+            elif not failed and (found.status, found.result) != (answer.status, answer.result):
+                yield f"{name} of {_named(last.window)} is {found}, and {answer} is true"
+
+    def _calls(self) -> Iterator[str]:
+        """No call is repeated without a fault that explains it."""
+        disruptions = sum(fault.part not in self._application.apis for fault in self._script.faults)
+        for target, count in Counter(call.target for call in self._ledgers.calls if call.is_answered).items():
+            most = self._explained.calls[target] * (1 + REPEATS * disruptions)
+            if count > most:
+                yield f"{target} was called {count} times, and {most} are explained"
+
+    def _backlog(self) -> Iterator[str]:
+        """Everything is read and committed: no part waits for ever."""
+        ends = {record.partition: record.offset + 1 for record in self._snapshots}
+        if self._ledgers.committed != ends:
+            yield f"the workers have committed {self._ledgers.committed}, and the snapshots end at {ends}"
+        positions = self._ledgers.commit.positions
+        before = time_at(ENDS_S - QUIET_S / 2)
+        for record in (*self._events, *self._feedback):
+            if record.timestamp < before and positions[record.topic, record.partition] <= record.offset:  # type: ignore[index]
+                yield f"the job has not committed {record.topic} {record.partition} {record.offset}"
+
+    def _is_complete(self, window: Window) -> bool:
+        """Return whether the loop was quiet for some time before the window ended."""
+        end_s = min((window[1] + self._application.kept_for - time_at(0.0)) / timedelta(seconds=1), ENDS_S)
+        sent = [step.at for step in self._script.steps if isinstance(step, Sent) and step.device == window[0]]
+        broken = [fault.at + fault.lasts for fault in self._script.faults if fault.at < end_s]
+        return max(sent + broken, default=0.0) + QUIET_S < end_s
+
+
+def _named(window: Window) -> str:
+    return f"{window[0]} since {window[1]:%H:%M:%S}"
+
+
+def _by_window(snapshots: Sequence[Record]) -> dict[Window, list[Snapshot]]:
+    found: dict[Window, list[Snapshot]] = defaultdict(list)
+    for record in snapshots:
+        snapshot = decode_snapshot(record.value or b"")
+        found[snapshot.window].append(snapshot)
+    return found

@@ -1,0 +1,80 @@
+"""The broker and the connections of a simulation: clients wait for what happens instead of asking again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from tests.simulation.kafka.broker import Broker
+from tests.simulation.kafka.network import POLL_S, Network
+
+if TYPE_CHECKING:
+    import asyncio
+    from datetime import datetime
+    from random import Random
+
+    from services.runtime.kafka.values import Output, Partition
+    from tests.simulation.loop import SimulationLoop
+
+IDLE_S = 5.0
+"""The longest pause of a client for which nothing happens: an hour of polls every 0.1 s would take seconds."""
+
+
+class WatchedBroker(Broker):
+    """A broker that wakes the clients that wait for a record of a topic."""
+
+    def __init__(self, loop: SimulationLoop, start: datetime, random: Random) -> None:
+        super().__init__(loop, start, random)
+        self.readers: dict[str, dict[ProcessNetwork, None]] = {}
+        """The clients that wait, by topic, in their order."""
+
+    @override
+    def append(self, partition: Partition, output: Output, transaction: int | None = None) -> int:
+        offset = super().append(partition, output, transaction)
+        for network in self.readers.pop(partition.topic, ()):
+            network.wake()
+        return offset
+
+
+class ProcessNetwork(Network):
+    """The connection of a process. Its pauses double while nothing happens, and end when something does."""
+
+    def __init__(self, loop: SimulationLoop, random: Random, broker: WatchedBroker) -> None:
+        super().__init__(loop, random, lambda found: found.uniform(0.0005, 0.02))
+        self._broker = broker
+        self._loop = loop
+        self._pause_s = POLL_S
+        self._pauses: list[asyncio.Future[None]] = []
+
+    @override
+    async def pass_through(self, until: float = float("inf")) -> bool:
+        self.wake()
+        return await super().pass_through(until)
+
+    @override
+    async def pause(self, *topics: str, until: float = float("inf")) -> None:
+        pause: asyncio.Future[None] = self._loop.create_future()
+        self._pauses.append(pause)
+        for topic in topics:
+            self._broker.readers.setdefault(topic, {})[self] = None
+        timer = self._loop.call_at(min(until, self._loop.time() + self._pause_s), _end, pause)
+        self._pause_s = min(2 * self._pause_s, IDLE_S)
+        try:
+            await pause
+        finally:
+            timer.cancel()
+            if pause in self._pauses:
+                self._pauses.remove(pause)
+
+    def wake(self) -> None:
+        """End the pauses: there is something to read, to commit, or a connection again."""
+        self._pause_s = POLL_S
+        pauses, self._pauses = self._pauses, []
+        for pause in pauses:
+            _end(pause)
+
+
+def _end(pause: asyncio.Future[None]) -> None:
+    if not pause.done():
+        pause.set_result(None)

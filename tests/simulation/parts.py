@@ -1,0 +1,144 @@
+"""The parts of a simulated loop: each runs as one process after the other, which faults stop, cut off and kill."""
+
+from __future__ import annotations
+
+from contextvars import Context
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING, Protocol
+
+from contracts.errors import StateloopError
+from tests.simulation.loop import Process
+from tests.simulation.network import ProcessNetwork
+from tests.simulation.script import time_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from datetime import datetime
+
+    from tests.simulation.loop import SimulationLoop
+    from tests.simulation.network import WatchedBroker
+
+    OnStop = Callable[[Callable[[], None]], None]
+
+RESTART_S = 5.0
+"""The pause before a process that ended with an error is started again."""
+
+
+class Main(Protocol):
+    """Runs a process of a part."""
+
+    def __call__(
+        self, network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop
+    ) -> Coroutine[None, None, None]:
+        """Run until the end. `on_stop` receives what a signal to stop calls."""
+        ...
+
+
+class Part:
+    """A part that one process runs at a time. It starts the next one when that has ended."""
+
+    def __init__(self, name: str, seed: str, loop: SimulationLoop, broker: WatchedBroker, main: Main) -> None:
+        self.name = name
+        self.processes: list[Process] = []
+        self.errors: list[StateloopError] = []
+        """The errors with which its processes have ended."""
+        self._loop = loop
+        self._broker = broker
+        self._main = main
+        self._random = Random(f"{seed} {name}")
+        self._is_cut = 0
+        self._is_broker_away = False
+        self._ahead_s = 0.0
+        self._restart_s = RESTART_S
+        self._stop: Callable[[], None] = _nothing
+        self._network: ProcessNetwork
+
+    def start(self) -> None:
+        """Start a process."""
+        process = Process(f"{self.name} {len(self.processes)}")
+        self.processes.append(process)
+        self._network = ProcessNetwork(self._loop, self._random, self._broker)
+        self._connect()
+        self._stop, self._restart_s = _nothing, RESTART_S
+        _ = self._loop.start(process, self._run(process, self._network))
+
+    async def _run(self, process: Process, network: ProcessNetwork) -> None:
+        try:
+            await self._main(network, self.now, self._on_stop)
+        except* StateloopError as errors:
+            self.errors += [error for error in errors.exceptions if isinstance(error, StateloopError)]
+        if not process.is_killed:
+            self._start_later(process)
+
+    def now(self) -> datetime:
+        """The time of day by the clock of its host."""
+        return time_at(self._loop.time()) + timedelta(seconds=self._ahead_s)
+
+    # Faults
+
+    def crash(self, down_s: float) -> None:
+        """Kill the process, and start another one later."""
+        process = self.process
+        if process.is_killed:
+            return
+        self._loop.kill_process(process)
+        self._network.is_up = False
+        self._restart_s = down_s
+        self._start_later(process)
+
+    def stop(self, down_s: float) -> None:
+        """Ask the process to stop, as SIGTERM does, and start another one when it has ended."""
+        self._restart_s = down_s
+        self._stop()
+
+    def freeze(self) -> None:
+        """Run none of its code until it is thawed."""
+        self._loop.stop_process(self.process)
+
+    def thaw(self, process: Process) -> None:
+        """Go on with a process that was frozen."""
+        if not process.is_killed:
+            self._loop.resume_process(process)
+
+    def cut(self, by: int) -> None:
+        """Cut its connection to the broker, or with -1 restore it."""
+        self._is_cut += by
+        self._connect()
+
+    def lose_broker(self, *, is_away: bool) -> None:
+        """Note that the broker is away, or back."""
+        self._is_broker_away = is_away
+        self._connect()
+
+    def lose_acknowledgements(self, count: int) -> None:
+        """Let the answers to its next writes not arrive."""
+        self._network.lost_acknowledgements += count
+
+    def step_clock(self, seconds: float) -> None:
+        """Set the clock of its host ahead, or back."""
+        self._ahead_s += seconds
+
+    @property
+    def process(self) -> Process:
+        """The present process, or the last one."""
+        return self.processes[-1]
+
+    def _connect(self) -> None:
+        self._network.is_up = not (self._is_cut or self._is_broker_away or self.process.is_killed)
+        self._network.wake()
+
+    def _on_stop(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
+
+    def _start_later(self, ended: Process) -> None:
+        self._stop = _nothing
+        self._loop.call_later(self._restart_s, self._start_after, ended, context=Context())  # the simulation starts it
+
+    def _start_after(self, ended: Process) -> None:
+        if self.process is ended:
+            self.start()
+
+
+def _nothing() -> None:
+    """There is nothing to stop."""

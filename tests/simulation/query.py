@@ -1,0 +1,191 @@
+"""A model of the query of the job: the plain Python fold, with what Spark does around it.
+
+It publishes a snapshot for each record at once, and commits positions and state together at the end of a batch. Its
+watermark moves by heartbeats, and a batch applies the watermark that was known when it began.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from contracts.records.decode import Decoder
+from contracts.records.fold import Fold
+from contracts.records.record import HEARTBEAT_KEY, RecordError, timestamp_ms
+from contracts.types.key import shortened
+from contracts.wire import DeadLetter
+from contracts.wire.partition import partition
+from contracts.wire.window_key import window_key
+from services.runtime.kafka.values import EndlessRange, Output, Partition
+from tests.simulation.kafka.cursor import Cursor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from random import Random
+
+    from contracts import Application
+    from contracts.records.fold import Partial, WindowKey
+    from contracts.records.record import Delta, Record
+    from contracts.wire import Snapshot
+    from services.runtime.kafka.interfaces import Producer
+    from tests.simulation.network import ProcessNetwork, WatchedBroker
+
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The result of a batch, on disk: the whole state of the job. It outlives the process."""
+
+    epoch: int
+    positions: dict[Partition, int]
+    windows: dict[WindowKey, Partial] = field(default_factory=dict)
+    seen: frozenset[tuple[WindowKey, str]] = frozenset()
+    watermark: datetime | None = None
+    """The time before which windows are over."""
+
+
+class Checkpoint:
+    """The folder of a checkpoint: the last commit."""
+
+    def __init__(self, commit: Commit) -> None:
+        self.last = commit
+
+
+@dataclass(frozen=True)
+class JobContext:
+    """The parts of a job. `now` is its clock."""
+
+    application: Application
+    partitions: int
+    batch_s: float
+    backlog: int
+    checkpoint: Checkpoint
+    broker: WatchedBroker
+    network: ProcessNetwork
+    now: Callable[[], datetime]
+    random: Random
+
+
+class Query:
+    """A run of the query from the last commit on. Heartbeats whose keys begin with `prefix` are its own."""
+
+    def __init__(self, context: JobContext, producer: Producer, prefix: bytes) -> None:
+        self._context = context
+        self._application = application = context.application
+        self._prefix = prefix
+        self._commit = last = context.checkpoint.last
+        self._positions = dict(last.positions)
+        self._decoder = Decoder(application, last.epoch, context.now, context.partitions)
+        self._fold = Fold(application, last.epoch, dict(last.windows), set(last.seen))
+        self._kept_for = application.kept_for + application.skew
+        self._next_watermark = last.watermark
+        self._cursor = Cursor(context.broker, context.network, PATIENCE_S)
+        self._cursor.assign({place: EndlessRange(offset) for place, offset in last.positions.items()})
+        self._producer = producer
+        self._sent: list[asyncio.Future[Sequence[int]]] = []
+        self._changed: dict[WindowKey, Snapshot] | None = None
+        """The last snapshot of each window that a catch-up has changed; None while it publishes each snapshot."""
+
+    @property
+    def backlog(self) -> int:
+        """The number of unread records."""
+        logs = self._context.broker.topics
+        return sum(logs.log(place).end - offset for place, offset in self._positions.items())
+
+    def catch_up(self) -> None:
+        """Read the backlog in one batch, which publishes the last snapshot of each window."""
+        self._changed = {}
+        for record in self._unread():
+            self._add(record)
+        for snapshot in self._changed.values():
+            self._publish(snapshot)
+        self._changed = None
+
+    async def read(self) -> None:
+        """Process the unread records, or wait until there may be some."""
+        records = self._unread()
+        if not records:
+            await self._context.network.pause(self._application.topics.events, self._application.topics.feedback)
+        for record in records:
+            self._add(record)
+
+    async def commit(self) -> None:
+        """Commit the batch when all that it has sent is acknowledged. Raises DeliveryFailedError."""
+        _ = await asyncio.gather(*self._sent)
+        self._sent = []
+        watermark = self._next_watermark
+        if watermark is not None and watermark != self._commit.watermark:
+            self._expire(watermark)
+        self._commit = Commit(
+            self._commit.epoch, dict(self._positions), dict(self._fold.windows), frozenset(self._fold.seen), watermark
+        )
+        self._context.checkpoint.last = self._commit
+
+    def _unread(self) -> list[Record]:
+        """Return the next records: in order within a partition, and in any order of the partitions."""
+        queues: dict[tuple[str, int], list[Record]] = {}
+        for record in reversed(self._cursor.next_records()):
+            queues.setdefault((record.topic, record.partition), []).append(record)
+        places = [place for place, records in queues.items() for _ in records]
+        self._context.random.shuffle(places)
+        return [queues[place].pop() for place in places]
+
+    def _add(self, record: Record) -> None:
+        self._positions[Partition(record.topic, record.partition)] = record.offset + 1
+        if record.value is None and (record.key or b"").startswith(HEARTBEAT_KEY):
+            self._beat(record)
+            return
+        try:
+            deltas = self._deltas(record)
+        except RecordError as error:
+            dead_letter = DeadLetter.of(record, error.reason, error.detail, epoch=self._commit.epoch)
+            self._send(Output(self._application.topics.dead_letters, shortened(record.key), dead_letter.encode()))
+            return
+        for delta in deltas:
+            self._merge(delta)
+
+    def _deltas(self, record: Record) -> tuple[Delta, ...]:
+        is_event = record.topic == self._application.topics.events
+        return self._decoder.event(record) if is_event else (self._decoder.feedback(record),)
+
+    def _merge(self, delta: Delta) -> None:
+        watermark = self._commit.watermark
+        if watermark is not None and delta.first_seen <= watermark:
+            return  # Spark drops it
+        snapshot = self._fold.add(delta)
+        if snapshot is None:
+            return
+        if self._changed is None:
+            self._publish(snapshot)
+        else:
+            self._changed[snapshot.window] = snapshot
+
+    def _publish(self, snapshot: Snapshot) -> None:
+        number = partition(snapshot.device_id.encode(), self._context.partitions)
+        key = window_key(*snapshot.window)
+        self._send(Output(self._application.topics.snapshots, key, snapshot.encode(), number))
+
+    def _send(self, output: Output) -> None:
+        self._sent.append(asyncio.ensure_future(self._producer.send([output])))
+
+    def _beat(self, heartbeat: Record) -> None:
+        """Note the watermark of a heartbeat of this run."""
+        written = (heartbeat.key or b"").removeprefix(self._prefix)
+        if written.isdigit():
+            time = datetime.fromtimestamp(min(int(written), heartbeat.timestamp_ms) / 1000, UTC)
+            known, watermark = self._next_watermark, time - self._kept_for
+            self._next_watermark = watermark if known is None else max(known, watermark)
+
+    def _expire(self, watermark: datetime) -> None:
+        """Remove the windows that are over, and what is known of their records."""
+        fold = self._fold
+        fold.windows = {window: partial for window, partial in fold.windows.items() if window[1] > watermark}
+        fold.seen = {(window, name) for window, name in fold.seen if window[1] > watermark}
+
+
+def heartbeat(topic: str, prefix: bytes, time: datetime) -> Output:
+    """Return a heartbeat of this time."""
+    return Output(topic, prefix + b"%d" % timestamp_ms(time), None)

@@ -1,0 +1,80 @@
+"""Scripts: what devices send, and what breaks when. They are data: a seed gives one, and a test can contain it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+"""The time of day at which a script begins."""
+ENDS_S = 3600.0
+"""The length of a script, in seconds. Its faults end long before, so that everything can become quiet."""
+
+
+def time_at(seconds: float) -> datetime:
+    """Return the time of day so many seconds after the begin."""
+    return START + timedelta(seconds=seconds)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A device sends an event. Times are seconds after the begin; `event` is its id, `first_seen` starts the window."""
+
+    at: float
+    device: str
+    event: str
+    first_seen: float = 0.0
+    ts: float = 0.0
+    plate: str | None = None
+    load: int | None = None
+    partition: int | None = None
+    """None for the partition of the device."""
+
+
+@dataclass(frozen=True)
+class Forged:
+    """Somebody writes a record to one of the input topics, `events` or `feedback`."""
+
+    at: float
+    topic: str
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A part breaks, for so many seconds: `job`, `worker-0` and so on, `broker`, or an API.
+
+    Of the part of a process: `crash` (kill -9, and started again), `stop` (SIGTERM, and started again), `freeze`,
+    `cut` (no connection to the broker), `clock` (is ahead by `amount` seconds), `unacknowledged` (`amount` requests to
+    write have no answer). Of the broker: `away`. Of an API: the faults of `ApiStub`, in `amount` of its calls.
+    """
+
+    at: float
+    kind: str
+    part: str
+    lasts: float = 0.0
+    amount: float = 1.0
+
+
+Step = Sent | Forged | Fault
+
+
+@dataclass(frozen=True)
+class Script:
+    """The steps of a run, and the size of the loop. `seed` decides latencies and interleavings."""
+
+    seed: int
+    steps: tuple[Step, ...]
+    application: str = "cars"
+    partitions: int = 2
+    workers: int = 1
+    batch_s: float = 60.0
+    """The length of a batch of the job: the interval of its commits."""
+    backlog: int = 1000
+    """The number of unread records from which on the job reads them in one batch when it starts."""
+
+    @property
+    def faults(self) -> list[Fault]:
+        """The faults, in their order."""
+        return [step for step in self.steps if isinstance(step, Fault)]

@@ -1,0 +1,87 @@
+"""Builds a worker as `stateloop worker` does, with the clients, clocks and APIs of a simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from contracts.metrics.counts import Counts
+from contracts.metrics.worker import CATALOGUE
+from services.enrichment.calls.assembly import Runtime, assemble
+from services.enrichment.dependencies import WorkerDependencies
+from services.enrichment.planner import EnrichmentPlanner
+from services.enrichment.rereader import TopicRereader
+from services.enrichment.service import worker_of
+from services.enrichment.settings import EnrichmentSettings
+from services.runtime.kafka.interfaces import TopicSubscription
+from services.runtime.topic_check import TopicCheck
+from services.runtime.worker.subscription import MEMBER
+from tests.simulation.api import StubTransport
+from tests.simulation.kafka.clients import ModelKafka
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from random import Random
+
+    from contracts import Application
+    from services.enrichment.partition_state import PartitionState
+    from services.runtime.worker.worker import Worker
+    from tests.simulation.api import ApiStub
+    from tests.simulation.loop import SimulationLoop
+    from tests.simulation.network import ProcessNetwork, WatchedBroker
+
+SETTINGS = EnrichmentSettings(application="simulated", stats_every="30")  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class WorkerContext:
+    """The parts of a worker. `now` is its clock."""
+
+    application: Application
+    name: str
+    loop: SimulationLoop
+    broker: WatchedBroker
+    network: ProcessNetwork
+    api: ApiStub
+    now: Callable[[], datetime]
+    random: Random
+
+
+async def run_worker(context: WorkerContext, started: Callable[[Worker[PartitionState]], None]) -> None:
+    """Run a worker until it is stopped. `started` receives it. Raises a StateloopError if it cannot go on."""
+    kafka = ModelKafka(context.broker, context.network)
+    application, loop, counts = context.application, context.loop, Counts(CATALOGUE)
+    runtime = Runtime(clock=loop.time, now=context.now, draw=context.random.uniform)
+    transports = {api: StubTransport(context.api, api, context.name) for api in application.apis}
+    calls = assemble(application, transports, counts, runtime, limits=SETTINGS.failure_limits)
+    planner = EnrichmentPlanner(application, counts)
+    producer = kafka.producer("enrichment")
+    subscription = TopicSubscription(
+        group=application.enrichment_group,
+        topic=planner.topic,
+        batch=SETTINGS.max_poll_records,
+        drain=SETTINGS.drain,
+        check=TopicCheck(planner.topics, "the broker", lambda: None, loop.time),
+        options=MEMBER["classic"],
+    )
+    dependencies = WorkerDependencies(
+        application=application,
+        planner=planner,
+        settings=SETTINGS,
+        consumer=kafka.consumer("enrichment", subscription),
+        rereader=TopicRereader(kafka.reader("enrichment-rereader"), planner.topic),
+        caller=calls.caller,
+        availability=calls.availability,
+        producer=producer,
+        counts=counts,
+        now=context.now,
+        clock=loop.time,
+    )
+    worker = worker_of(dependencies)
+    started(worker)
+    try:
+        await worker.run()
+    finally:
+        calls.close()
+        await producer.close()

@@ -1,0 +1,224 @@
+"""Runs a script: a model broker, a model of the job, the real code of workers, and a stub of the APIs."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import Context
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING
+
+import orjson
+
+from contracts.records.record import Record
+from contracts.wire.partition import partition
+from services.runtime.kafka.values import BY_KEY, NewTopic, Output, Partition
+from tests.simulation.api import ApiStub
+from tests.simulation.application import APPLICATIONS
+from tests.simulation.job import JobModel
+from tests.simulation.loop import SimulationLoop
+from tests.simulation.network import WatchedBroker
+from tests.simulation.parts import Part
+from tests.simulation.query import Checkpoint, Commit, JobContext
+from tests.simulation.script import ENDS_S, START, Fault, Forged, Sent, time_at
+from tests.simulation.worker import WorkerContext, run_worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from contracts import Application
+    from tests.simulation.api import Call
+    from tests.simulation.network import ProcessNetwork
+    from tests.simulation.parts import Main, OnStop
+    from tests.simulation.script import Script
+
+EPOCH = round(START.timestamp() * 1000)
+
+
+@dataclass(frozen=True)
+class Ledgers:
+    """What a run has left: the records of all topics, the calls that the APIs logged, and how the parts ended."""
+
+    records: dict[str, Sequence[Record]]
+    """By topic, those of a partition in their order."""
+    calls: Sequence[Call]
+    committed: dict[int, int]
+    """The offset that the workers have committed, by partition of the snapshots."""
+    errors: Sequence[str]
+    """The errors with which processes ended, and of tasks that nobody awaited."""
+    commit: Commit
+    """The last commit of the job."""
+
+
+class World:
+    """One run of a script."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self.application: Application = APPLICATIONS[script.application]
+        self.loop = SimulationLoop()  # type: ignore[abstract]  # it has what asyncio's tasks and futures need
+        self.broker = WatchedBroker(self.loop, START, Random(f"{script.seed} broker"))
+        self.api = ApiStub(Random(f"{script.seed} api"))
+        self._create_topics()
+        topics = self.application.topics
+        inputs = [Partition(name, n) for name in (topics.events, topics.feedback) for n in range(script.partitions)]
+        self._checkpoint = Checkpoint(Commit(EPOCH, dict.fromkeys(inputs, 0)))
+        self.parts = {"job": Part("job", str(script.seed), self.loop, self.broker, self._run_job)}
+        for number in range(script.workers):
+            name = f"worker-{number}"
+            self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._worker(name))
+
+    def run(self) -> Ledgers:
+        """Run the script to its end."""
+        self.loop.run_until_complete(self._play())
+        ledgers = self._ledgers()
+        self.loop.run_until_complete(self._unwind())
+        return ledgers
+
+    async def _play(self) -> None:
+        for part in self.parts.values():
+            part.start()
+        for step in sorted(self._script.steps, key=lambda step: step.at):
+            self._at(step.at, partial(self._take, step))
+        await asyncio.sleep(ENDS_S)
+
+    async def _unwind(self) -> None:
+        """Let the code of all processes clean up, so that nothing is left of the run."""
+        processes = [process for part in self.parts.values() for process in part.processes]
+        for part in self.parts.values():
+            part.cut(1)
+        for process in processes:
+            self.loop.unwind(process)
+        tasks = [task for process in processes for task in process.tasks]
+        await asyncio.wait(tasks)
+
+    # Steps
+
+    def _take(self, step: Sent | Forged | Fault) -> None:
+        if isinstance(step, Fault):
+            self._begin(step)
+        elif isinstance(step, Sent):
+            self._send(step)
+        else:
+            topic = {"events": self.application.topics.events, "feedback": self.application.topics.feedback}[step.topic]
+            self._write(Output(topic, step.key, step.value))
+
+    def _send(self, sent: Sent) -> None:
+        event = {
+            "device_id": sent.device,
+            "event_id": sent.event,
+            "first_seen": time_at(sent.first_seen).isoformat(),
+            "ts": time_at(sent.ts).isoformat(),
+            "plate": sent.plate,
+            "load": sent.load,
+        }
+        value = orjson.dumps({name: found for name, found in event.items() if found is not None})
+        key = sent.device.encode()
+        number = BY_KEY if sent.partition is None else sent.partition
+        self._write(Output(self.application.topics.events, key, value, number))
+
+    def _write(self, output: Output) -> None:
+        number = output.partition
+        if number == BY_KEY:
+            number = partition(output.key or b"", self._script.partitions)
+        self.broker.append(Partition(output.topic, number), output)
+
+    def _begin(self, fault: Fault) -> None:
+        if fault.part == "broker":
+            self._lose_broker(fault)
+        elif fault.part in self.parts:
+            self._break(self.parts[fault.part], fault)
+        elif fault.part in self.application.apis:
+            self.api.faults[fault.part] = fault.kind, fault.amount
+            self._at(fault.at + fault.lasts, lambda: self.api.faults.pop(fault.part, None))
+
+    def _lose_broker(self, fault: Fault) -> None:
+        def restore() -> None:
+            self.broker.resume()
+            for part in self.parts.values():
+                part.lose_broker(is_away=False)
+
+        for part in self.parts.values():
+            part.lose_broker(is_away=True)
+        self._at(fault.at + fault.lasts, restore)
+
+    def _break(self, part: Part, fault: Fault) -> None:
+        end = fault.at + fault.lasts
+        match fault.kind:
+            case "crash":
+                part.crash(fault.lasts)
+            case "stop":
+                part.stop(fault.lasts)
+            case "freeze":
+                process = part.process
+                part.freeze()
+                self._at(end, lambda: part.thaw(process))
+            case "cut":
+                part.cut(1)
+                self._at(end, lambda: part.cut(-1))
+            case "clock":
+                part.step_clock(fault.amount)
+                self._at(end, lambda: part.step_clock(-fault.amount))
+            case "unacknowledged":
+                part.lose_acknowledgements(int(fault.amount))
+
+    def _at(self, time: float, act: Callable[[], object]) -> None:
+        self.loop.call_at(time, act, context=Context())
+
+    # Parts
+
+    async def _run_job(self, network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:  # noqa: ARG002  # it is only killed
+        random = Random(f"{self._script.seed} query {self.loop.time()}")
+        context = JobContext(
+            self.application,
+            self._script.partitions,
+            self._script.batch_s,
+            self._script.backlog,
+            self._checkpoint,
+            self.broker,
+            network,
+            now,
+            random,
+        )
+        await JobModel(context).run()
+
+    def _worker(self, name: str) -> Main:
+        async def main(network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:
+            random = Random(f"{self._script.seed} {name} {self.loop.time()}")
+            context = WorkerContext(self.application, name, self.loop, self.broker, network, self.api, now, random)
+            await run_worker(context, lambda worker: on_stop(worker.stop))
+
+        return main
+
+    def _create_topics(self) -> None:
+        for topic in self.application.catalogue():
+            self.broker.topics.create(NewTopic(topic.name, self._script.partitions, 1, topic.config()))
+
+    # Ledgers
+
+    def _ledgers(self) -> Ledgers:
+        topics = self.application.topics
+        names = topics.events, topics.feedback, topics.snapshots, topics.dead_letters
+        group = self.broker.groups.group(self.application.enrichment_group)
+        errors = [str(error) for part in self.parts.values() for error in part.errors]
+        return Ledgers(
+            {name: self._records(name) for name in names},
+            self.api.calls,
+            {number: offset.offset for (_, number), offset in sorted(group.offsets.items())},
+            errors + [repr(error) for error in self.loop.errors],
+            self._checkpoint.last,
+        )
+
+    def _records(self, topic: str) -> list[Record]:
+        return [
+            Record(topic, number, entry.offset, entry.timestamp_ms, entry.key, entry.value, entry.headers)
+            for number, log in enumerate(self.broker.topics.topic(topic).logs)
+            for entry in log.read(0, log.end)[0]
+        ]
+
+
+def run(script: Script) -> Ledgers:
+    """Run a script, and return what it has left."""
+    return World(script).run()
