@@ -47,17 +47,18 @@ def true_answer(target: str) -> dict[str, Any] | None:
 class ApiStub:
     """All APIs. `faults` has the present fault of an API, and the share of its calls that have it."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, slowest_s: float) -> None:
         self.calls: list[Call] = []
         self.faults: dict[str, tuple[str, float]] = {}
         self._random = random
+        self._slowest_s = slowest_s
 
     async def respond(self, api: str, process: str, target: str, within: float) -> Response:
         """Return the response to a call. Raises RetryableCallError as a transport does."""
         fault, share = self.faults.get(api, ("", 0.0))
         if self._random.random() >= share:
             fault = ""
-        pause_s = self._random.uniform(0.01, 0.2)
+        pause_s = self._random.uniform(0.01, self._slowest_s)
         if fault in {"hang", "slow"}:
             pause_s = SLOW_S if fault == "slow" else float("inf")
         self._log(process, target, is_answered=not fault)

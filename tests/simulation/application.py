@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from contracts import Api, Application, Count, Enriched, Event, Latest, Policy, State, Sum, Topics, enrichment
 
 TIMEOUT = timedelta(seconds=2)
-POLICY = Policy(timeout=TIMEOUT, attempts=8, backoff=timedelta(milliseconds=200))
+POLICY = Policy(timeout=TIMEOUT, attempts=4, backoff=timedelta(milliseconds=200))
 MOST_PARTITIONS = 4
 
 
@@ -40,7 +40,7 @@ class Car(State, lifetime=timedelta(hours=2), grace=timedelta(minutes=10)):
     quote: Annotated[Quote | None, Enriched()]
 
 
-class ShortCar(State, lifetime=timedelta(minutes=12), grace=timedelta(minutes=3)):
+class ShortCar(State, lifetime=timedelta(minutes=8), grace=timedelta(minutes=2)):
     plate: Annotated[str | None, Latest()]
     load: Annotated[int, Sum()]
     sightings: Annotated[int, Count(of="event_id")]

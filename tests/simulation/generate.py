@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 LOAD_S, FAULTS_S = 2100.0, 2400.0
 """The times at which the load and the last fault end."""
-LONGEST_S = 300.0
+DURATIONS_S = (1.0, 20.0, 60.0, 300.0)
+LONG_S = 1000.0
+"""A fault that outlasts the shortest windows."""
 HOUR_S = 3600.0
 HOSTILE = (None, b"", b"{", b"[]", b"{}", b'{"load": NaN}', b"\xff\xfe", b'{"device_id": 5}', b"null")
-PARTS = ("crash", "stop", "freeze", "cut", "clock", "unacknowledged")
+PARTS = ("crash", "crash", "stop", "freeze", "cut", "clock", "unacknowledged")
 
 
 def script(seed: int) -> Script:
@@ -30,9 +32,10 @@ def script(seed: int) -> Script:
     random = Random(seed)
     workers, partitions = random.choice([1, 1, 2, 3]), random.choice([1, 2, 3, 4])
     application = random.choice([*APPLICATIONS])
-    steps = [*_load(random), *_forged(random)]
-    if random.random() < 0.85:
-        steps += _faults(random, workers)
+    bursts = [random.uniform(1.0, LOAD_S) for _ in range(random.randint(1, 5))]
+    steps = [*_load(random, bursts), *_forged(random)]
+    if random.random() < 0.9:
+        steps += _faults(random, workers, bursts)
     return Script(
         seed,
         tuple(sorted(steps, key=lambda step: step.at)),
@@ -41,24 +44,34 @@ def script(seed: int) -> Script:
         workers,
         batch_s=random.choice([5.0, 30.0, 60.0, 300.0]),
         backlog=random.choice([20, 1000, 1000]),
+        unfinished=random.choice([4, 12, 20_000]),
+        in_flight=random.choice([1, 3, 1000]),
+        slowest_s=random.choice([0.2, 1.5]),
     )
 
 
-def _load(random: Random) -> Iterator[Step]:
+def _time(random: Random, bursts: list[float], until: float = LOAD_S) -> float:
+    """A time at which something happens: mostly in a burst, because parts break under load."""
+    if random.random() < 0.7:
+        return min(until, random.choice(bursts) + random.uniform(0.0, 3.0))
+    return random.uniform(1.0, until)
+
+
+def _load(random: Random, bursts: list[float]) -> Iterator[Step]:
     """Events of some devices in some windows; some come twice, late, disordered, or from a clock that is wrong."""
     devices = [f"d{number}" for number in range(random.randint(1, 5))]
     plates = [f"p{number}" for number in range(random.randint(1, 6))]
-    is_hot, is_burst = random.random() < 0.3, random.random() < 0.3
+    is_hot = random.random() < 0.5
     starts = [0.0, *(random.uniform(0.0, LOAD_S) for _ in range(random.randint(0, 2)))]
-    for number in range(random.randint(3, 30)):
-        at = random.choice([100.0, 900.0]) + random.random() if is_burst else random.uniform(1.0, LOAD_S)
+    for number in range(random.randint(3, 24)):
+        at = _time(random, bursts)
         device = devices[0] if is_hot and random.random() < 0.5 else random.choice(devices)
         first_seen = max([start for start in starts if start <= at], default=0.0)
         sent = Sent(
             at,
             device,
             f"e{number}",
-            first_seen=random.choice([first_seen, 0.0]),
+            first_seen=random.choice([first_seen, first_seen, 0.0]),
             ts=max(0.0, at - random.choice([0.0, 0.0, random.uniform(0.0, 120.0)])),
             plate=random.choice([*plates, None]),
             load=random.choice([None, random.randint(-5, 100)]),
@@ -108,26 +121,38 @@ def _forged_answer(random: Random, at: float) -> bytes:
     return orjson.dumps(answer)
 
 
-def _faults(random: Random, workers: int) -> Iterator[Fault]:
+def _faults(random: Random, workers: int, bursts: list[float]) -> Iterator[Fault]:
+    """Faults, each perhaps with a second one of the same part while it lasts."""
     parts = ["job", *(f"worker-{number}" for number in range(workers))]
-    apis = ["registry", "prices"]
-    for _ in range(random.randint(1, 6)):
-        at, part = random.uniform(1.0, FAULTS_S - LONGEST_S), random.choice([*parts, *apis, "broker"])
-        lasts = random.choice([1.0, 20.0, 60.0, LONGEST_S]) * random.uniform(0.3, 1.0)
-        if part == "broker":
-            yield Fault(at, "away", part, lasts)
-        elif part in apis:
-            yield Fault(at, random.choice(FAULTS), part, lasts, random.choice([0.3, 1.0]))
-        else:
-            yield _process_fault(random, at, part, lasts)
+    others = ["registry", "prices", "broker"]
+    for _ in range(random.randint(1, 4)):
+        lasts = random.choice(DURATIONS_S) * random.uniform(0.3, 1.0)
+        if random.random() < 0.1:
+            lasts = LONG_S
+        at = _time(random, bursts, FAULTS_S - lasts)
+        part = random.choice([random.choice(parts), random.choice(others)])
+        if part in others:
+            yield _outage(random, at, part, lasts)
+            continue
+        yield _process_fault(random, at, part, lasts)
+        if random.random() < 0.4:
+            yield _process_fault(random, at + random.random() * min(lasts, 10.0), part, random.uniform(0.5, 20.0))
+
+
+def _outage(random: Random, at: float, part: str, lasts: float) -> Fault:
+    if part == "broker":
+        return Fault(at, "away", part, lasts)
+    return Fault(at, random.choice(FAULTS), part, lasts, random.choice([0.3, 1.0]))
 
 
 def _process_fault(random: Random, at: float, part: str, lasts: float) -> Fault:
     """A fault of a process. A clock that is behind would let the job refuse valid events: it may only be ahead."""
-    kind = random.choice(PARTS)
+    kind = random.choice((*PARTS, "lag") if part == "job" else PARTS)
     match kind:
+        case "lag":
+            return Fault(at, kind, part, lasts, random.randint(0, 3))
         case "clock":
             return Fault(at, kind, part, lasts, HOUR_S if part == "job" else random.choice([-HOUR_S, HOUR_S]))
         case "unacknowledged":
-            return Fault(at, kind, part, 0.0, random.randint(1, 5))
+            return Fault(at, kind, part, 0.0, random.randint(1, 2))
     return Fault(at, kind, part, lasts)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Window = tuple[str, datetime]
 
-QUIET_S = 600.0
+QUIET_S = 300.0
 """The time after the last event and the last fault in which a loop answers everything."""
 NO_BACKLOG = 1000
 """The size of backlogs that no script reaches."""
@@ -47,7 +47,7 @@ class _Judge:
         self._snapshots = records[topics.snapshots]
         self._expected = expected(self._application, self._events, script.partitions)
         self._published = _by_window(self._snapshots)
-        self._explained = explained(self._application, self._published.values())
+        self._explained = explained(self._application, self._published)
         self._letters = [
             (record.key, DeadLetter.model_validate_json(record.value or b"")) for record in records[topics.dead_letters]
         ]
@@ -100,19 +100,24 @@ class _Judge:
 
     def _answers(self) -> Iterator[str]:
         """Each answer is true, or a failure with a dead letter."""
-        forged = {step.value for step in self._script.steps if isinstance(step, Forged)}
-        for record in self._feedback:
-            if record.value is None or record.value in forged:
-                continue
-            feedback = Feedback.model_validate_json(record.value)
+        for feedback in self._true_feedback():
             name, identity = feedback.enrichment, (feedback.enrichment, feedback.fingerprint)
             if feedback.status == "failure":
-                if (record.key, feedback.first_seen, name) not in self._failures:
-                    yield f"{record.value!r} has no dead letter"
-            elif feedback.status != "skipped":
+                if (feedback.device_id.encode(), feedback.first_seen, name) not in self._failures:
+                    yield f"{feedback} has no dead letter"
+            else:
                 found = (feedback.result or {}).get(name)
                 if identity not in self._explained.results or found != self._explained.results[identity]:
-                    yield f"{record.value!r} is not true"
+                    yield f"{feedback} is not true"
+
+    def _true_feedback(self) -> Iterator[Feedback]:
+        """The answers of the workers for which they have called an API."""
+        forged = {step.value for step in self._script.steps if isinstance(step, Forged)}
+        for record in self._feedback:
+            if record.value is not None and record.value not in forged:
+                feedback = Feedback.model_validate_json(record.value)
+                if feedback.status != "skipped":
+                    yield feedback
 
     def _final(self) -> Iterator[str]:
         """The last snapshot of each window has the expected state, and the true answers."""
@@ -136,12 +141,15 @@ class _Judge:
                 yield f"{name} of {_named(last.window)} is {found}, and {answer} is true"
 
     def _calls(self) -> Iterator[str]:
-        """No call is repeated without a fault that explains it."""
+        """No call and no answer is repeated without a fault that explains it."""
         disruptions = sum(fault.part not in self._application.apis for fault in self._script.faults)
+        repeats = 1 + REPEATS * disruptions
         for target, count in Counter(call.target for call in self._ledgers.calls if call.is_answered).items():
-            most = self._explained.calls[target] * (1 + REPEATS * disruptions)
-            if count > most:
+            if count > (most := self._explained.calls[target] * repeats):
                 yield f"{target} was called {count} times, and {most} are explained"
+        for identity, count in Counter(map(_identity, self._true_feedback())).items():
+            if count > (most := self._explained.answers[identity] * repeats):
+                yield f"{identity} was answered {count} times, and {most} are explained"
 
     def _backlog(self) -> Iterator[str]:
         """Everything is read and committed: no part waits for ever."""
@@ -149,7 +157,7 @@ class _Judge:
         if self._ledgers.committed != ends:
             yield f"the workers have committed {self._ledgers.committed}, and the snapshots end at {ends}"
         positions = self._ledgers.commit.positions
-        before = time_at(ENDS_S - QUIET_S / 2)
+        before = time_at(ENDS_S - QUIET_S)
         for record in (*self._events, *self._feedback):
             if record.timestamp < before and positions[record.topic, record.partition] <= record.offset:  # type: ignore[index]
                 yield f"the job has not committed {record.topic} {record.partition} {record.offset}"
@@ -164,6 +172,10 @@ class _Judge:
 
 def _named(window: Window) -> str:
     return f"{window[0]} since {window[1]:%H:%M:%S}"
+
+
+def _identity(feedback: Feedback) -> tuple[Window, str, str]:
+    return (feedback.device_id, feedback.first_seen), feedback.enrichment, feedback.fingerprint
 
 
 def _by_window(snapshots: Sequence[Record]) -> dict[Window, list[Snapshot]]:

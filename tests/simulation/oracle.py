@@ -15,7 +15,7 @@ from tests.simulation.api import true_answer
 from tests.simulation.script import time_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from typing import Any
 
@@ -83,27 +83,30 @@ def target(enrichment: str, inputs: dict[str, Any]) -> str:
 
 
 class Explained(NamedTuple):
-    """The calls that snapshots explain: how often at most, by target; and the true result by fingerprint."""
+    """The calls that snapshots explain, by target, and the answers; and the true result by fingerprint."""
 
     calls: Counter[str]
+    answers: Counter[tuple[Window, str, str]]
+    """By window, enrichment and fingerprint."""
     results: dict[tuple[str, str], dict[str, Any] | None]
 
 
-def explained(application: Application, windows: Iterable[Sequence[Snapshot]]) -> Explained:
+def explained(application: Application, windows: Mapping[Window, Sequence[Snapshot]]) -> Explained:
     """Return the calls that these snapshots explain: one for each change of the inputs of an enrichment."""
-    found = Explained(Counter(), {})
-    named: dict[tuple[str, str], str] = {}
-    for snapshots in windows:
+    found = Explained(Counter(), Counter(), {})
+    fingerprints: dict[tuple[str, str], str] = {}
+    for window, snapshots in windows.items():
         former: set[tuple[str, str]] = set()
         for snapshot in snapshots:
-            present_inputs = {(name, target(name, inputs)): inputs for name, inputs in _possible_inputs(snapshot)}
-            for enrichment, called in present_inputs.keys() - former:
+            inputs = {(name, target(name, values)): values for name, values in _possible_inputs(snapshot)}
+            for call in inputs.keys() - former:
+                name, called = call
+                if call not in fingerprints:
+                    fingerprints[call] = fingerprint(application.by_name[name], inputs[call])
+                    found.results[name, fingerprints[call]] = true_answer(called)
                 found.calls[called] += 1
-                if (enrichment, called) not in named:
-                    inputs = present_inputs[enrichment, called]
-                    named[enrichment, called] = fingerprint(application.by_name[enrichment], inputs)
-                    found.results[enrichment, named[enrichment, called]] = true_answer(called)
-            former = set(present_inputs)
+                found.answers[window, name, fingerprints[call]] += 1
+            former = set(inputs)
     return found
 
 

@@ -22,7 +22,7 @@ from services.runtime.kafka.values import EndlessRange, Output, Partition
 from tests.simulation.kafka.cursor import Cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from random import Random
 
     from contracts import Application
@@ -67,6 +67,8 @@ class JobContext:
     network: ProcessNetwork
     now: Callable[[], datetime]
     random: Random
+    lagging: Collection[Partition]
+    """The partitions that are not read now: Spark reads partitions at different speeds."""
 
 
 class Query:
@@ -82,8 +84,9 @@ class Query:
         self._fold = Fold(application, last.epoch, dict(last.windows), set(last.seen))
         self._kept_for = application.kept_for + application.skew
         self._next_watermark = last.watermark
-        self._cursor = Cursor(context.broker, context.network, PATIENCE_S)
-        self._cursor.assign({place: EndlessRange(offset) for place, offset in last.positions.items()})
+        self._cursors = {place: Cursor(context.broker, context.network, PATIENCE_S) for place in last.positions}
+        for place, cursor in self._cursors.items():
+            cursor.assign({place: EndlessRange(last.positions[place])})
         self._producer = producer
         self._sent: list[asyncio.Future[Sequence[int]]] = []
         self._changed: dict[WindowKey, Snapshot] | None = None
@@ -126,9 +129,11 @@ class Query:
 
     def _unread(self) -> list[Record]:
         """Return the next records: in order within a partition, and in any order of the partitions."""
-        queues: dict[tuple[str, int], list[Record]] = {}
-        for record in reversed(self._cursor.next_records()):
-            queues.setdefault((record.topic, record.partition), []).append(record)
+        queues = {
+            place: list(reversed(cursor.next_records()))
+            for place, cursor in self._cursors.items()
+            if place not in self._context.lagging
+        }
         places = [place for place, records in queues.items() for _ in records]
         self._context.random.shuffle(places)
         return [queues[place].pop() for place in places]

@@ -47,7 +47,8 @@ class Fault:
 
     Of the part of a process: `crash` (kill -9, and started again), `stop` (SIGTERM, and started again), `freeze`,
     `cut` (no connection to the broker), `clock` (is ahead by `amount` seconds), `unacknowledged` (`amount` requests to
-    write have no answer). Of the broker: `away`. Of an API: the faults of `ApiStub`, in `amount` of its calls.
+    write have no answer); of the job also `lag` (it does not read partition `amount` of the events).
+    Of the broker: `away`. Of an API: the faults of `ApiStub`, in this share (`amount`) of its calls.
     """
 
     at: float
@@ -73,6 +74,12 @@ class Script:
     """The length of a batch of the job: the interval of its commits."""
     backlog: int = 1000
     """The number of unread records from which on the job reads them in one batch when it starts."""
+    unfinished: int = 20_000
+    """The number of unfinished requests at which a worker stops reading."""
+    in_flight: int = 1000
+    """The number of requests of an API that a worker runs at once."""
+    slowest_s: float = 0.2
+    """The longest time of a call without a fault."""
 
     @property
     def faults(self) -> list[Fault]:

@@ -10,7 +10,15 @@ if TYPE_CHECKING:
 
     from tests.simulation.script import Script, Step
 
-SIMPLER = {"workers": 1, "partitions": 1, "backlog": 1000, "batch_s": 60.0}
+SIMPLER = {
+    "workers": 1,
+    "partitions": 1,
+    "backlog": 1000,
+    "batch_s": 60.0,
+    "unfinished": 20_000,
+    "in_flight": 1000,
+    "slowest_s": 0.2,
+}
 MOST_RUNS = 400
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from contracts.metrics.counts import Counts
@@ -31,7 +32,12 @@ if TYPE_CHECKING:
     from tests.simulation.loop import SimulationLoop
     from tests.simulation.network import ProcessNetwork, WatchedBroker
 
-SETTINGS = EnrichmentSettings(application="simulated", stats_every="30")  # type: ignore[arg-type]
+
+@cache
+def worker_settings(unfinished: int, in_flight: int) -> EnrichmentSettings:
+    """Return the settings of a worker with these limits."""
+    limits = {"unfinished": unfinished, "in_flight": in_flight}
+    return EnrichmentSettings.model_validate({"application": "simulated", "stats_every": 30, **limits})
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class WorkerContext:
 
     application: Application
     name: str
+    settings: EnrichmentSettings
     loop: SimulationLoop
     broker: WatchedBroker
     network: ProcessNetwork
@@ -51,24 +58,24 @@ class WorkerContext:
 async def run_worker(context: WorkerContext, started: Callable[[Worker[PartitionState]], None]) -> None:
     """Run a worker until it is stopped. `started` receives it. Raises a StateloopError if it cannot go on."""
     kafka = ModelKafka(context.broker, context.network)
-    application, loop, counts = context.application, context.loop, Counts(CATALOGUE)
+    application, settings, loop, counts = context.application, context.settings, context.loop, Counts(CATALOGUE)
     runtime = Runtime(clock=loop.time, now=context.now, draw=context.random.uniform)
     transports = {api: StubTransport(context.api, api, context.name) for api in application.apis}
-    calls = assemble(application, transports, counts, runtime, limits=SETTINGS.failure_limits)
+    calls = assemble(application, transports, counts, runtime, limits=settings.failure_limits)
     planner = EnrichmentPlanner(application, counts)
     producer = kafka.producer("enrichment")
     subscription = TopicSubscription(
         group=application.enrichment_group,
         topic=planner.topic,
-        batch=SETTINGS.max_poll_records,
-        drain=SETTINGS.drain,
+        batch=settings.max_poll_records,
+        drain=settings.drain,
         check=TopicCheck(planner.topics, "the broker", lambda: None, loop.time),
         options=MEMBER["classic"],
     )
     dependencies = WorkerDependencies(
         application=application,
         planner=planner,
-        settings=SETTINGS,
+        settings=settings,
         consumer=kafka.consumer("enrichment", subscription),
         rereader=TopicRereader(kafka.reader("enrichment-rereader"), planner.topic),
         caller=calls.caller,

@@ -22,7 +22,7 @@ from tests.simulation.network import WatchedBroker
 from tests.simulation.parts import Part
 from tests.simulation.query import Checkpoint, Commit, JobContext
 from tests.simulation.script import ENDS_S, START, Fault, Forged, Sent, time_at
-from tests.simulation.worker import WorkerContext, run_worker
+from tests.simulation.worker import WorkerContext, run_worker, worker_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,11 +60,12 @@ class World:
         self.application: Application = APPLICATIONS[script.application]
         self.loop = SimulationLoop()  # type: ignore[abstract]  # it has what asyncio's tasks and futures need
         self.broker = WatchedBroker(self.loop, START, Random(f"{script.seed} broker"))
-        self.api = ApiStub(Random(f"{script.seed} api"))
+        self.api = ApiStub(Random(f"{script.seed} api"), script.slowest_s)
         self._create_topics()
         topics = self.application.topics
         inputs = [Partition(name, n) for name in (topics.events, topics.feedback) for n in range(script.partitions)]
         self._checkpoint = Checkpoint(Commit(EPOCH, dict.fromkeys(inputs, 0)))
+        self._lagging: list[Partition] = []
         self.parts = {"job": Part("job", str(script.seed), self.loop, self.broker, self._run_job)}
         for number in range(script.workers):
             name = f"worker-{number}"
@@ -161,6 +162,10 @@ class World:
             case "clock":
                 part.step_clock(fault.amount)
                 self._at(end, lambda: part.step_clock(-fault.amount))
+            case "lag":
+                place = Partition(self.application.topics.events, int(fault.amount) % self._script.partitions)
+                self._lagging.append(place)
+                self._at(end, lambda: self._lagging.remove(place))
             case "unacknowledged":
                 part.lose_acknowledgements(int(fault.amount))
 
@@ -181,13 +186,16 @@ class World:
             network,
             now,
             random,
+            self._lagging,
         )
         await JobModel(context).run()
 
     def _worker(self, name: str) -> Main:
         async def main(network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:
             random = Random(f"{self._script.seed} {name} {self.loop.time()}")
-            context = WorkerContext(self.application, name, self.loop, self.broker, network, self.api, now, random)
+            settings = worker_settings(self._script.unfinished, self._script.in_flight)
+            clients = self.loop, self.broker, network, self.api
+            context = WorkerContext(self.application, name, settings, *clients, now, random)
             await run_worker(context, lambda worker: on_stop(worker.stop))
 
         return main

@@ -1,0 +1,166 @@
+"""Each guard of the loop is necessary: without it, a script fails. So the simulator can fail."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+import pytest
+from typing_extensions import override
+
+from contracts.records.decode import Decoder
+from contracts.records.fold import Fold
+from contracts.reducers import Enriched
+from services.enrichment.calls.circuit_breaker import CircuitBreaker
+from services.enrichment.deferred_queue import DeferredQueue
+from services.enrichment.handler import EnrichmentHandler
+from services.enrichment.partition_state import PartitionState
+from services.runtime.worker.offsets import Offsets
+from spark_app.run.low_watermark import LowWatermark
+from tests.simulation import query
+from tests.simulation.generate import script as script_of
+from tests.simulation.script import Fault, Forged, Script, Sent, time_at
+from tests.simulation.verdict import verdict
+from tests.simulation.world import EPOCH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from contracts.records.record import Delta
+    from contracts.wire import Snapshot
+
+    Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+class Mutation(NamedTuple):
+    """A guard that is taken out, a script that needs it, and whether some of a few hundred seeds do."""
+
+    patch: Patch
+    script: Script
+    is_found_by_seeds: bool
+
+
+MUTATIONS: dict[str, Mutation] = {}
+MOST_SEEDS = 400
+
+
+def mutation(script: Script, *, is_found_by_seeds: bool = True) -> Callable[[Patch], Patch]:
+    """Register a defect by the name of its function."""
+
+    def register(patch: Patch) -> Patch:
+        MUTATIONS[patch.__name__] = Mutation(patch, script, is_found_by_seeds)
+        return patch
+
+    return register
+
+
+def sent(at: float, event: str = "e0", device: str = "d0") -> Sent:
+    return Sent(at, device, event, ts=at, plate="p1", load=1)
+
+
+def forged(at: float, epoch: int) -> Forged:
+    answer = {
+        "device_id": "d0",
+        "first_seen": time_at(0.0).isoformat(),
+        "enrichment": "owner",
+        "epoch": epoch,
+        "version": 1,
+        "status": "result",
+        "ts": time_at(at).isoformat(),
+        "fingerprint": "forged",
+        "result": {"owner": {"name": "nobody's"}},
+    }
+    return Forged(at, "feedback", b"d0", orjson.dumps(answer))
+
+
+SIX_DEVICES = tuple(sent(10.0 + number, f"e{number}", f"d{number}") for number in range(6))
+
+
+@mutation(
+    Script(1, (Fault(5.0, "hang", "registry", 12.0), sent(10.0), Fault(14.0, "crash", "worker-0", 5.0))),
+    is_found_by_seeds=False,
+)
+def offsets_are_committed_before_the_work_is_finished(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Offsets, "position", property(lambda offsets: offsets._next))  # noqa: SLF001
+
+
+@mutation(Script(1, (Fault(5.0, "hang", "registry", 10.0), sent(10.0), sent(11.0, "e1"))))
+def requests_in_flight_are_planned_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PartitionState, "_is_suppressed", lambda *_: False)
+
+
+@mutation(Script(1, (Fault(5.0, "error", "registry", 60.0), sent(10.0))))
+def failures_have_no_dead_letters(patch: pytest.MonkeyPatch) -> None:
+    async def dropped(*_: object) -> None:
+        pass
+
+    patch.setattr(EnrichmentHandler, "_send_to_dead_letters", dropped)
+
+
+@mutation(Script(1, (Fault(5.0, "unavailable", "registry", 60.0), *SIX_DEVICES)))
+def a_breaker_stays_open(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(CircuitBreaker, "_half_open", lambda _: None)
+
+
+@mutation(
+    Script(1, (Fault(5.0, "unavailable", "registry", 60.0), *SIX_DEVICES), unfinished=4, in_flight=1),
+    is_found_by_seeds=False,
+)
+def deferred_requests_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(DeferredQueue, "_ensure_resuming", lambda _: None)
+
+
+@mutation(Script(1, (sent(10.0), sent(20.0))))
+def copies_of_an_event_count(patch: pytest.MonkeyPatch) -> None:
+    class Counting(Fold):
+        @override
+        def add(self, delta: Delta) -> Snapshot | None:
+            self.seen.clear()
+            return super().add(delta)
+
+    patch.setattr(query, "Fold", Counting)
+
+
+@mutation(Script(1, (sent(10.0), forged(100.0, 0))), is_found_by_seeds=False)
+def the_last_answer_wins(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Enriched, "merge", lambda _, __, other: other)
+
+
+@mutation(Script(1, (sent(10.0), forged(100.0, EPOCH + 1))), is_found_by_seeds=False)
+def answers_of_a_later_epoch_are_accepted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(query, "Decoder", lambda application, _, clock, count: Decoder(application, None, clock, count))
+
+
+@mutation(
+    Script(1, (sent(10.0), Fault(20.0, "lag", "job", 2000.0, 0), sent(30.0, "e1")), "short", 1, batch_s=30.0),
+    is_found_by_seeds=False,
+)
+def the_clock_moves_the_watermark(patch: pytest.MonkeyPatch) -> None:
+    def advance(low: LowWatermark) -> None:
+        low.time = low._upstream()  # noqa: SLF001
+
+    patch.setattr(LowWatermark, "advance", advance)
+
+
+@mutation(Script(1, (sent(10.0), sent(1500.0, "e1")), "short"), is_found_by_seeds=False)
+def late_records_are_accepted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Decoder, "_check_start", lambda *_: None)
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_script_fails_without_a_guard(name: str) -> None:
+    patch_guard, script, _ = MUTATIONS[name]
+    assert not verdict(script)
+    with pytest.MonkeyPatch.context() as patch:
+        patch_guard(patch)
+        assert verdict(script)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", [name for name, found in MUTATIONS.items() if found.is_found_by_seeds])
+def test_fresh_seeds_find_a_missing_guard(name: str) -> None:
+    first = secrets.randbelow(1 << 32)
+    with pytest.MonkeyPatch.context() as patch:
+        MUTATIONS[name].patch(patch)
+        assert any(verdict(script_of(seed)) for seed in range(first, first + MOST_SEEDS))
