@@ -126,6 +126,12 @@ test-unit: install ## Run the tests that take milliseconds: without a broker, Sp
 guards: install classes ## Take out each guard of tests/guards: a test must fail (ARGS="--only NAME": some of them)
 	@$(BIN)/python -m tests.guards $(ARGS)
 
+# SEEDS scripts from a random first seed, or from FIRST. A script that fails is shrunk, and printed as a test.
+SEEDS ?= 200
+.PHONY: simulate
+simulate: install ## Simulate the loop with faults, an hour for each seed (SEEDS=n FIRST=seed, ARGS=--goes-on)
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)) $(ARGS)
+
 # In an environment of its own; the tools of the tests have the versions of the lock, as far as the lowest allow them.
 LOWEST := $(STATE)/lowest
 RESOLVE = $(BIN)/uv pip compile pyproject.toml --quiet --python $(BIN)/python --all-extras --no-emit-index-url \
