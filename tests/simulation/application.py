@@ -49,6 +49,15 @@ class ShortCar(State, lifetime=timedelta(minutes=8), grace=timedelta(minutes=2))
     quote: Annotated[Quote | None, Enriched()]
 
 
+class Visits(State, window=timedelta(minutes=10), every=timedelta(minutes=5), grace=timedelta(minutes=5)):
+    plate: Annotated[str | None, Latest()]
+    load: Annotated[int, Sum()]
+    sightings: Annotated[int, Count(of="event_id")]
+    owner: Annotated[Owner | None, Enriched()]
+    street: Annotated[Street | None, Enriched()]
+    quote: Annotated[Quote | None, Enriched()]
+
+
 @enrichment(api="registry")
 async def owner(api: Api, plate: str) -> Owner:
     return await api.get("/owners/{plate}", Owner, plate=plate)
@@ -78,5 +87,6 @@ def application(name: str, state: type[State]) -> Application:
 APPLICATIONS = {
     "cars": application("cars", Car),
     "short": application("short", ShortCar),
+    "visits": application("visits", Visits),
 }
-"""By name: windows that outlive the script, and windows that expire within it."""
+"""By name: windows that outlive the script, windows that expire within it, and windows that overlap."""

@@ -147,7 +147,7 @@ def _outage(random: Random, at: float, part: str, lasts: float) -> Fault:
 
 def _process_fault(random: Random, at: float, part: str, lasts: float) -> Fault:
     """A fault of a process. A clock that is behind would let the job refuse valid events: it may only be ahead."""
-    kind = random.choice((*PARTS, "lag") if part == "job" else PARTS)
+    kind = random.choice((*PARTS, "lag", "rebuild") if part == "job" else PARTS)
     match kind:
         case "lag":
             return Fault(at, kind, part, lasts, random.randint(0, 3))

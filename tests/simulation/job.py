@@ -50,7 +50,7 @@ class JobModel:
 
     async def _run(self, query: Query) -> None:
         left = query.backlog
-        while left >= self._context.backlog:
+        while left >= self._context.backlog or not query.is_built:
             query.catch_up()
             await self._commit(query)
             left, former = query.backlog, left

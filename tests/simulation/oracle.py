@@ -111,12 +111,17 @@ def explained(application: Application, windows: Mapping[Window, Sequence[Snapsh
 
 
 def _possible_inputs(snapshot: Snapshot) -> list[tuple[str, dict[str, Any]]]:
-    """The inputs of the enrichments. The owner in its slot may be that of a former plate."""
+    """The inputs of the enrichments. The owner in its slot may be that of a former plate.
+
+    An answer of a later version is that of a job that reads again what it has read before: it has no result yet.
+    """
     state, slot = snapshot.state, snapshot.enrichments.get("owner")
-    owner = slot.result if slot else None
+    owner = slot.result if slot and "plate" in state else None
     found: list[tuple[str, dict[str, Any]]] = [("quote", {"load": state["load"], "owner": owner})]
     if "plate" in state:
         found.append(("owner", {"plate": state["plate"]}))
     if owner is not None:
         found.append(("street", {"owner": owner}))
+    if slot and slot.order >= snapshot.order:
+        found.append(("quote", {"load": state["load"], "owner": None}))
     return found

@@ -7,7 +7,7 @@ watermark moves by heartbeats, and a batch applies the watermark that was known 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,10 @@ class Commit:
     seen: frozenset[tuple[WindowKey, str]] = frozenset()
     watermark: datetime | None = None
     """The time before which windows are over."""
+    bound: datetime | None = None
+    """The time up to which windows begin that a rebuilt state does not publish."""
+    is_built: bool = True
+    """Whether a rebuilt state has read the topics."""
 
 
 class Checkpoint:
@@ -93,6 +97,11 @@ class Query:
         """The last snapshot of each window that a catch-up has changed; None while it publishes each snapshot."""
 
     @property
+    def is_built(self) -> bool:
+        """Whether the state has read the topics; else a catch-up builds it, and publishes each window once."""
+        return self._commit.is_built
+
+    @property
     def backlog(self) -> int:
         """The number of unread records."""
         logs = self._context.broker.topics
@@ -101,7 +110,7 @@ class Query:
     def catch_up(self) -> None:
         """Read the backlog in one batch, which publishes the last snapshot of each window."""
         self._changed = {}
-        for record in self._unread():
+        for record in self._unread(()):
             self._add(record)
         for snapshot in self._changed.values():
             self._publish(snapshot)
@@ -109,7 +118,7 @@ class Query:
 
     async def read(self) -> None:
         """Process the unread records, or wait until there may be some."""
-        records = self._unread()
+        records = self._unread(self._context.lagging)
         if not records:
             await self._context.network.pause(self._application.topics.events, self._application.topics.feedback)
         for record in records:
@@ -122,17 +131,22 @@ class Query:
         watermark = self._next_watermark
         if watermark is not None and watermark != self._commit.watermark:
             self._expire(watermark)
-        self._commit = Commit(
-            self._commit.epoch, dict(self._positions), dict(self._fold.windows), frozenset(self._fold.seen), watermark
+        self._commit = replace(
+            self._commit,
+            positions=dict(self._positions),
+            windows=dict(self._fold.windows),
+            seen=frozenset(self._fold.seen),
+            watermark=watermark,
+            is_built=True,
         )
         self._context.checkpoint.last = self._commit
 
-    def _unread(self) -> list[Record]:
+    def _unread(self, lagging: Collection[Partition]) -> list[Record]:
         """Return the next records: in order within a partition, and in any order of the partitions."""
         queues = {
             place: list(reversed(cursor.next_records()))
             for place, cursor in self._cursors.items()
-            if place not in self._context.lagging
+            if place not in lagging
         }
         places = [place for place, records in queues.items() for _ in records]
         self._context.random.shuffle(places)
@@ -169,6 +183,8 @@ class Query:
             self._changed[snapshot.window] = snapshot
 
     def _publish(self, snapshot: Snapshot) -> None:
+        if self._commit.bound is not None and snapshot.first_seen <= self._commit.bound:
+            return
         number = partition(snapshot.device_id.encode(), self._context.partitions)
         key = window_key(*snapshot.window)
         self._send(Output(self._application.topics.snapshots, key, snapshot.encode(), number))

@@ -47,7 +47,8 @@ class Fault:
 
     Of the part of a process: `crash` (kill -9, and started again), `stop` (SIGTERM, and started again), `freeze`,
     `cut` (no connection to the broker), `clock` (is ahead by `amount` seconds), `unacknowledged` (`amount` requests to
-    write have no answer); of the job also `lag` (it does not read partition `amount` of the events).
+    write have no answer); of the job also `lag` (it does not read partition `amount` of the events), and `rebuild` (it
+    is started again with an empty state, of a later epoch).
     Of the broker: `away`. Of an API: the faults of `ApiStub`, in this share (`amount`) of its calls.
     """
 

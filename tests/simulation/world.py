@@ -162,12 +162,22 @@ class World:
             case "clock":
                 part.step_clock(fault.amount)
                 self._at(end, lambda: part.step_clock(-fault.amount))
+            case "rebuild":
+                part.crash(fault.lasts)
+                self._checkpoint.last = self._rebuilt()
             case "lag":
                 place = Partition(self.application.topics.events, int(fault.amount) % self._script.partitions)
                 self._lagging.append(place)
                 self._at(end, lambda: self._lagging.remove(place))
             case "unacknowledged":
                 part.lose_acknowledgements(int(fault.amount))
+
+    def _rebuilt(self) -> Commit:
+        """Return the empty state of a rebuild: the job reads the topics again, in a new epoch."""
+        now = time_at(self.loop.time())
+        bound = now - self.application.kept_for - self.application.skew
+        positions = dict.fromkeys(self._checkpoint.last.positions, 0)
+        return Commit(round(now.timestamp() * 1000), positions, bound=bound, is_built=False)
 
     def _at(self, time: float, act: Callable[[], object]) -> None:
         self.loop.call_at(time, act, context=Context())
