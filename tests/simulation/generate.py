@@ -34,14 +34,16 @@ def script(seed: int) -> Script:
     application = random.choice([*APPLICATIONS])
     bursts = [random.uniform(1.0, LOAD_S) for _ in range(random.randint(1, 5))]
     steps = [*_load(random, bursts), *_forged(random)]
+    sinks = random.choice([0, 0, 1, 2])
     if random.random() < 0.9:
-        steps += _faults(random, workers, bursts)
+        steps += _faults(random, workers, sinks, bursts)
     return Script(
         seed,
         tuple(sorted(steps, key=lambda step: step.at)),
         application,
         partitions,
         workers,
+        sinks,
         batch_s=random.choice([5.0, 30.0, 60.0, 300.0]),
         backlog=random.choice([20, 1000, 1000]),
         unfinished=random.choice([4, 12, 20_000]),
@@ -121,10 +123,10 @@ def _forged_answer(random: Random, at: float) -> bytes:
     return orjson.dumps(answer)
 
 
-def _faults(random: Random, workers: int, bursts: list[float]) -> Iterator[Fault]:
+def _faults(random: Random, workers: int, sinks: int, bursts: list[float]) -> Iterator[Fault]:
     """Faults, each perhaps with a second one of the same part while it lasts."""
-    parts = ["job", *(f"worker-{number}" for number in range(workers))]
-    others = ["registry", "prices", "broker"]
+    parts = ["job", *(f"worker-{n}" for n in range(workers)), *(f"sink-{n}" for n in range(sinks))]
+    others = ["registry", "prices", "broker", *["store"][:sinks]]
     for _ in range(random.randint(1, 4)):
         lasts = random.choice(DURATIONS_S) * random.uniform(0.3, 1.0)
         if random.random() < 0.1:
@@ -142,17 +144,24 @@ def _faults(random: Random, workers: int, bursts: list[float]) -> Iterator[Fault
 def _outage(random: Random, at: float, part: str, lasts: float) -> Fault:
     if part == "broker":
         return Fault(at, "away", part, lasts)
+    if part == "store":
+        return Fault(at, random.choice(["away", "hang", "unacknowledged"]), part, lasts)
     return Fault(at, random.choice(FAULTS), part, lasts, random.choice([0.3, 1.0]))
 
 
 def _process_fault(random: Random, at: float, part: str, lasts: float) -> Fault:
-    """A fault of a process. A clock that is behind would let the job refuse valid events: it may only be ahead."""
+    """A fault of a process.
+
+    A job whose clock is behind refuses valid events, and a sink whose clock is ahead removes rows too soon: theirs do
+    not do that.
+    """
     kind = random.choice((*PARTS, "lag", "rebuild") if part == "job" else PARTS)
     match kind:
         case "lag":
             return Fault(at, kind, part, lasts, random.randint(0, 3))
         case "clock":
-            return Fault(at, kind, part, lasts, HOUR_S if part == "job" else random.choice([-HOUR_S, HOUR_S]))
+            ahead_s = {"job": HOUR_S, "sink": -HOUR_S}.get(part.partition("-")[0]) or random.choice([-HOUR_S, HOUR_S])
+            return Fault(at, kind, part, lasts, ahead_s)
         case "unacknowledged":
             return Fault(at, kind, part, 0.0, random.randint(1, 2))
     return Fault(at, kind, part, lasts)

@@ -12,12 +12,15 @@ from contracts.wire import DeadLetter, Feedback, decode_snapshot
 from tests.simulation.application import APPLICATIONS
 from tests.simulation.oracle import answered, expected, explained
 from tests.simulation.script import ENDS_S, Forged, Sent, time_at
+from tests.simulation.sink import planner_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from contracts.records.record import Record
+    from contracts.sinks import Row
+    from contracts.sinks.store import RowKey
     from contracts.wire import Snapshot
     from tests.simulation.script import Script
     from tests.simulation.world import Ledgers
@@ -28,6 +31,8 @@ QUIET_S = 300.0
 """The time after the last event and the last fault in which a loop answers everything."""
 NO_BACKLOG = 1000
 """The size of backlogs that no script reaches."""
+EXPIRY_S = 60.0
+"""The time within which a sink removes rows that have expired."""
 REPEATS = 3
 """How often a fault may repeat a call: it may begin two rebalances, and one at its end."""
 
@@ -66,6 +71,8 @@ class _Judge:
         yield from self._final()
         yield from self._calls()
         yield from self._backlog()
+        if self._script.sinks:
+            yield from self._rows()
 
     def _windows(self) -> Iterator[str]:
         """Each window with a valid event has snapshots, and no window without a valid record has any."""
@@ -162,12 +169,37 @@ class _Judge:
             if record.timestamp < before and positions[record.topic, record.partition] <= record.offset:  # type: ignore[index]
                 yield f"the job has not committed {record.topic} {record.partition} {record.offset}"
 
+    def _rows(self) -> Iterator[str]:
+        """The store has the newest row of each key that has not expired, and has read everything."""
+        planner, target = planner_of(self._application)
+        by_key: dict[RowKey, Row] = {}
+        for step in planner.plan(self._snapshots, 0).steps:
+            for row in step.rows:
+                by_key[row.row_key(target.windows)] = row
+        stored = self._ledgers.stored
+        for key, row in by_key.items():
+            found, left_s = stored.rows.get(key), _left_s(row)
+            if left_s > EXPIRY_S and (found is None or found.order != row.order):
+                yield f"the store has {found} for {key}, and {row} is the newest"
+            if left_s < -EXPIRY_S and found is not None:
+                yield f"the store has {found} for {key}, which has expired"
+        for key in stored.rows.keys() - by_key.keys():
+            yield f"the store has a row of {key}, which has no snapshot"
+        ends = {record.partition: record.offset + 1 for record in self._snapshots}
+        if stored.positions != ends:
+            yield f"the store is at {stored.positions}, and the snapshots end at {ends}"
+
     def _is_complete(self, window: Window) -> bool:
         """Return whether the loop was quiet for some time before the window ended."""
         end_s = min((window[1] + self._application.kept_for - time_at(0.0)) / timedelta(seconds=1), ENDS_S)
         sent = [step.at for step in self._script.steps if isinstance(step, Sent) and step.device == window[0]]
         broken = [fault.at + fault.lasts for fault in self._script.faults if fault.at < end_s]
         return max(sent + broken, default=0.0) + QUIET_S < end_s
+
+
+def _left_s(row: Row) -> float:
+    """Return the time from the end of the script to the expiry of a row."""
+    return float("inf") if row.expires_at is None else row.expires_at / 1e6 - time_at(ENDS_S).timestamp()
 
 
 def _named(window: Window) -> str:

@@ -43,13 +43,14 @@ class Forged:
 
 @dataclass(frozen=True)
 class Fault:
-    """A part breaks, for so many seconds: `job`, `worker-0` and so on, `broker`, or an API.
+    """A part breaks, for so many seconds: `job`, `worker-0` and so on, `sink-0`, `broker`, `store`, or an API.
 
     Of the part of a process: `crash` (kill -9, and started again), `stop` (SIGTERM, and started again), `freeze`,
     `cut` (no connection to the broker), `clock` (is ahead by `amount` seconds), `unacknowledged` (`amount` requests to
     write have no answer); of the job also `lag` (it does not read partition `amount` of the events), and `rebuild` (it
     is started again with an empty state, of a later epoch).
-    Of the broker: `away`. Of an API: the faults of `ApiStub`, in this share (`amount`) of its calls.
+    Of the broker: `away`. Of the store: the faults of `StoreServer`. Of an API: the faults of `ApiStub`, in this share
+    (`amount`) of its calls.
     """
 
     at: float
@@ -71,6 +72,7 @@ class Script:
     application: str = "cars"
     partitions: int = 2
     workers: int = 1
+    sinks: int = 0
     batch_s: float = 60.0
     """The length of a batch of the job: the interval of its commits."""
     backlog: int = 1000

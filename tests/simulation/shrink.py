@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 SIMPLER = {
     "workers": 1,
+    "sinks": 0,
     "partitions": 1,
     "backlog": 1000,
     "batch_s": 60.0,

@@ -22,6 +22,7 @@ from tests.simulation.network import WatchedBroker
 from tests.simulation.parts import Part
 from tests.simulation.query import Checkpoint, Commit, JobContext
 from tests.simulation.script import ENDS_S, START, Fault, Forged, Sent, time_at
+from tests.simulation.sink import SinkContext, StoreServer, run_sink
 from tests.simulation.worker import WorkerContext, run_worker, worker_settings
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts import Application
+    from contracts.testing.memory_store import StoredState
     from tests.simulation.api import Call
     from tests.simulation.network import ProcessNetwork
     from tests.simulation.parts import Main, OnStop
@@ -50,6 +52,8 @@ class Ledgers:
     """The errors with which processes ended, and of tasks that nobody awaited."""
     commit: Commit
     """The last commit of the job."""
+    stored: StoredState
+    """The rows that the sinks have written."""
 
 
 class World:
@@ -67,6 +71,10 @@ class World:
         self._checkpoint = Checkpoint(Commit(EPOCH, dict.fromkeys(inputs, 0)))
         self._lagging: list[Partition] = []
         self.parts = {"job": Part("job", str(script.seed), self.loop, self.broker, self._run_job)}
+        self.store = StoreServer(Random(f"{script.seed} store"))
+        for number in range(script.sinks):
+            name = f"sink-{number}"
+            self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._sink(name))
         for number in range(script.workers):
             name = f"worker-{number}"
             self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._worker(name))
@@ -131,6 +139,9 @@ class World:
             self._lose_broker(fault)
         elif fault.part in self.parts:
             self._break(self.parts[fault.part], fault)
+        elif fault.part == "store":
+            self.store.fault = fault.kind
+            self._at(fault.at + fault.lasts, lambda: setattr(self.store, "fault", ""))
         elif fault.part in self.application.apis:
             self.api.faults[fault.part] = fault.kind, fault.amount
             self._at(fault.at + fault.lasts, lambda: self.api.faults.pop(fault.part, None))
@@ -210,6 +221,14 @@ class World:
 
         return main
 
+    def _sink(self, name: str) -> Main:
+        async def main(network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:
+            random = Random(f"{self._script.seed} {name} {self.loop.time()}")
+            context = SinkContext(self.application, self.loop, self.broker, network, self.store, now, random)
+            await run_sink(context, lambda sink: on_stop(sink.stop))
+
+        return main
+
     def _create_topics(self) -> None:
         for topic in self.application.catalogue():
             self.broker.topics.create(NewTopic(topic.name, self._script.partitions, 1, topic.config()))
@@ -227,6 +246,7 @@ class World:
             {number: offset.offset for (_, number), offset in sorted(group.offsets.items())},
             errors + [repr(error) for error in self.loop.errors],
             self._checkpoint.last,
+            self.store.state,
         )
 
     def _records(self, topic: str) -> list[Record]:
