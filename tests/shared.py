@@ -23,17 +23,13 @@ SUFFIX = ".process.json"
 
 
 def begin() -> None:
-    """Create the folder of the run, in the process that starts all others; a run within another one shares it."""
-    if FOLDER in os.environ:
-        return
+    """Create the folder of the run, in the process that starts all others."""
     os.environ[FOLDER] = tempfile.mkdtemp(prefix="stateloop-tests-")
     os.environ[PID] = str(os.getpid())
 
 
 def end() -> None:
     """Kill the shared processes, and remove the folder of the run; in the process that began it."""
-    if os.environ[PID] != str(os.getpid()):
-        return
     folder = Path(os.environ.pop(FOLDER))
     for described in folder.glob(f"*{SUFFIX}"):
         with suppress(ProcessLookupError):  # Ctrl-C has ended it

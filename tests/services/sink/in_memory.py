@@ -134,11 +134,14 @@ class Published(InMemoryProducer):
 
     def __init__(self) -> None:
         self.dead_letters: list[tuple[bytes | None, DeadLetter]] = []
+        self.acknowledges = asyncio.Event()
+        self.acknowledges.set()
 
     @override
     async def write(self, output: Output) -> None:
         assert (output.topic, output.timestamp_ms) == ("dead_letters", 0)
         self.dead_letters.append((output.key, DeadLetter.model_validate_json(output.value or b"")))
+        await self.acknowledges.wait()
 
 
 class RunningSink:

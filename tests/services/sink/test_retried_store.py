@@ -1,4 +1,4 @@
-"""Stores on real servers that do not answer for a while."""
+"""Stores that do not answer for a while, on real servers and in memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import psycopg
 
 from contracts.metrics import sink as metrics
 from contracts.metrics.counts import Counts
-from contracts.sinks import Move, PositionConflictError, Row, RowBatch, Step, Target, Windows
+from contracts.sinks import Move, PositionConflictError, Row, RowBatch, Step, StoreUnavailableError, Target, Windows
+from contracts.testing.memory_store import MemoryStore
 from services.sink.retried_store import RetriedStore
 from tests.services.sink.in_memory import until
 from tests.services.sink.records import NOW_US
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from contracts.testing.stores import StoreHarness
@@ -77,3 +78,34 @@ async def test_a_redis_that_is_frozen(redis_server: RedisServer) -> None:
 
 async def test_a_postgresql_whose_positions_are_locked(postgresql_server: PostgresqlServer) -> None:
     await check_hanging(postgresql_server, lambda: locked(postgresql_server))
+
+
+class Failing(MemoryStore):
+    """A store whose next looks at the positions fail. It counts how often it is opened, and its operations at once."""
+
+    def __init__(self) -> None:
+        super().__init__(Target("flights", "topic", Windows.NEWEST))
+        self.failures = self.opened = self.running = self.most = 0
+
+    async def open(self) -> None:
+        self.opened += 1
+        await super().open()
+
+    async def positions(self) -> Mapping[int, int]:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await asyncio.sleep(0)
+        self.running -= 1
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnavailableError("the connection is broken")
+        return await super().positions()
+
+
+async def test_a_store_is_opened_again_after_a_failure_and_used_by_one_operation_at_a_time() -> None:
+    failing = Failing()
+    store = RetriedStore("flights", failing, TIMEOUT, Counts(metrics.CATALOGUE), asyncio.get_running_loop().time, min)
+    await store.open()
+    failing.failures = 2
+    assert await asyncio.gather(*(store.positions() for _ in range(3))) == [{}, {}, {}]
+    assert (failing.opened, failing.most) == (3, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -123,6 +124,19 @@ async def test_rows_that_the_store_refuses_become_dead_letters_and_the_others_ar
         (b"y", "not_stored", "too large", "snapshots", last + 3),
     ]
     assert published.dead_letters[0][1].head
+
+
+async def test_no_position_passes_a_dead_letter_that_is_not_acknowledged() -> None:
+    store, published = ControlledStore(), Published()
+    store.refuses = {"x"}
+    published.acknowledges.clear()
+    async with running(topic([Change("x"), Change("a")]), store, published) as sink:
+        await until(lambda: bool(published.dead_letters))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert store.state.positions == {}
+        published.acknowledges.set()
+        assert await written(sink, 2)
 
 
 async def test_records_that_cannot_be_decoded_become_dead_letters_once() -> None:
