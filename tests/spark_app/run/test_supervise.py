@@ -234,6 +234,12 @@ def test_progress_resets_the_count_of_failures() -> None:
     assert {line["failures"] for line in reported if line["job"] == "failed"} == {1}
 
 
+def test_a_job_that_makes_progress_between_its_failures_goes_on() -> None:
+    queries = [*(Query(1) for _ in range(9)), Query(0, fails=False)]
+    run(queries, give_up=timedelta(seconds=3), step=1)
+    assert queries[-1].stopped
+
+
 def test_failing_without_progress_stops_the_driver_with_the_reason() -> None:
     with pytest.raises(QueryFailsError, match="failed 12 times without progress, last with: broken"):
         run([Query(0) for _ in range(20)], give_up=timedelta(seconds=10), step=1)
