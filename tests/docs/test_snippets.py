@@ -11,7 +11,6 @@ ROOT = Path(__file__).parents[2]
     ("page", "file"),
     [
         ("README.md", "examples/scooters/application.py"),
-        ("docs/tutorials/write-an-application.md", "examples/scooters/application.py"),
         ("docs/tutorials/count-by-the-hour.md", "examples/departures/application.py"),
         ("docs/tutorials/count-by-the-hour.md", "examples/departures/event.py"),
         ("docs/tutorials/count-by-the-hour.md", "examples/departures/state.py"),
