@@ -30,6 +30,7 @@ PUSH_SECONDS = _histogram(
 PARTITIONS = _gauge("partitions", "Partitions, by what the instance is to them.", ("state", "role"))
 LAG = _gauge("lag", "Records in the topic that readers do not see yet, where it follows.", ("state",))
 HELD = _gauge("held", "Keys in the store, approximately, with the remembered expired ones.", ("state",))
+FREE_BYTES = _gauge("free_bytes", "Free bytes of the disk that has the store.", ("state",))
 RECORDS = _counter("records", "Records read.", ("state",))
 MISPLACED = _counter(
     "misplaced",

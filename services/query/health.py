@@ -77,6 +77,7 @@ class Health(MonitoredProcess):
                 counts.set(metrics.PARTITIONS, roles.partitions[role], name, role)
             counts.set(metrics.LAG, roles.lags.total(), name)
             counts.set(metrics.HELD, self._dependencies.stores[name].key_count(), name)
+            counts.set(metrics.FREE_BYTES, self._dependencies.stores[name].free_bytes(), name)
             counts.set(metrics.RECORDS, self._counts.records[name], name)
             counts.set(metrics.MISPLACED, self._dependencies.misplaced.get(name, 0), name)
             counts.set(metrics.GARBAGE, self._counts.undecodable[name], name)

@@ -73,7 +73,7 @@ class Databases:
         Raises StoreWriteError, StoreDamagedError.
         """
         disk, self.mapped = os.statvfs(self._folder), mapped
-        if mapped and (free := self._free()) < RESERVE:
+        if mapped and (free := self.free_bytes()) < RESERVE:
             raise StoreWriteError(self._folder, "its databases may have to be created", free, RESERVE)
         try:
             self.environment: Environment = lmdb.open(
@@ -91,7 +91,7 @@ class Databases:
             self.facts = self.environment.open_db(b"facts")
             self.slots = tuple(self._slot(number) for number in range(SLOTS))
         except lmdb.Error as error:
-            if (free := self._free()) < LOW_SPACE:
+            if (free := self.free_bytes()) < LOW_SPACE:
                 raise StoreWriteError(self._folder, str(error), free) from error
             raise StoreDamagedError(self._folder, str(error)) from error
 
@@ -106,7 +106,7 @@ class Databases:
                 with self.environment.begin(write=True) as transaction:
                     yield transaction
         except lmdb.Error as error:
-            raise StoreWriteError(self._folder, str(error), self._free()) from error
+            raise StoreWriteError(self._folder, str(error), self.free_bytes()) from error
 
     def require_space(self, updates: int = 0, size: int = 0) -> None:
         """Check that the disk has room for these updates of these bytes, and the commit. Raises StoreWriteError.
@@ -116,7 +116,7 @@ class Databases:
         if not self.mapped:
             return
         need = RESERVE + FREE_LIST_BYTES * self._pages() + updates * self._each + size
-        free = self._free()
+        free = self.free_bytes()
         if free < need:
             raise StoreWriteError(self._folder, f"{need / 1e6:,.0f} MB may be needed for the next writes", free, need)
 
@@ -131,6 +131,11 @@ class Databases:
             self._open(mapped=False)
         return True
 
+    def free_bytes(self) -> int:
+        """Return the free space of the disk."""
+        disk = os.statvfs(self._folder)
+        return disk.f_frsize * disk.f_bavail
+
     def close(self) -> None:
         """Sync to disk and close, after the writer has finished: LMDB crashes if it is closed during a write."""
         with self._in_use:
@@ -140,10 +145,6 @@ class Databases:
 
     def _pages(self) -> int:
         return self.environment.info()["last_pgno"] + 1
-
-    def _free(self) -> int:
-        disk = os.statvfs(self._folder)
-        return disk.f_frsize * disk.f_bavail
 
     def _slot(self, number: int) -> Slot:
         entries, history = (self.environment.open_db(f"{kind}{number}".encode()) for kind in ("entries", "history"))

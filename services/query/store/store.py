@@ -141,6 +141,10 @@ class Store:
         with self._begin() as txn:
             return sum(txn.stat(slot.entries)["entries"] for slot in self._newest_first)
 
+    def free_bytes(self) -> int:
+        """Return the free space of the store's disk."""
+        return self._databases.free_bytes()
+
     def watermark(self) -> int:
         """Return the watermark in milliseconds since 1970; 0 without windows. It never goes down.
 

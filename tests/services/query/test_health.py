@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from datetime import timedelta
 
 from contracts.metrics import query as metrics
@@ -67,6 +69,7 @@ def test_the_gauges_have_roles_lag_and_counts() -> None:
     scene.counts.records["flights"], scene.counts.undecodable["flights"] = 7, 2
     text = scene.health.text().decode()
     counts = scene.dependencies.counts
+    assert 0 < counts.get(metrics.FREE_BYTES, "flights") <= shutil.disk_usage(tempfile.gettempdir()).total
     assert counts.get(metrics.PARTITIONS, "flights", "owner") == 3
     assert counts.get(metrics.PARTITIONS, "flights", "catching_up") == 1
     assert (counts.get(metrics.LAG), counts.get(metrics.RECORDS), counts.get(metrics.GARBAGE)) == (9, 7, 2)
