@@ -9,9 +9,10 @@ import pytest
 import yaml
 
 from contracts.metrics import CATALOGUE
-from tests.compose.configured import configured
+from tests.compose.configured import ROOT, Service, configured, query_token
 
-FOLDER = Path(__file__).parents[3] / "deploy" / "observability"
+FOLDER = ROOT / "deploy" / "observability"
+LAYERS = sorted(path.name for path in ROOT.glob("compose.*.yaml"))
 DASHBOARD = json.loads((FOLDER / "grafana" / "dashboards" / "loop.json").read_text(encoding="utf-8"))
 PARTS_OF_A_HISTOGRAM = ("_bucket", "_sum", "_count")
 PROMISED = ("records", "lag", "call_seconds", "breaker", "pause_seconds", "state_keys", "state_bytes", "dead_letters")
@@ -65,14 +66,41 @@ def test_panels_ask_the_datasource_that_is_provisioned_and_do_not_overlap() -> N
     assert len(positions) == len(set(positions))
 
 
-def test_prometheus_asks_where_the_parts_answer() -> None:
-    services = configured("compose.observability.yaml")
-    jobs = {job["job_name"]: job for job in read("prometheus.yml")["scrape_configs"]}
-    port = int(services["enrichment"]["environment"]["STATELOOP_HTTP_PORT"])
-    assert jobs["enrichment"]["dns_sd_configs"][0]["names"] == ["enrichment"]
-    assert jobs["enrichment"]["dns_sd_configs"][0]["port"] == port
-    job = services["job"]["environment"]["STATELOOP_HTTP_PORT"]
-    assert jobs["job"]["static_configs"] == [{"targets": [f"job:{job}"]}]
+def test_prometheus_scrapes_every_part_of_all_layers() -> None:
+    parts = {
+        f"{name}:{service['environment']['STATELOOP_HTTP_PORT']}"
+        for name, service in configured(*LAYERS).items()
+        if "STATELOOP_HTTP_PORT" in service.get("environment", {}) or is_part(service)
+    }
+    assert {address.partition(":")[0] for address in parts} >= {"job", "enrichment", "derive", "query", "sink-redis"}
+    assert scraped() - {"localhost:9090"} == parts
+
+
+def is_part(service: Service) -> bool:
+    """Whether a service runs a command of the product until it is stopped."""
+    return (service.get("command") or [""])[0] == "stateloop" and service["restart"] != "no"
+
+
+def scraped() -> set[str]:
+    """The addresses that Prometheus scrapes."""
+    jobs = read("prometheus.yml")["scrape_configs"]
+    named = (found for job in jobs for found in job.get("dns_sd_configs", ()))
+    fixed = (target for job in jobs for found in job.get("static_configs", ()) for target in found["targets"])
+    return {*fixed, *(f"{name}:{found['port']}" for found in named for name in found["names"])}
+
+
+def test_prometheus_has_a_token_of_the_query_service_and_the_mounted_files() -> None:
+    prometheus = configured("compose.observability.yaml")["prometheus"]
+    (job,) = (job for job in read("prometheus.yml")["scrape_configs"] if job["job_name"] == "query")
+    (secret,) = prometheus["secrets"]
+    assert job["authorization"] == {"credentials_file": f"/run/secrets/{secret['source']}"}
+    assert (ROOT / "deploy" / "query" / "token").read_text(encoding="utf-8").strip() == query_token()
+    mounts = {mount["target"]: Path(mount["source"]) for mount in prometheus["volumes"]}
+    for file in ("prometheus.yml",):
+        assert mounts[f"/etc/prometheus/{file}"] == FOLDER / file
+
+
+def test_grafana_reads_prometheus() -> None:
     (datasource,) = read("grafana/datasources/prometheus.yaml")["datasources"]
     assert datasource["url"] == "http://prometheus:9090"
 
