@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 DASHBOARD = Path(__file__).parents[4] / "deploy" / "observability" / "grafana" / "dashboards" / "loop.json"
 PATIENCE_S = 60.0
-NOT_OF_EVERY_DAY = ("dead_letters", "breaker", "retries", "budget_stops", "cache")
-"""Figures that are divided by a label, and not there before the first of their kind has happened."""
+NOT_OF_EVERY_DAY = ("dead_letters", "breaker", "retries", "budget_stops", "cache", "stateloop_sink")
+"""Figures that are divided by a label, and not there before the first of their kind has happened or runs."""
 
 
 def expressions(dashboard: dict[str, Any]) -> list[str]:
