@@ -40,6 +40,10 @@ def test_every_figure_of_the_dashboard_is_in_the_catalogue() -> None:
     assert queried() - exported() == set()
 
 
+def test_the_dashboard_has_panels_of_every_part() -> None:
+    assert {name.split("_")[1] for name in queried()} == {metric.part for metric in CATALOGUE}
+
+
 @pytest.mark.parametrize("figure", PROMISED)
 def test_the_dashboard_has_each_documented_figure(figure: str) -> None:
     assert [name for name in queried() if figure in name] != []
@@ -96,7 +100,7 @@ def test_prometheus_has_a_token_of_the_query_service_and_the_mounted_files() -> 
     assert job["authorization"] == {"credentials_file": f"/run/secrets/{secret['source']}"}
     assert (ROOT / "deploy" / "query" / "token").read_text(encoding="utf-8").strip() == query_token()
     mounts = {mount["target"]: Path(mount["source"]) for mount in prometheus["volumes"]}
-    for file in ("prometheus.yml",):
+    for file in ("prometheus.yml", *read("prometheus.yml")["rule_files"]):
         assert mounts[f"/etc/prometheus/{file}"] == FOLDER / file
 
 
