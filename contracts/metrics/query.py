@@ -22,7 +22,7 @@ SUBSCRIPTIONS = _gauge("subscriptions", "What they watch.", ("state",))
 DELIVERED = _counter("delivered", "Changes sent to watching clients, by transport: sse, websocket.", ("way",))
 CONFLATED = _counter("conflated", "Changes not sent, because a later one of the key existed when the client took it.")
 RESETS = _counter("resets", "Resets sent to clients that were too slow.", ("way",))
-WAITING_BYTES = _gauge("waiting_bytes", "Bytes that wait for all clients that watch, with 1 KiB for each key.")
+WAITING_BYTES = _gauge("waiting_bytes", "Bytes of what waits for all clients that watch: 1 KiB for each key.")
 CUT_OFF = _counter("cut_off", "Clients that watch, disconnected because too many bytes waited for all together.")
 PUSH_SECONDS = _histogram(
     "push_seconds", "From when readers could see a change until it was written to who watches.", (), SECONDS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -10,11 +10,9 @@ class WatchLimits:
     """Limits of one client, unless a field's description differs. Times are in seconds."""
 
     waiting_keys: int = 10_000
-    """Keys queued for one client; beyond it, the client must read again."""
-    waiting_bytes: int = 4 * 1024 * 1024
-    """The same, in bytes of their values."""
+    """Keys that may wait for one client; beyond it, the client must read again."""
     all_waiting_bytes: int = 256 * 1024 * 1024
-    """Bytes queued for all clients, with 1 KiB for each key; beyond it, the slowest clients are disconnected."""
+    """Bytes of what waits for all clients, 1 KiB for each key; beyond it, the slowest clients are disconnected."""
     remembered: int = 10_000
     """Keys of which a subscription remembers the delivered version."""
     subscriptions: int = 100
@@ -27,7 +25,3 @@ class WatchLimits:
     """How often a client receives a mark, which also shows that the connection is alive."""
     stalled_s: float = 60.0
     """How long a client may read nothing before it is disconnected."""
-
-    def relayed(self) -> WatchLimits:
-        """The limits of another instance, which relays to many clients."""
-        return replace(self, waiting_keys=10 * self.waiting_keys, waiting_bytes=16 * self.waiting_bytes)

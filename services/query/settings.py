@@ -91,10 +91,8 @@ class QuerySettings(ApplicationSettings):
     """The maximum number of subscriptions of one WebSocket."""
     watch_waiting: int = Field(default=WatchLimits.waiting_keys, ge=1)
     """The keys that may wait for one watching client; above it they are dropped, and the client has to read again."""
-    watch_waiting_bytes: int = Field(default=WatchLimits.waiting_bytes, ge=1024)
-    """The same in bytes of their values."""
     watch_all_waiting_bytes: int = Field(default=WatchLimits.all_waiting_bytes, ge=1024 * 1024)
-    """The bytes that may wait for all clients, with 1 KiB for each key; above it the slowest are disconnected."""
+    """The bytes that may wait for all clients, 1 KiB for each key; above it the slowest are disconnected."""
     watch_marks: Annotated[Duration, Field(ge=timedelta(seconds=0.1), le=timedelta(seconds=10))] = timedelta(
         seconds=WatchLimits.mark_every_s
     )
@@ -127,7 +125,6 @@ class QuerySettings(ApplicationSettings):
         """Return the limits of watch connections."""
         return WatchLimits(
             waiting_keys=self.watch_waiting,
-            waiting_bytes=self.watch_waiting_bytes,
             all_waiting_bytes=self.watch_all_waiting_bytes,
             subscriptions=self.watch_subscriptions,
             connections=self.watch_connections,

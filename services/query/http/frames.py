@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from services.query.push.notification import NotificationKind
+from services.query.push.event import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from services.query.push.notification import Notification
-    from services.query.push.send_queue import Delivery
-    from services.query.push.subscription import Subscription
+    from services.query.push.stream_items import Answer, Delivery
 
 
 TEXT = 0x81
@@ -24,13 +22,13 @@ SHORT, LONG = 126, 1 << 16
 _SPACES = bytes.maketrans(b"\r\n", b"  ")
 
 
-def event_of(notification: Notification) -> bytes:
-    """The server-sent event of a notification, encoded once for all clients. Values only have an id to resume from."""
-    if notification.sse is None:
-        name = f"id: {notification.tag}\n" if notification.kind is NotificationKind.STATE else ""
-        head = f"event: {notification.kind}\n{name}data: ".encode()
-        notification.sse = _chunk(head + _one_line(notification.body) + b"\n\n")
-    return notification.sse
+def event_of(answer: Answer) -> bytes:
+    """The server-sent event of an answer, encoded once for all clients. Values only have an id to resume from."""
+    if answer.sse is None:
+        name = f"id: {answer.tag}\n" if answer.kind is EventKind.STATE else ""
+        head = f"event: {answer.kind}\n{name}data: ".encode()
+        answer.sse = _chunk(head + _one_line(answer.body) + b"\n\n")
+    return answer.sse
 
 
 def control_event(name: str, facts: Mapping[str, Any]) -> bytes:
@@ -48,14 +46,13 @@ def websocket_frame(text: bytes) -> bytes:
     return pack("!BBQ", TEXT, SHORT + 1, size) + text
 
 
-def delivery_message(delivery: Delivery[Subscription]) -> bytes:
+def delivery_message(delivery: Delivery) -> bytes:
     """A delivery as a message: the members that differ between clients precede those that do not."""
-    notification = delivery.notification
-    ids = orjson.dumps([subscription.name for subscription in delivery.subscriptions])
-    head = b'{"type":"' + notification.kind.encode() + b'","ids":' + ids
-    if notification.kind is NotificationKind.STATE:
-        return head + b',"tag":"' + notification.tag.encode() + b'","answer":' + notification.body + b"}"
-    return head + b"," + notification.body[1:]
+    answer = delivery.answer
+    head = b'{"type":"' + answer.kind.encode() + b'","ids":' + orjson.dumps(delivery.ids)
+    if answer.kind is EventKind.STATE:
+        return head + b',"tag":"' + answer.tag.encode() + b'","answer":' + answer.body + b"}"
+    return head + b"," + answer.body[1:]
 
 
 def control_message(kind: str, facts: Mapping[str, Any]) -> bytes:

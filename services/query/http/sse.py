@@ -24,9 +24,9 @@ from services.query.push.stream_items import ProgressMark, StreamRefused, Stream
 if TYPE_CHECKING:
     from services.query.dependencies import Dependencies
     from services.query.lookup.version_reference import DeliveredOrder
-    from services.query.push.client_stream import ClientStream
     from services.query.push.filter import WindowChoice
     from services.query.push.push_service import PushService
+    from services.query.push.stream import Stream
     from services.query.push.stream_items import StreamItem
 
 HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -61,12 +61,12 @@ class EventStreams:
                 await stream.run(writer, partial(self._encode, stream))
         return response
 
-    def _encode(self, stream: ClientStream, item: StreamItem) -> bytes:
+    def _encode(self, stream: Stream, item: StreamItem) -> bytes:
         if isinstance(item, list):
             self._counts.add(metrics.DELIVERED, "sse", by=len(item))
             for one in item:
-                self._counts.observe(metrics.PUSH_SECONDS, self._clock() - one.notification.at)
-            return b"".join(event_of(one.notification) for one in item)
+                self._counts.observe(metrics.PUSH_SECONDS, self._clock() - one.at)
+            return b"".join(event_of(one.answer) for one in item)
         if isinstance(item, ProgressMark):
             return control_event("mark", self._push.progress(stream, item))
         if isinstance(item, SubscriptionDenied | StreamRefused):
@@ -74,7 +74,7 @@ class EventStreams:
             return control_event("problem", item.problem.members())
         if isinstance(item, StreamReset):
             self._counts.add(metrics.RESETS, "sse")
-            return control_event("reset", {"conflated": stream.queue.conflated})
+            return control_event("reset", {"conflated": stream.lag().conflated})
         return b""
 
 

@@ -23,6 +23,7 @@ from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.version_reference import parse_tag
 from services.query.push.filter import SubscriptionFilter
 from services.query.push.stream_items import (
+    CommandResponse,
     InitialStateSent,
     PartitionsStarted,
     ProgressMark,
@@ -34,8 +35,8 @@ from services.query.push.stream_items import (
 if TYPE_CHECKING:
     from services.query.dependencies import Dependencies
     from services.query.lookup.rate_limit import RateMeter
-    from services.query.push.client_stream import ClientStream
     from services.query.push.push_service import PushService
+    from services.query.push.stream import Stream
     from services.query.push.stream_items import ControlItem, StreamItem
 
 PROTOCOL = "stateloop.v1"
@@ -50,7 +51,7 @@ class WatchConnection:
     """One WebSocket: executes the commands of its client, and encodes the items of its stream."""
 
     def __init__(
-        self, dependencies: Dependencies, push: PushService, stream: ClientStream, meter: RateMeter, *, relays: bool
+        self, dependencies: Dependencies, push: PushService, stream: Stream, meter: RateMeter, *, relays: bool
     ) -> None:
         self._meter = meter
         self._counts = dependencies.counts
@@ -65,7 +66,7 @@ class WatchConnection:
             if message.type is not WSMsgType.TEXT:
                 await socket.close(code=WSCloseCode.UNSUPPORTED_DATA, message=b"send text")
                 return
-            self._stream.respond(self._respond(message.data))
+            self._stream.send_first(CommandResponse(self._respond(message.data)))
             await self._stream.wait_for_responses(RESPONSES_MAX)
 
     async def send(self, writer: ClientWriter) -> None:
@@ -116,7 +117,7 @@ class WatchConnection:
         if isinstance(item, list):
             self._counts.add(metrics.DELIVERED, "websocket", by=len(item))
             for one in item:
-                self._counts.observe(metrics.PUSH_SECONDS, self._clock() - one.notification.at)
+                self._counts.observe(metrics.PUSH_SECONDS, self._clock() - one.at)
             return b"".join(websocket_frame(delivery_message(one)) for one in item)
         return websocket_frame(self._encode_control(item))
 
@@ -133,7 +134,7 @@ class WatchConnection:
             return _error(item.name if isinstance(item, SubscriptionDenied) else None, item.problem)
         if isinstance(item, StreamReset):
             self._counts.add(metrics.RESETS, "websocket")
-            conflated = self._stream.queue.conflated
+            conflated = self._stream.lag().conflated
             return control_message("reset", {"ids": sorted(self._stream.subscriptions), "conflated": conflated})
         return item.message
 
@@ -172,7 +173,7 @@ class WebSockets:
         return socket
 
     async def _serve(
-        self, connection: WatchConnection, stream: ClientStream, socket: web.WebSocketResponse, writer: ClientWriter
+        self, connection: WatchConnection, stream: Stream, socket: web.WebSocketResponse, writer: ClientWriter
     ) -> None:
         """Send and receive until either ends: the client closes, its token is revoked, or the service stops."""
         sending = asyncio.create_task(connection.send(writer))

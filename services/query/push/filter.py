@@ -35,6 +35,11 @@ class SubscriptionFilter(NamedTuple):
         return bool(self.where) or self.silent_for is not None
 
     @property
+    def receives_all(self) -> bool:
+        """Whether the client learns of every removal: of its key, or of each key with the prefix."""
+        return self.key is not None or not self.is_conditional
+
+    @property
     def scope(self) -> str:
         """The key, or the prefix of all keys that can match."""
         return self.prefix if self.key is None else self.key

@@ -8,21 +8,22 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from contracts.metrics import query as metrics
-from services.query.lookup.answer_encoder import AnswerEncoder
 from services.query.lookup.problems import Problem, ProblemError
-from services.query.push.client_stream import ClientStream
-from services.query.push.fanout import ChangeFanout
-from services.query.push.peer_relays import PeerRelays
+from services.query.push.feed import ChangeFeed
+from services.query.push.names import NamesBudget, WaitingNames
+from services.query.push.partition_moves import PartitionMoves
+from services.query.push.peer_connections import PeerConnections
+from services.query.push.reader import NameReader
 from services.query.push.routing_table import RoutingTable
-from services.query.push.send_queue import QueueBudget, SendQueue
-from services.query.push.state_windows import StateWindows
-from services.query.push.store_scanner import StoreScanner
+from services.query.push.scanner import StoreScanner
+from services.query.push.stream import Stream
+from services.query.push.stream_items import SubscriptionDenied
 from services.query.push.subscription import Subscription
-from services.query.push.subscription_router import SubscriptionRouter
+from services.query.push.upstream import Upstreams
 from services.query.store.index import silent_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from services.query.dependencies import Dependencies
     from services.query.limits import WatchLimits
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from services.query.lookup.version_reference import DeliveredOrder
     from services.query.push.filter import SubscriptionFilter
     from services.query.push.stream_items import ProgressMark
-    from services.query.store import Change, Entry, StatePartition
+    from services.query.store import Change, StatePartition
 
 GOLDEN = 0.618
 """The fractional parts of its multiples are spread evenly, however many there are."""
@@ -44,26 +45,15 @@ class PushService:
     def __init__(self, dependencies: Dependencies, limits: WatchLimits) -> None:
         self.limits = limits
         self._dependencies = dependencies
-        self._routing = RoutingTable(dependencies.states, dependencies.routing)
-        instance = dependencies.settings.instance
-        self._encoders = {
-            name: AnswerEncoder(state, instance, dependencies.stores[name])
-            for name, state in dependencies.states.items()
-        }
-        windows = {
-            name: StateWindows(state, dependencies.stores[name])
-            for name, state in dependencies.states.items()
-            if state.window is not None
-        }
-        self.fanout = ChangeFanout(
-            dependencies.states, self._routing, self._answer, dependencies.clock, self._present, windows
-        )
-        self._scanner = StoreScanner(dependencies.stores, self.fanout, self._routing, windows)
-        self._relays = PeerRelays(dependencies.settings.peer_token, self._since, self._flush, dependencies.clock)
-        self._router = SubscriptionRouter(dependencies, self._routing, self.fanout, self._scanner, self._relays)
-        self._budget = QueueBudget(limits.all_waiting_bytes, self._cut_off)
-        self._streams: dict[ClientStream, None] = {}
-        self._unflushed: dict[ClientStream, None] = {}
+        self.routing = RoutingTable(dependencies.states, dependencies.routing)
+        self._reader = NameReader(dependencies)
+        self.feed = ChangeFeed(dependencies.states, self.routing, self._reader, dependencies.clock)
+        self._scanner = StoreScanner(self._reader, self.feed, self.routing, dependencies.clock)
+        self._moves = PartitionMoves(self.routing, self._reader, self.feed, self._scanner)
+        self._peers = PeerConnections(dependencies, self.routing, self._flush)
+        self._budget = NamesBudget(limits.all_waiting_bytes, self._cut_off)
+        self._streams: dict[Stream, None] = {}
+        self._unflushed: dict[Stream, None] = {}
         self._ticks = 0.0
         self._second = 0
         self._connections: Counter[str] = Counter()
@@ -71,12 +61,12 @@ class PushService:
 
     def changed(self, changes: Sequence[Change]) -> None:
         """See ChangeListener."""
-        self.fanout.changed(changes)
+        self.feed.changed(changes)
         self._flush()
 
     def restarted(self, partition: StatePartition) -> None:
         """See ChangeListener."""
-        self.fanout.forget(partition.state, partition.number)
+        self.feed.forget(partition.state, partition.number)
 
     async def run(self) -> None:
         """Follow the partitions until cancelled; then end all streams."""
@@ -87,35 +77,34 @@ class PushService:
         finally:
             for stream in self._streams:
                 stream.end()
-            await self._relays.close()
+            await self._peers.close()
 
     def refresh(self) -> None:
-        """Refresh the routes to the partitions, and move the subscriptions."""
-        for change in self._routing.refresh():
-            for subscription in self.fanout.subscriptions(change.state):
-                self._router.move(subscription, change)
-        self._router.refresh_members()
-        self._deliver_silent()
-        for state, closed in self.fanout.pop_closed():
-            for subscription in self.fanout.subscriptions(state):
-                self._scanner.deliver_closed(subscription, closed)
+        """Refresh the routes to the partitions, and move the subscriptions; read all names again."""
+        self._reader.expire()
+        for change in self.routing.refresh():
+            for subscription in self.feed.subscriptions(change.state):
+                self._moves.move(subscription, change)
+        self._add_silent()
+        for state, closed in self.feed.pop_closed():
+            for subscription in self.feed.subscriptions(state):
+                self._scanner.add_closed(subscription, closed)
         self._flush()
         self._dependencies.counts.set(metrics.WAITING_BYTES, self._budget.used)
 
     @contextmanager
-    def stream(self, principal: Principal, *, relays: bool = False) -> Iterator[ClientStream]:
+    def stream(self, principal: Principal, *, relays: bool = False) -> Iterator[Stream]:
         """A stream for this client, until the end of the block. Raises ProblemError (429) if it has too many.
 
-        With `relays` the client is another instance, and has room for all of its clients.
+        With `relays` the client is another instance, which connects for each of its clients.
         """
         name, limit = principal.name, self.limits.connections
         if self._connections[name] >= limit and not relays:
             raise ProblemError(Problem("too_many", f"{name} has {limit} watching connections"))
-        limits = self.limits.relayed() if relays else self.limits
-        queue = SendQueue[Subscription](
-            limits.waiting_keys, limits.waiting_bytes, self._dependencies.clock, self._budget
-        )
-        stream = ClientStream(principal, self._scanner, queue, self._on_put)
+        names = WaitingNames(self.limits.waiting_keys, self._dependencies.clock, self._budget)
+        stream = Stream(principal, names, self._reader, self._scanner, self._on_added)
+        if not relays:
+            stream.upstreams = Upstreams(stream, self._peers)
         self._connections[name] += 1
         self._streams[stream] = None
         self._dependencies.counts.set(metrics.STREAMS, len(self._streams))
@@ -126,6 +115,7 @@ class PushService:
             ticking.cancel()
             for subscription in list(stream.subscriptions):
                 self.unsubscribe(stream, subscription)
+            stream.names.overflow()
             del self._streams[stream]
             self._dependencies.counts.set(metrics.STREAMS, len(self._streams))
             self._connections[name] -= 1
@@ -142,7 +132,7 @@ class PushService:
 
     def subscribe(
         self,
-        stream: ClientStream,
+        stream: Stream,
         name: str,
         wanted: SubscriptionFilter,
         *,
@@ -153,11 +143,13 @@ class PushService:
 
         Raises ProblemError (400, 403, 404).
         """
-        self._router.start(self._add(stream, name, wanted, current=current), after)
+        subscription = self._add(stream, name, wanted, current=current or after is not None)
+        subscription.since = dict.fromkeys(self._partitions(wanted))
+        self._moves.start(subscription, after)
 
     def relay(
         self,
-        stream: ClientStream,
+        stream: Stream,
         name: str,
         wanted: SubscriptionFilter,
         since: Mapping[int, int | None],
@@ -165,61 +157,68 @@ class PushService:
         current: bool,
     ) -> None:
         """Add a subscription of another instance: to what this one serves, after these offsets of the partitions."""
-        subscription = self._add(stream, name, wanted, current=current)
-        subscription.is_relayed = True
-        self._router.start(subscription, None)
-        self._router.resume(subscription, since if wanted.key is None else {})
+        subscription = self._add(stream, name, wanted, current=current, is_relayed=True)
+        subscription.since = dict(since) if wanted.key is None else dict.fromkeys(self._partitions(wanted))
+        self._moves.start(subscription)
 
-    def resume(self, stream: ClientStream, name: str, since: Mapping[int, int | None]) -> None:
-        """Deliver to another instance also what came after these offsets of the partitions."""
-        if name in stream.subscriptions:
-            self._router.resume(stream.subscriptions[name], since)
+    def resume(self, stream: Stream, name: str, since: Mapping[int, int | None]) -> None:
+        """Deliver to another instance also what came after these offsets of the partitions.
 
-    def unsubscribe(self, stream: ClientStream, name: str) -> bool:
+        Only an instance of an earlier release sends this: a later one subscribes again.
+        """
+        if name in stream.subscriptions and stream.subscriptions[name].filter.key is None:
+            self._moves.resume(stream.subscriptions[name], since)
+
+    def unsubscribe(self, stream: Stream, name: str) -> bool:
         """End a subscription; returns whether there was one."""
         subscription = stream.subscriptions.pop(name, None)
         if subscription is None:
             return False
-        self._router.stop(subscription)
-        self.fanout.remove(subscription)
+        if stream.upstreams is not None:
+            stream.upstreams.withdraw(subscription)
+        self.feed.remove(subscription)
         state = subscription.filter.state
-        self._dependencies.counts.set(metrics.SUBSCRIPTIONS, self.fanout.count(state), state)
+        self._dependencies.counts.set(metrics.SUBSCRIPTIONS, self.feed.count(state), state)
         stream.withdraw(subscription)
         return True
 
-    def progress(self, stream: ClientStream, mark: ProgressMark) -> dict[str, Any]:
+    def progress(self, stream: Stream, mark: ProgressMark) -> dict[str, Any]:
         """The members of a mark. It has positions only if everything before them was sent."""
         states: dict[str, Any] = {}
         for name in sorted({subscription.filter.state for subscription in stream.subscriptions.values()}):
-            local = self._routing.local_partitions(name)
+            local = self.routing.local_partitions(name)
             states[name] = {
                 "lag": {"records": sum(self._dependencies.routing.partition_status(name, one).lag for one in local)}
             }
             if mark.complete:
-                states[name]["positions"] = {str(one): at for one, at in self.fanout.positions(name).items()}
+                states[name]["positions"] = {str(one): at for one, at in self.feed.positions(name).items()}
         return {**mark.lag._asdict(), "states": states}
 
-    def _deliver_silent(self) -> None:
-        """Once a second, deliver the keys that have become silent."""
+    def _add_silent(self) -> None:
+        """Once a second, add the keys that have become silent."""
         now = self._dependencies.now()
         if self._second == now // 1000:
             return
         self._second = now // 1000
         for name in self._dependencies.states:
-            for subscription in self.fanout.silent_subscriptions(name):
-                self._scanner.deliver_silent(subscription, silent_until(now, subscription.filter.silent_for or 0))
+            for subscription in self.feed.silent_subscriptions(name):
+                self._scanner.add_silent(subscription, silent_until(now, subscription.filter.silent_for or 0))
 
-    def _add(self, stream: ClientStream, name: str, wanted: SubscriptionFilter, *, current: bool) -> Subscription:
+    def _add(
+        self, stream: Stream, name: str, wanted: SubscriptionFilter, *, current: bool, is_relayed: bool = False
+    ) -> Subscription:
         stream.principal.check(wanted.state, wanted.scope)
         self._check(wanted, current=current)
         self.unsubscribe(stream, name)
-        subscription = Subscription(name, wanted, stream, current=current, limit=self.limits.remembered)
+        subscription = Subscription(
+            name, wanted, stream, current=current, limit=self.limits.remembered, is_relayed=is_relayed
+        )
         if wanted.silent_for is not None:
             until = silent_until(self._dependencies.now(), wanted.silent_for)
-            self.fanout.set_silent_until(subscription, until)
-        stream.add(subscription)
-        self.fanout.add(subscription)
-        self._dependencies.counts.set(metrics.SUBSCRIPTIONS, self.fanout.count(wanted.state), wanted.state)
+            self.feed.set_silent_until(subscription, until)
+        stream.subscribe(subscription)
+        self.feed.add(subscription)
+        self._dependencies.counts.set(metrics.SUBSCRIPTIONS, self.feed.count(wanted.state), wanted.state)
         return subscription
 
     def _check(self, wanted: SubscriptionFilter, *, current: bool) -> None:
@@ -241,35 +240,30 @@ class PushService:
 
     def _cut_off(self) -> None:
         """Disconnect the clients with the oldest changes, until a quarter of the budget is free."""
-        problem = Problem("too_slow", "Reconnect and read faster: too many bytes are queued for all clients together")
-        behind = [one for one in self._streams if one.queue]
-        for stream in sorted(behind, key=lambda one: one.queue.lag().oldest_ms, reverse=True):
+        problem = Problem("too_slow", "Reconnect and read faster: too many changes wait for all clients together")
+        behind = [one for one in self._streams if one.names.waiting]
+        for stream in sorted(behind, key=lambda one: one.names.lag().oldest_ms, reverse=True):
             if self._budget.used <= self._budget.limit * 3 // 4:
                 break
             stream.cut_off(problem)
             self._dependencies.counts.add(metrics.CUT_OFF)
 
-    def _end_denied(self, stream: ClientStream) -> None:
+    def _end_denied(self, stream: Stream) -> None:
         """End the subscriptions that are beyond the scope of the principal."""
         for name, subscription in list(stream.subscriptions.items()):
             try:
                 stream.principal.check(subscription.filter.state, subscription.filter.scope)
             except ProblemError as error:
                 self.unsubscribe(stream, name)
-                stream.deny(name, error.problem)
+                stream.send_first(SubscriptionDenied(name, error.problem))
 
-    def _since(self, subscription: Subscription, url: str) -> Mapping[int, int | None]:
-        return self._router.since(subscription, url)
+    def _partitions(self, wanted: SubscriptionFilter) -> Iterable[int]:
+        """The partitions of all keys that can match."""
+        if wanted.key is not None:
+            return [self.routing.partition(wanted.state, wanted.key)]
+        return range(self._dependencies.states[wanted.state].partitions)
 
-    def _present(self, state: str, key: str) -> Entry | None:
-        return self._dependencies.stores[state].get(key)
-
-    def _answer(self, state: str, key: str, entry: Entry, is_closed: bool) -> bytes:  # noqa: FBT001
-        """The JSON that a GET of the key returns at the moment when a client is about to receive it."""
-        partition_status = self._dependencies.routing.partition_status(state, entry.partition)
-        return self._encoders[state].encode(key, entry, partition_status, self._dependencies.now(), is_closed=is_closed)
-
-    def _on_put(self, stream: ClientStream) -> None:
+    def _on_added(self, stream: Stream) -> None:
         self._unflushed[stream] = None
 
     def _flush(self) -> None:
@@ -278,14 +272,14 @@ class PushService:
         for stream in unflushed:
             stream.flush()
 
-    async def _tick(self, stream: ClientStream) -> None:
+    async def _tick(self, stream: Stream) -> None:
         """Send marks regularly. Streams that begin together send theirs at different moments."""
         counted, self._ticks = 0, (self._ticks + GOLDEN) % 1
         await asyncio.sleep(self._ticks * self.limits.mark_every_s)
         while True:
             await asyncio.sleep(self.limits.mark_every_s)
             for subscription in stream.subscriptions.values():
-                self._scanner.deliver_expired(subscription)
+                self._scanner.add_expired(subscription)
             stream.mark()
-            self._dependencies.counts.add(metrics.CONFLATED, by=stream.queue.conflated - counted)
-            counted = stream.queue.conflated
+            self._dependencies.counts.add(metrics.CONFLATED, by=stream.names.conflated - counted)
+            counted = stream.names.conflated

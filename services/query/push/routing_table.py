@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from contracts.wire.partition import partition as partition_of
 from services.query.lookup.state_reader import ANSWERING_ROLES
 
 if TYPE_CHECKING:
@@ -17,10 +18,11 @@ LOCAL = ""
 
 
 class RouteChange(NamedTuple):
-    """The new route to a partition; None if no instance serves it."""
+    """The previous and the new route to a partition; None if no instance serves it."""
 
     state: str
     partition: int
+    previous: str | None
     route: str | None
 
 
@@ -39,6 +41,10 @@ class RoutingTable:
         """The route to the partition."""
         return self._routes.get((state, partition))
 
+    def partition(self, state: str, key: str) -> int:
+        """The partition of the key."""
+        return partition_of(key.encode(), self._states[state].partitions)
+
     def has_local(self) -> bool:
         """Whether this instance serves any partition."""
         return LOCAL in self._routes.values()
@@ -47,19 +53,16 @@ class RoutingTable:
         """The partitions that this instance serves."""
         return [one for one in range(self._states[state].partitions) if self.route(state, one) == LOCAL]
 
-    def unrouted_partitions(self, state: str) -> list[int]:
-        """The partitions that no instance serves."""
-        return [one for one in range(self._states[state].partitions) if self.route(state, one) is None]
-
     def refresh(self) -> list[RouteChange]:
         """Update the routes; returns those that changed."""
         changes = []
         for state in self._states.values():
             for partition in range(state.partitions):
                 route = self._find(state.name, partition)
-                if route != self._routes.get((state.name, partition)):
+                previous = self._routes.get((state.name, partition))
+                if route != previous:
                     self._routes[state.name, partition] = route
-                    changes.append(RouteChange(state.name, partition, route))
+                    changes.append(RouteChange(state.name, partition, previous, route))
         return changes
 
     def _find(self, state: str, partition: int) -> str | None:

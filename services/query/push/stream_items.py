@@ -4,14 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.query.push.send_queue import Delivery
-
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from services.query.lookup.problems import Problem
-    from services.query.push.send_queue import ClientLag
+    from services.query.push.event import EventKind
+    from services.query.push.names import ClientLag
     from services.query.push.subscription import Subscription
+
+
+class Answer:
+    """What clients receive about a key, as JSON: the answer of a GET with its tag, or which key has no value."""
+
+    __slots__ = ("body", "kind", "sse", "tag")
+
+    def __init__(self, kind: EventKind, body: bytes, tag: str = "") -> None:
+        self.kind = kind
+        self.body = body
+        self.tag = tag
+        self.sse: bytes | None = None
+        """The server-sent event, once a client has needed it."""
+
+
+class Delivery(NamedTuple):
+    """An answer for some subscriptions of one client, by name. `at`: since when this instance knows of the change."""
+
+    answer: Answer
+    ids: list[str]
+    at: float
 
 
 class ProgressMark(NamedTuple):
@@ -29,7 +47,7 @@ class InitialStateSent(NamedTuple):
     """The present values of these partitions were sent."""
 
     subscription: Subscription
-    partitions: Collection[int]
+    partitions: set[int]
 
 
 class PartitionsStarted(NamedTuple):
@@ -67,4 +85,4 @@ ControlItem = (
     | StreamRefused
     | CommandResponse
 )
-StreamItem = list[Delivery["Subscription"]] | ControlItem
+StreamItem = list[Delivery] | ControlItem

@@ -1,22 +1,24 @@
-"""Subscriptions: one filter of one client, what it has received, and the scans of the store that serve it."""
+"""Subscriptions: one filter of one client, what it has received, and from where each partition continues."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.push.delivered_versions import DeliveredVersions
-from services.query.push.notification import NotificationKind
+from services.query.push.event import REMOVED, REQUESTED, STATE, EventKind, event, expired_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Iterable
 
     from services.query.lookup.version_reference import DeliveredOrder
     from services.query.push.delivered_versions import DeliveredKey
-    from services.query.push.filter import RecordFields, SubscriptionFilter
+    from services.query.push.event import Present, Reason
+    from services.query.push.filter import SubscriptionFilter
     from services.query.push.filter_index import FilterMatches
-    from services.query.push.notification import Notification
-    from services.query.store import Entry, EntryOrder, Position
+    from services.query.push.names import Name
+    from services.query.push.stream import Stream
+    from services.query.store import Position
 
 FIRST_PAGE = 10
 """Keys of the first page of a scan: values may be large."""
@@ -29,158 +31,144 @@ class ClosedWindows(NamedTuple):
     end: int
 
 
-@dataclass
+@dataclass(eq=False)
 class StoreScan:
-    """A scan of some partitions for a subscription, page by page.
+    """A scan of some partitions for a subscription, page by page: it finds names.
 
-    With `since` it sends only entries after that offset: the client has the others. `is_initial`: the client requested
-    these values, and is notified when it has them all. With `silent_since` it sends the keys whose last record is of
+    With `since` it finds only entries after that offset: the client has the others. `is_initial`: the client requested
+    these values, and is notified when it has them all. With `silent_since` it finds the keys whose last record is of
     that second or later, as they become silent; with `closed`, the windows that have closed.
     """
 
     subscription: Subscription
-    partitions: Collection[int] = ()
+    partitions: list[int] = field(default_factory=list)
     since: int | None = None
     is_initial: bool = False
     limit: int = FIRST_PAGE
     silent_since: int | None = None
     closed: ClosedWindows | None = None
     after: Position | None = None
-    done: bool = False
+    is_done: bool = False
 
     @property
     def is_notice(self) -> bool:
-        """Whether it sends entries that have become silent or closed: the client need not wait for them."""
+        """Whether it finds entries that have become silent or closed: no partition waits for its end."""
         return self.silent_since is not None or self.closed is not None
-
-
-class NotificationSink(Protocol):
-    """Takes notifications for one client."""
-
-    def put(self, subscription: Subscription, notification: Notification) -> None:
-        """Queue it until the client can take it."""
-        ...
-
-    def put_first(self, subscription: Subscription, notifications: Iterable[Notification]) -> None:
-        """Send each of these before everything that is queued."""
-        ...
-
-    def start(self, subscription: Subscription, offsets: dict[int, int]) -> None:
-        """Report that everything after these offsets of the partitions is delivered from now on."""
-        ...
-
-    def scan(self, scan: StoreScan) -> None:
-        """Send what the scan finds, as fast as the client takes it."""
-        ...
-
-    def reset(self) -> None:
-        """Changes were lost: the client must read again."""
-        ...
 
 
 class Subscription:
     """The subscription of one client under one name. `current`: the client wants the present values first.
 
-    It remembers the delivered versions of `limit` keys.
+    It remembers the delivered versions of `limit` keys. With `is_relayed` the client is another instance, which knows
+    what its own client has.
     """
 
-    def __init__(
-        self, name: str, wanted: SubscriptionFilter, sink: NotificationSink, *, current: bool, limit: int
+    def __init__(  # noqa: PLR0913  # all but two have one caller
+        self,
+        name: str,
+        wanted: SubscriptionFilter,
+        stream: Stream,
+        *,
+        current: bool,
+        limit: int,
+        is_relayed: bool = False,
     ) -> None:
         self.name = name
         self.filter = wanted
-        self.sink = sink
+        self.stream = stream
         self.current = current
-        self.requested: dict[int, int | None] = {}
-        """The partitions that another instance wants, after these offsets, while this instance serves them."""
+        self.is_relayed = is_relayed
+        self.since: dict[int, int | None] = {}
+        """By partition that is wanted, the offset up to which all was delivered; None before the present values."""
+        self.begun: dict[int, int] = {}
+        """By partition, the offset up to which the present values are those that were requested last."""
         self.scans: dict[int, StoreScan] = {}
         """The present scan of each partition. An earlier one may lack changes."""
-        self.partition: int | None = None
-        """The partition of its key."""
-        self.is_relayed = False
-        """Whether another instance relays it to a client: this instance does not know what that client has."""
-        self.delivered_offsets: dict[int, int] = {}
-        """The offset of the last delivered change by partition: another instance continues after it."""
-        self.started: set[int] = set()
-        """The partitions whose present values were delivered, or are not wanted."""
-        self.matches: FilterMatches[Subscription] | None = None
-        """Where its keys are recorded while it filters by fields or by silence."""
         self.silent_until = 0
         """With `silent_for`: keys whose last record is of an earlier second are silent, in seconds since 1970."""
         self.silence_scan: StoreScan | None = None
         """The scan of the keys that have become silent."""
-        self._delivered = DeliveredVersions(limit, self._unmatch)
+        self.matches: FilterMatches[Subscription] | None = None
+        """Where its keys are recorded while its filter is conditional."""
+        self.delivered = DeliveredVersions(limit, self._unmatch)
 
-    def matches_entry(self, key: str, entry: Entry, record: RecordFields) -> bool:
-        """Whether the entry of a key matches the filter now, whose key or prefix it has."""
-        is_silent = self.filter.silent_for is None or entry.event_time // 1000 < self.silent_until
-        return is_silent and self.filter.matches_key(key) and self.filter.matches(record)
+    def wants(self, partition: int) -> bool:
+        """Whether the client wants changes of this partition from this instance. It may lie beside that of the key."""
+        return not self.is_relayed or self.filter.key is not None or partition in self.since
 
-    def deliver(self, notification: Notification) -> None:
-        """Queue the value of a key, unless the client has it or a newer one."""
-        if notification.order is None or not self.mark_delivered(notification.key, notification.order):
-            return
-        self._advance(notification)
-        if self.matches is not None:
-            self.matches.add(self._name(notification.key, notification.order[0]), self)
-        self.sink.put(self, notification)
-
-    def deliver_gone(self, notification: Notification) -> None:
-        """Queue that a key is gone or does not match any more. With a filter, only for keys that the client has."""
-        self._advance(notification)
-        name = self._name(notification.key, notification.window_start)
-        delivered = name in self._delivered
-        if notification.kind is not NotificationKind.EXPIRED:  # an expired window must not be delivered again
-            self._delivered.forget(name)
-        self._unmatch(name)
-        if delivered or self.is_relayed or self.filter.key is not None or not self.filter.is_conditional:
-            self.sink.put(self, notification)
-
-    def mark_delivered(self, key: str, order: DeliveredOrder) -> bool:
-        """Record that the client has this version; returns False if it has this one or a newer one already."""
-        return self._delivered.advance(self._name(key, order[0]), order)
-
-    def has_version(self, key: str, order: EntryOrder) -> bool:
-        """Whether this is the last delivered version of the key."""
-        delivered = self._delivered.get(self._name(key, order[0]))
-        return delivered is not None and delivered[: len(order)] == order
-
-    def has_at_least(self, key: str, order: EntryOrder) -> bool:
-        """Whether this version or a newer one was delivered: a scan may be ahead of the changes."""
-        delivered = self._delivered.get(self._name(key, order[0]))
-        return delivered is not None and delivered >= order
-
-    def was_delivered(self, key: str, window_start: int | None = None) -> bool:
-        """Whether the client has a version of the key, as far as that is remembered.
-
-        For a subscription to all windows, of this window.
-        """
-        return self._name(key, window_start) in self._delivered
+    def delivered_key(self, key: str, window_start: int | None) -> DeliveredKey:
+        """The name by which versions are ordered: the key, or each of its windows."""
+        return (key, window_start) if self.filter.window == "all" else key
 
     def has_window(self, key: str, window_start: int) -> bool:
         """Whether the last delivered version of the key is of this window."""
-        order = self._delivered.get(self._name(key, window_start))
+        order = self.delivered.get(self.delivered_key(key, window_start))
         return order is not None and order[0] == window_start
 
-    def pop_expired(self, is_expired: Callable[[int], bool]) -> list[tuple[str, int]]:
-        """The delivered keys whose window has expired since the last call, with the start of that window."""
-        names = list(self._delivered.pop_expired(is_expired))
-        orders = [(name if isinstance(name, str) else name[0], self._delivered.get(name)) for name in names]
-        return [(key, order[0]) for key, order in orders if order is not None]
+    def next_event(self, name: Name, present: Present | None, reason: Reason, oldest_window: int) -> EventKind | None:
+        """The event that the client receives now about a name; it counts as delivered."""
+        window_start = name.window_start if present is None else present.order[0]
+        key = (name.key, window_start) if self.filter.window == "all" else name.key
+        delivered = None if self.is_relayed and reason is REQUESTED else self.delivered.get(key)
+        kind = event(self.filter, delivered, present, reason, oldest_window, self.silent_until)
+        if kind is STATE and present is not None:
+            if reason is REMOVED:  # it may have reappeared with any version
+                self.delivered.forget(key)
+            self.record_state(name.key, present.order)
+        elif kind is not None:
+            start = present.order[0] if present is not None else delivered[0] if delivered else 0
+            self.record_gone(kind, key, start)
+        return kind
+
+    def record_state(self, key: str, order: DeliveredOrder) -> bool:
+        """Record that the client has this version; returns False if it has this or a newer one already."""
+        name = self.delivered_key(key, order[0])
+        is_recorded = self.delivered.advance(name, order)
+        if self.matches is not None:
+            self.matches.add(name, self)
+        return is_recorded
+
+    def record_gone(self, kind: EventKind, name: DeliveredKey, window_start: int) -> None:
+        """Record that the client does not have the key any more. No version of an expired window follows."""
+        if kind is EventKind.EXPIRED:
+            self.delivered.advance(name, expired_order(window_start))
+        else:
+            self.delivered.forget(name)
+        self._unmatch(name)
+
+    def pause(self, partition: int, fed: int, waiting: int | None) -> None:
+        """Note what was delivered of a partition that this instance does not serve any more.
+
+        `fed` is the offset of the last change that it received, `waiting` that of the first one that still waited.
+        """
+        scan = self.scans.pop(partition, None)
+        if self.since.get(partition) is not None:
+            offsets = [max(fed, self.begun.get(partition, -1))]
+            offsets += [] if waiting is None else [waiting - 1]
+            offsets += [] if scan is None or scan.since is None else [scan.since]
+            self.since[partition] = min(offsets)
+
+    def complete(self, partitions: Iterable[int]) -> None:
+        """Note that the present values of these partitions were delivered, or are not wanted."""
+        for partition in partitions:
+            if partition in self.begun:
+                self.since[partition] = self.begun[partition]
+
+    def forget_offsets(self, partition: int) -> None:
+        """Note that a partition is read from its beginning again: its offsets may be of another topic."""
+        self.begun.pop(partition, None)
+        if partition in self.since:
+            self.since[partition] = None
+        scan = self.scans.get(partition)
+        if scan is not None and scan.since is not None:
+            del self.scans[partition]
 
     def reset(self) -> None:
         """Forget all delivered versions: the client reads anew."""
-        self._delivered.clear()
+        self.delivered.clear()
+        self.scans.clear()
         self.silence_scan = None
-
-    def _advance(self, notification: Notification) -> None:
-        if notification.offset >= 0:
-            before = self.delivered_offsets.get(notification.partition, -1)
-            self.delivered_offsets[notification.partition] = max(notification.offset, before)
-
-    def _name(self, key: str, window_start: int | None) -> DeliveredKey:
-        """Return the name by which versions are ordered: the key, or each of its windows."""
-        return (key, window_start) if self.filter.window == "all" else key
+        self.complete(partition for partition, since in self.since.items() if since is None)
 
     def _unmatch(self, name: DeliveredKey) -> None:
         if self.matches is not None:

@@ -135,7 +135,7 @@ async def test_marks_report_lag_and_positions_without_an_id() -> None:
             mark = await events.next(marks=True)
             while not mark.data["states"]["flights"].get("positions"):
                 mark = await events.next(marks=True)
-            partition = str(instance.watching.fanout.partition("flights", KEY))
+            partition = str(instance.watching.routing.partition("flights", KEY))
             lag = {"records": 28}
             assert mark[:2] == ("mark", None)
             assert mark.data["states"] == {"flights": {"lag": lag, "positions": {partition: instance.offset + 1}}}
@@ -157,7 +157,7 @@ async def test_changes_of_a_partition_that_catches_up_are_sent_afterwards(instan
 
 
 async def test_a_value_with_line_breaks_is_one_event(instance: Instance) -> None:
-    instance.store().put(KEY, partition=instance.watching.fanout.partition("flights", KEY), value=b'{\n "v":\r\n 1}')
+    instance.store().put(KEY, partition=instance.watching.routing.partition("flights", KEY), value=b'{\n "v":\r\n 1}')
     async with watching(instance, PATH) as events:
         assert (await events.next()).data["value"] == {"v": 1}
 

@@ -164,7 +164,7 @@ async def test_marks_cover_the_watched_states() -> None:
         await client.subscribe("x", key="a")
         mark = (await client.until("mark"))[-1]
         at = instance.offset + 1
-        assert mark["states"]["flights"]["positions"] == {str(instance.watching.fanout.partition("flights", "a")): at}
+        assert mark["states"]["flights"]["positions"] == {str(instance.watching.routing.partition("flights", "a")): at}
 
 
 async def test_partitions_that_move_here_resume_at_their_offset(instance: Instance) -> None:

@@ -65,21 +65,21 @@ class Instance:
         window_start: int = NOW,
         epoch: int = 0,
     ) -> Change:
-        """Store a record of the key without fanning it out."""
+        """Store a record of the key without feeding it."""
         self.offset += 1
-        written = orjson.dumps({"v": version} if value is None else value)
-        partition = self.watching.fanout.partition(state, key)
+        written = b"".join([orjson.dumps({"v": version} if value is None else value), b" "])  # without orjson's buffer
+        partition = self.watching.routing.partition(state, key)
         entry = Entry(window_start, epoch, version, NOW, partition, self.offset, written)
         return self._apply(state, Update(key, partition, self.offset, entry))
 
     def remove(self, key: str, state: str = "flights") -> Change:
-        """Store a tombstone of the key without fanning it out."""
+        """Store a tombstone of the key without feeding it."""
         self.offset += 1
-        partition = self.watching.fanout.partition(state, key)
+        partition = self.watching.routing.partition(state, key)
         return self._apply(state, Update(key, partition, self.offset, None))
 
     def change(self, key: str, version: int, value: Any = None, **facts: Any) -> None:
-        """Store a record and fan it out."""
+        """Store a record and feed it."""
         self.watching.changed([self.put(key, version, value, **facts)])
 
     def store(self, state: str = "flights") -> ScratchStore:
@@ -106,7 +106,7 @@ class Instance:
 
     def subscriptions(self) -> int:
         """Return the number of subscriptions."""
-        return sum(self.watching.fanout.count(name) for name in self.states)
+        return sum(self.watching.feed.count(name) for name in self.states)
 
 
 class Event(NamedTuple):

@@ -15,7 +15,6 @@ TOLD: dict[str, Any] = {
     "watch_connections": 1,
     "watch_subscriptions": 2,
     "watch_waiting": 3,
-    "watch_waiting_bytes": 4096,
     "watch_all_waiting_bytes": 1024 * 1024,
     "watch_marks": 0.5,
     "watch_stalled": 6,
@@ -24,7 +23,7 @@ TOLD: dict[str, Any] = {
 
 async def test_settings_are_the_limits() -> None:
     found = WatchRoutes(dependencies_of(a_state(), **TOLD)).service.limits
-    assert (found.connections, found.subscriptions, found.waiting_keys, found.waiting_bytes) == (1, 2, 3, 4096)
+    assert (found.connections, found.subscriptions, found.waiting_keys) == (1, 2, 3)
     assert found.all_waiting_bytes == 1024 * 1024
     assert (found.mark_every_s, found.stalled_s) == (0.5, 6)
 

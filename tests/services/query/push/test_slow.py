@@ -22,7 +22,7 @@ from tests.services.query.push.serving import QUICK, RARE, Events, Instance, con
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from services.query.push.client_stream import ClientStream
+    from services.query.push.stream import Stream
 
 OTHERS = 1000
 BIG = "x" * 20_000
@@ -56,7 +56,7 @@ def requests(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
-def streams(instance: Instance) -> list[ClientStream]:
+def streams(instance: Instance) -> list[Stream]:
     return list(instance.watching._streams)  # noqa: SLF001  # what waits shows nowhere else at once
 
 
@@ -67,8 +67,8 @@ async def test_a_stalled_client_gets_only_the_latest_value_and_the_number_of_mis
                 instance.change("a", version, {"v": version, "pad": BIG})
                 await asyncio.sleep(0)
             (stream,) = streams(instance)
-            await eventually(lambda: stream.queue.lag().oldest_ms > 200)
-            assert (len(stream.queue), stream.queue.lag().waiting) == (1, 1)
+            await eventually(lambda: stream.names.lag().oldest_ms > 200)
+            assert (len(stream.names.waiting), stream.names.lag().waiting) == (1, 1)
             received = await _all_of(client, b"id: %d.0.1000\n" % NOW)
         versions = [int(line.rpartition(b".")[2]) for line in received.split(b"\n") if line.startswith(b"id: ")]
         assert versions == sorted(set(versions))
@@ -100,7 +100,7 @@ async def test_a_stalled_client_does_not_delay_a_thousand_others() -> None:
 
 
 async def test_the_queue_of_a_slow_client_is_bounded_and_reset() -> None:
-    limits = replace(RARE, waiting_keys=500, waiting_bytes=2 * 1024 * 1024)
+    limits = replace(RARE, waiting_keys=500)
     async with Instance(limits=limits).serving() as instance, connected(instance, max_msg_size=0) as client:
         await client.subscribe("all", prefix="", current=False)
         transport: Any = client.socket._conn.transport  # type: ignore[union-attr]  # noqa: SLF001  # stops reading
@@ -108,21 +108,21 @@ async def test_the_queue_of_a_slow_client_is_bounded_and_reset() -> None:
         (stream,) = streams(instance)
         tracemalloc.start()
         try:
-            while not stream.queue.has_overflowed:
+            while not stream.names.has_overflowed:
                 for _ in range(50):
                     instance.change(f"k{instance.offset}", 1, {"pad": BIG})
                 await asyncio.sleep(0)
-                assert len(stream.queue) <= 500
+                assert len(stream.names.waiting) <= 500
             for _ in range(2000):
                 instance.change(f"k{instance.offset}", 1, {"pad": BIG})
             assert tracemalloc.get_traced_memory()[0] < 4 * 1024 * 1024
         finally:
             tracemalloc.stop()
-        assert (len(stream.queue), instance.dependencies.counts.get(names.RESETS)) == (0, 0)
+        assert (len(stream.names.waiting), instance.dependencies.counts.get(names.RESETS)) == (0, 0)
         transport.resume_reading()
         reset = (await client.until("reset"))[-1]
         assert (reset["ids"], reset["conflated"] >= 2000) == (["all"], True)
-        assert not any(stream.subscriptions["all"].was_delivered(f"k{number}") for number in range(instance.offset))
+        assert not any(f"k{number}" in stream.subscriptions["all"].delivered for number in range(instance.offset))
         instance.change("k1", 2)
         assert (await client.next())["tag"] == f"{NOW}.0.2"
         assert instance.dependencies.counts.get(names.RESETS, "websocket") == 1
@@ -130,7 +130,7 @@ async def test_the_queue_of_a_slow_client_is_bounded_and_reset() -> None:
 
 @pytest.mark.parametrize(("keys", "pad"), [(600, "x" * 20_000), (50, "x" * 300_000), (5000, "")])
 async def test_pages_are_read_no_faster_than_the_client_reads_them(keys: int, pad: str) -> None:
-    limits = replace(RARE, waiting_keys=250, waiting_bytes=4 * 1024 * 1024)
+    limits = replace(RARE, waiting_keys=250)
     async with Instance(limits=limits).serving() as instance, connected(instance, max_msg_size=0) as client:
         for number in range(keys):
             instance.put(f"k{number:04}", 1, {"pad": pad})

@@ -130,11 +130,12 @@ async def test_one_window_is_watched_before_it_exists(watched: Watched) -> None:
         assert [seen((await events.next()).data) for _ in range(2)] == [("JFK", "1", 1), ("JFK", "1", 2)]
 
 
-async def test_a_removed_window_is_followed_by_the_one_before(watched: Watched) -> None:
+@pytest.mark.parametrize("options", [{"key": "JFK"}, {"prefix": "J"}])
+async def test_a_removed_window_is_followed_by_the_one_before(watched: Watched, options: dict[str, str]) -> None:
     for hour in (0, 1, 2):
         watched.put("JFK", hour)
     async with connected(watched.instance) as client:
-        await client.subscribe("newest", state="departures", key="JFK")
+        await client.subscribe("newest", state="departures", **options)
         assert await messages(client, 1) == [("JFK", "2", 1)]
         await client.next()  # current
         watched.remove("JFK", 0)

@@ -12,24 +12,23 @@ from hypothesis import strategies as st
 from contracts.model.named_state import QueryOptions
 from services.query.cluster import PartitionStatus, Role
 from services.query.lookup.authentication import ANONYMOUS
-from services.query.push.client_stream import ClientStream
-from services.query.push.fanout import ChangeFanout
+from services.query.lookup.problems import Problem
+from services.query.push.event import EventKind
+from services.query.push.feed import ChangeFeed
 from services.query.push.filter import SubscriptionFilter
-from services.query.push.notification import NotificationKind
-from services.query.push.peer_relays import PeerRelays
-from services.query.push.routing_table import LOCAL, RoutingTable
-from services.query.push.send_queue import SendQueue
-from services.query.push.store_scanner import StoreScanner
-from services.query.push.stream_items import InitialStateSent
+from services.query.push.names import NamesBudget, WaitingNames
+from services.query.push.partition_moves import PartitionMoves
+from services.query.push.reader import NameReader
+from services.query.push.routing_table import RoutingTable
+from services.query.push.scanner import StoreScanner
+from services.query.push.stream import Stream
+from services.query.push.stream_items import Answer, Delivery, InitialStateSent, PartitionsStarted, SubscriptionDenied
 from services.query.push.subscription import Subscription
-from services.query.push.subscription_router import SubscriptionRouter
 from services.query.store import Change, Entry, Update
 from tests.services.query.in_memory import MemoryRouting, a_state, dependencies_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from services.query.push.send_queue import Delivery
 
 KEYS = ["a1", "a2", "b1", "b2"]
 STATUSES = ["landed", "flying"]
@@ -52,20 +51,19 @@ STEPS = st.one_of(
 
 
 class World:
-    """An instance whose store is ahead of its fanout, and a client that takes items at its own pace."""
+    """An instance whose store is ahead of its feed, and a client that takes items at its own pace."""
 
     def __init__(self) -> None:
         self.roles = MemoryRouting()
         self.dependencies = dependencies_of(a_state(query=QueryOptions(indexes=("status",))), routing=self.roles)
         self.store = self.dependencies.stores["flights"]
         self.routing = RoutingTable(self.dependencies.states, self.roles)
-        self.fanout = ChangeFanout(
-            self.dependencies.states, self.routing, lambda *_: b"{}", lambda: 0.0, lambda _, key: self.store.get(key)
-        )
-        scanner = StoreScanner(self.dependencies.stores, self.fanout, self.routing)
-        relays = PeerRelays(None, lambda *_: {}, lambda: None, lambda: 0.0)
-        self.router = SubscriptionRouter(self.dependencies, self.routing, self.fanout, scanner, relays)
-        self.stream = ClientStream(ANONYMOUS, scanner, SendQueue(10_000, 4 * 1024 * 1024, lambda: 0.0), lambda _: None)
+        self.reader = reader = NameReader(self.dependencies)
+        self.feed = ChangeFeed(self.dependencies.states, self.routing, reader, lambda: 0.0)
+        scanner = StoreScanner(reader, self.feed, self.routing, lambda: 0.0)
+        self.moves = PartitionMoves(self.routing, reader, self.feed, scanner)
+        names = WaitingNames(10_000, lambda: 0.0, NamesBudget(10**9, lambda: None))
+        self.stream = Stream(ANONYMOUS, names, reader, scanner, lambda _: None)
         self.pending: list[Change] = []
         self.version = 0
         self.views: dict[Subscription, View] = {}
@@ -74,7 +72,7 @@ class World:
     def record(self, key: str, status: str) -> None:
         self.version += 1
         value = orjson.dumps({"status": status})
-        self._apply(key, Entry(0, 0, self.version, 0, self.fanout.partition("flights", key), self.version, value))
+        self._apply(key, Entry(0, 0, self.version, 0, self.routing.partition("flights", key), self.version, value))
 
     def remove(self, key: str) -> None:
         self.version += 1
@@ -82,21 +80,23 @@ class World:
 
     def notify(self, number: int) -> None:
         taken, self.pending = self.pending[:number], self.pending[number:]
-        self.fanout.changed(taken)
+        self.feed.changed(taken)
 
     def subscribe(self, which: int, current: bool) -> None:  # noqa: FBT001  # drawn
         one = Subscription(f"{len(self.views)}", FILTERS[which], self.stream, current=current, limit=100)
-        self.stream.subscriptions[one.name] = one
+        self.stream.subscribe(one)
         self.views[one] = View(0 if current else self.version)
-        self.fanout.add(one)
-        self.router.start(one, None)
+        self.feed.add(one)
+        key = one.filter.key
+        one.since = dict.fromkeys(range(4) if key is None else [self.routing.partition("flights", key)])
+        self.moves.start(one)
 
     def take(self, number: int) -> None:
         for _ in range(number):
             item = self.stream.next_item()
             for delivery in item if isinstance(item, list) else ():
-                for subscription in delivery.subscriptions:
-                    self.views[subscription].take(delivery)
+                for name in delivery.ids:
+                    self.views[self.stream.subscriptions[name]].take(delivery.answer)
 
     def lose(self, partition: int) -> None:
         self._set_role(partition, Role.CATCHING_UP)
@@ -130,15 +130,16 @@ class World:
         return found
 
     def _apply(self, key: str, entry: Entry | None) -> None:
-        partition = self.fanout.partition("flights", key)
+        partition = self.routing.partition("flights", key)
         self.store.apply([Update(key, partition, self.version, entry)], {partition: self.version + 1})
         self.pending.append(Change("flights", key, entry))
 
     def _set_role(self, partition: int, role: Role) -> None:
         self.roles.others[partition] = PartitionStatus(role, 0)
+        self.reader.expire()
         for change in self.routing.refresh():
-            for subscription in self.fanout.subscriptions("flights"):
-                self.router.move(subscription, change)
+            for subscription in self.feed.subscriptions("flights"):
+                self.moves.move(subscription, change)
 
 
 class View:
@@ -148,14 +149,13 @@ class View:
         self.since = since
         self.versions: dict[str, int] = {}
 
-    def take(self, delivery: Delivery[Subscription]) -> None:
-        notification = delivery.notification
-        if notification.kind is NotificationKind.STATE:
-            assert notification.order is not None
-            assert notification.order[2] > self.versions.get(notification.key, 0), "an older version, or the same again"
-            self.versions[notification.key] = notification.order[2]
+    def take(self, answer: Answer) -> None:
+        found = orjson.loads(answer.body)
+        if answer.kind is EventKind.STATE:
+            assert found["version"] > self.versions.get(found["key"], 0), "an older version, or the same again"
+            self.versions[found["key"]] = found["version"]
         else:
-            self.versions.pop(notification.key, None)
+            self.versions.pop(found["key"], None)
 
 
 def _play(world: World, steps: list[tuple[Any, ...]]) -> None:
@@ -189,7 +189,7 @@ def test_a_match_that_was_read_is_not_followed_by_an_earlier_mismatch() -> None:
     world.subscribe(3, current=True)
     world.take(1)
     world.notify(2)
-    assert world.stream.next_item() == InitialStateSent(next(iter(world.views)), [0, 1, 2, 3])
+    assert world.stream.next_item() == InitialStateSent(next(iter(world.views)), {0, 1, 2, 3})
     assert world.stream.next_item() is None
 
 
@@ -263,7 +263,7 @@ def test_a_scan_stops_when_its_partition_moves_away() -> None:
 def test_changes_while_a_partition_was_lost_are_read_despite_an_earlier_scan(*, current: bool) -> None:
     """The earlier scan has passed the key already, and has read nothing since that would have ended it."""
     world = World()
-    keys = [f"a{number:03}" for number in range(200) if world.fanout.partition("flights", f"a{number:03}") == 3][:30]
+    keys = [f"a{number:03}" for number in range(200) if world.routing.partition("flights", f"a{number:03}") == 3][:30]
     for key in keys if current else keys[:1]:
         world.record(key, "landed")
     world.notify(len(world.pending))
@@ -302,6 +302,58 @@ def test_a_partition_that_is_read_again_is_delivered_from_its_beginning() -> Non
     world.record("a1", "flying")
     world.notify(1)
     world.own(3)
-    assert world.router.since(one, LOCAL)[3] is not None
-    world.fanout.forget("flights", 3)
-    assert world.router.since(one, LOCAL)[3] is None
+    assert (one.since[3], one.scans[3].since) == (1, 1)
+    world.feed.forget("flights", 3)
+    assert (one.since[3], one.scans) == (None, {})
+
+
+def test_a_change_without_subscriptions_is_read_by_a_later_one() -> None:
+    """What is cached for earlier clients is forgotten at each change, also if no client watches then."""
+    world = World()
+    world.record("a1", "landed")
+    world.notify(1)
+    world.subscribe(0, current=True)
+    world.take(2)
+    (first,) = world.views
+    world.feed.remove(first)
+    world.record("a1", "flying")
+    world.notify(1)
+    world.subscribe(0, current=True)
+    world.take(2)
+    assert [view.versions for view in world.views.values()] == [{"a1": 1}, {"a1": 2}]
+
+
+@pytest.fixture
+def stream() -> Stream:
+    return World().stream
+
+
+def subscribe(stream: Stream, name: str) -> Subscription:
+    found = Subscription(name, SubscriptionFilter("flights", "a"), stream, current=True, limit=10)
+    stream.subscribe(found)
+    return found
+
+
+def test_an_ended_subscription_receives_nothing(stream: Stream) -> None:
+    one, other = subscribe(stream, "one"), subscribe(stream, "other")
+    answer = Answer(EventKind.NEVER_SEEN, b"{}")
+    for each in (one, other):
+        stream.send_first(PartitionsStarted(each, {0: 7}))
+        stream.finish_initial(each, {0})
+    stream.send_first([Delivery(answer, ["one"], 0.0)])
+    stream.copy(Delivery(answer, ["one", "other"], 0.0))
+    stream.copy(Delivery(answer, ["one"], 0.0))
+    stream.withdraw(one)
+    assert stream.next_item() == (other, {0: 7})
+    assert stream.next_item() == [(answer, ["other"], 0.0)]
+    assert stream.next_item() == (other, {0})
+    assert stream.next_item() is None
+
+
+def test_a_new_subscription_drops_the_denial_of_an_earlier_one(stream: Stream) -> None:
+    problem = Problem("not_yours", "The token does not reach so far any more")
+    for name in ("one", "other"):
+        stream.send_first(SubscriptionDenied(name, problem))
+    subscribe(stream, "one")
+    assert stream.next_item() == SubscriptionDenied("other", problem)
+    assert stream.next_item() is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ from tests.services.query.push.serving import QUICK, Client, Instance, connected
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
+
+    from services.query.push.subscription import Subscription
 
 OWN = PartitionStatus(Role.OWNER, 0)
 AWAY = PartitionStatus(Role.ELSEWHERE, 0)
@@ -53,7 +56,7 @@ class Pair:
 
     def keys(self, *partitions: int) -> Iterator[str]:
         """Return the keys of these partitions."""
-        return (key for key in KEYS if self.one.watching.fanout.partition("flights", key) in partitions)
+        return (key for key in KEYS if self.one.watching.routing.partition("flights", key) in partitions)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[Pair]:
@@ -88,17 +91,39 @@ async def test_a_key_of_another_instance_can_be_watched(pair: Pair) -> None:
     await eventually(lambda: pair.two.subscriptions() == 0)
 
 
-async def test_watchers_of_one_remote_key_share_one_connection(pair: Pair) -> None:
-    key = next(pair.keys(3))
-    async with AsyncExitStack() as stack:
-        clients = [
-            await stack.enter_async_context(watching(pair.one, f"/v1/states/flights/{key}/watch")) for _ in range(20)
-        ]
-        for client in clients:
-            assert (await client.next()).event == "never_seen"
-        pair.change(key, 1)
-        assert [(await client.next()).id for client in clients] == [f"{NOW}.0.1"] * 20
-        assert pair.two.dependencies.counts.get(metrics.STREAMS) == 1
+async def test_a_watching_connection_has_one_connection_to_an_owner(pair: Pair) -> None:
+    keys = list(pair.keys(2, 3))[:5]
+    async with connected(pair.one) as client, connected(pair.one) as other:
+        for key in keys:
+            await client.subscribe(key, key=key, current=False)
+        await other.subscribe("all", prefix="", current=False)
+        await eventually(lambda: pair.two.subscriptions() == len(keys) + 1)
+        assert pair.two.dependencies.counts.get(metrics.STREAMS) == 2
+        for key in keys:
+            await client.send(type="unsubscribe", id=key)
+        await eventually(lambda: pair.two.dependencies.counts.get(metrics.STREAMS) == 1)
+
+
+async def test_the_owner_conflates_while_the_client_reads_nothing(pair: Pair) -> None:
+    key = next(pair.keys(2))
+    async with connected(pair.one, max_msg_size=0) as client:
+        await client.subscribe("x", prefix="")
+        await eventually(lambda: pair.two.subscriptions() == 1)
+        transport: Any = client.socket._conn.transport  # type: ignore[union-attr]  # noqa: SLF001  # stops reading
+        transport.pause_reading()
+        (stream,) = pair.two.watching._streams  # noqa: SLF001  # what waits shows nowhere else at once
+        version = 0
+        while not stream.names.conflated:
+            version += 1
+            pair.change(key, version, {"pad": "x" * 100_000})
+            await asyncio.sleep(0.001)
+        pair.change(key, 10_000)
+        transport.resume_reading()
+        versions: list[int] = []
+        while not versions or versions[-1] < 10_000:
+            message = await client.next()
+            versions += [message["answer"]["version"]] if message["type"] == "state" else []
+        assert (versions == sorted(set(versions)), len(versions) < version) == (True, True)
 
 
 async def test_a_prefix_receives_changes_of_all_instances(pair: Pair) -> None:
@@ -158,7 +183,7 @@ async def test_many_keys_resume_at_the_new_owner_with_the_changes_between(
         await client.subscribe("flying", where={"state.status": "flying"}, current=current)
         if current:
             await _present(client, pending=2 * len({number in before for number in range(4)}))
-        await eventually(lambda: pair.two.subscriptions() == 2)
+        await eventually(lambda: pair.two.subscriptions() == (0 if 2 in before else 2))
         pair.change(moved[2], 2, FLYING)
         assert (await client.next())["answer"]["key"] == moved[2]
         for instance in (pair.one, pair.two):  # neither owns the partitions then, so no client is notified
@@ -173,6 +198,22 @@ async def test_many_keys_resume_at_the_new_owner_with_the_changes_between(
         assert {one[1] for one in found if one[0] == "state"} == set(moved[:2])
         pair.change(moved[0], 3, FLYING)
         assert (await client.next())["answer"]["version"] == 3
+
+
+async def test_a_key_that_was_received_before_a_move_leaves_after_it(pair: Pair) -> None:
+    key = next(pair.keys(2))
+    pair.share(0, 1, 2, 3)
+    pair.refresh()
+    pair.change(key, 1, FLYING)
+    async with connected(pair.one) as client:
+        await client.subscribe("flying", where={"state.status": "flying"})
+        assert await _present(client, pending=1) == {key: 1}
+        pair.share(0, 1)
+        pair.refresh()
+        (relayed,) = await _subscriptions(pair.two)
+        await eventually(lambda: not relayed.scans)
+        pair.change(key, 2, LANDED)
+        assert await client.next() == {"type": "left", "ids": ["flying"], "state": "flights", "key": key}
 
 
 @pytest.mark.parametrize("options", [{"prefix": "key-"}, {"where": {"state.status": "flying"}}, {"key": None}])
@@ -269,3 +310,9 @@ async def _present(client: Client, pending: int = 2) -> dict[str, int]:
             assert message["answer"]["version"] >= found.get(message["answer"]["key"], 0)
             found[message["answer"]["key"]] = message["answer"]["version"]
     return found
+
+
+async def _subscriptions(instance: Instance) -> list[Subscription]:
+    """Return the subscriptions at an instance, once it has one."""
+    await eventually(lambda: instance.subscriptions() > 0)
+    return instance.watching.feed.subscriptions("flights")

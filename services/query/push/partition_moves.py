@@ -1,0 +1,110 @@
+"""Starts subscriptions, and moves them as partitions move from one instance to another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from services.query.push.routing_table import LOCAL
+from services.query.push.stream_items import Delivery, PartitionsStarted
+from services.query.push.subscription import StoreScan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from services.query.lookup.version_reference import DeliveredOrder
+    from services.query.push.feed import ChangeFeed
+    from services.query.push.reader import NameReader
+    from services.query.push.routing_table import RouteChange, RoutingTable
+    from services.query.push.scanner import StoreScanner
+    from services.query.push.subscription import Subscription
+
+
+class PartitionMoves:
+    """Serves partitions of this instance from its store, and the others by watches at their owners.
+
+    A subscription of another instance is served from this store only: that instance requests the rest itself.
+    """
+
+    def __init__(self, routing: RoutingTable, reader: NameReader, feed: ChangeFeed, scanner: StoreScanner) -> None:
+        self._routing = routing
+        self._reader = reader
+        self._feed = feed
+        self._scanner = scanner
+
+    def start(self, subscription: Subscription, after: DeliveredOrder | None = None) -> None:
+        """Start all partitions of a subscription. `after`: the client has this version of its key."""
+        wanted = subscription.filter
+        routes = {partition: self._routing.route(wanted.state, partition) for partition in subscription.since}
+        if after is not None and wanted.key is not None:
+            subscription.record_state(wanted.key, after)
+            if LOCAL in routes.values():
+                for answer in self._reader.earlier_versions(subscription, wanted.key):
+                    at = self._scanner.clock()
+                    subscription.stream.send_first([Delivery(answer, [subscription.name], at)])
+        self._start_here(subscription, [partition for partition, route in routes.items() if route == LOCAL])
+        if not subscription.current:
+            self._skip(subscription, [partition for partition, route in routes.items() if route is None])
+        if subscription.stream.upstreams is not None:
+            subscription.stream.upstreams.follow(subscription, {route for route in routes.values() if route})
+
+    def resume(self, subscription: Subscription, since: Mapping[int, int | None]) -> None:
+        """Deliver also what came after these offsets of the partitions, as soon as this instance serves them."""
+        subscription.since.update(since)
+        state = subscription.filter.state
+        self._start_here(subscription, [one for one in since if self._routing.route(state, one) == LOCAL])
+
+    def move(self, subscription: Subscription, change: RouteChange) -> None:
+        """Follow a partition to another instance. Changes in between may have been missed."""
+        partition, stream = change.partition, subscription.stream
+        if partition not in subscription.since:
+            return
+        if change.previous == LOCAL:
+            stream.pause(subscription, partition, self._feed.offset(change.state, partition))
+        if change.route == LOCAL:
+            self._start_here(subscription, [partition])
+        if stream.upstreams is not None:
+            stream.upstreams.follow(subscription, {change.route} if change.route else ())
+
+    def _start_here(self, subscription: Subscription, partitions: list[int]) -> None:
+        """Deliver the present values of partitions of this instance, or what came after the delivered offsets."""
+        first = [partition for partition in partitions if subscription.since[partition] is None]
+        if (key := subscription.filter.key) is None:
+            for partition in partitions:
+                if (since := subscription.since[partition]) is not None:
+                    self._scan(StoreScan(subscription, [partition], since))
+        elif partitions and (subscription.current or not first):
+            self._scanner.add_key(subscription, key)
+        elif partitions:
+            self._scanner.skip_key(subscription, key)
+        self._begin(subscription, partitions)
+        if first:
+            self._start_first(subscription, first)
+
+    def _start_first(self, subscription: Subscription, partitions: list[int]) -> None:
+        """Deliver the present values of these partitions, if the client wants them."""
+        if subscription.is_relayed:
+            offsets = {partition: subscription.begun[partition] for partition in partitions}
+            subscription.stream.send_first(PartitionsStarted(subscription, offsets))
+        if not subscription.current:
+            subscription.complete(partitions)
+        elif subscription.filter.key is None:
+            self._scan(StoreScan(subscription, partitions, is_initial=True))
+        else:
+            subscription.stream.finish_initial(subscription, set(partitions))
+
+    def _skip(self, subscription: Subscription, partitions: list[int]) -> None:
+        """Start at the present offsets of partitions without an instance: later changes must not be missed."""
+        if subscription.filter.key is not None and partitions:
+            self._scanner.skip_key(subscription, subscription.filter.key)
+        self._begin(subscription, partitions)
+        subscription.complete(partitions)
+
+    def _begin(self, subscription: Subscription, partitions: list[int]) -> None:
+        """Note the present offsets: what the store has is about to be delivered, or is not wanted."""
+        for partition in partitions:
+            subscription.begun[partition] = self._reader.stored_offset(subscription.filter.state, partition)
+
+    def _scan(self, scan: StoreScan) -> None:
+        """Scan these partitions, in place of earlier scans of them."""
+        scan.subscription.scans.update(dict.fromkeys(scan.partitions, scan))
+        scan.subscription.stream.scan(scan)

@@ -1,0 +1,335 @@
+"""The stream to one client: the names that wait for it, read when the client takes bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from services.query.push.event import CHANGED, REMOVED, STATE
+from services.query.push.stream_items import (
+    Delivery,
+    InitialStateSent,
+    PartitionsStarted,
+    ProgressMark,
+    StreamRefused,
+    StreamReset,
+    SubscriptionDenied,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from services.query.lookup.authentication import Principal
+    from services.query.lookup.problems import Problem
+    from services.query.push.event import Present, Reason
+    from services.query.push.names import Cause, ClientLag, Name, WaitingNames
+    from services.query.push.reader import NameReader
+    from services.query.push.scanner import StoreScanner
+    from services.query.push.stream_items import Answer, StreamItem
+    from services.query.push.subscription import StoreScan, Subscription
+    from services.query.push.upstream import Upstreams
+
+BATCH_BYTES = 32 * 1024
+"""About how much is read and written at once."""
+NAMES_MAX = 100
+"""The largest number of names that are read at once, and that wait when a scan reads more."""
+
+
+class StreamWriter(Protocol):
+    """The connection to a client. Its methods raise ConnectionError when the client is gone."""
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the client takes what is written."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Write complete frames or chunks."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until the client has taken most of it."""
+        ...
+
+
+class Stream:
+    """The items for one client, made as fast as the client takes them.
+
+    `on_added` is called when a name was added; after a batch of changes its receiver calls `flush`.
+    """
+
+    def __init__(
+        self,
+        principal: Principal,
+        names: WaitingNames,
+        reader: NameReader,
+        scanner: StoreScanner,
+        on_added: Callable[[Stream], None],
+    ) -> None:
+        self.principal = principal
+        self.names = names
+        self.subscriptions: dict[str, Subscription] = {}
+        """The client's subscriptions by name."""
+        self.upstreams: Upstreams | None = None
+        """Its watches at other instances. Another instance has none here: it watches the others itself."""
+        self._reader = reader
+        self._scanner = scanner
+        self._on_added = on_added
+        self._write_at_once: Callable[[], None] | None = None
+        self._first: deque[StreamItem] = deque()
+        self._copied: deque[Delivery | InitialStateSent] = deque()
+        self._copied_bytes = 0
+        self._scans: deque[StoreScan] = deque()
+        self._initial: deque[tuple[int, InitialStateSent]] = deque()
+        self._is_mark_due = False
+        self._refused: StreamRefused | None = None
+        self._ended = False
+        self._woken = asyncio.Event()
+        self._taken = asyncio.Event()
+
+    def add(self, subscription: Subscription, name: Name, cause: Cause) -> None:
+        """Add a name that may have changed for the subscription."""
+        self.names.add(subscription, name, cause)
+        self._on_added(self)
+
+    def scan(self, scan: StoreScan) -> None:
+        """Add what the scan finds, as fast as the client takes it."""
+        self._scans.append(scan)
+        self._woken.set()
+
+    def finish_initial(self, subscription: Subscription, partitions: set[int]) -> None:
+        """Report, after the names that wait now, that the present values of these partitions were sent."""
+        self._initial.append((self.names.newest, InitialStateSent(subscription, partitions)))
+        self._woken.set()
+
+    def send_first(self, *items: StreamItem) -> None:
+        """Send these before everything that waits."""
+        self._first.extend(items)
+        self._woken.set()
+
+    def copy(self, item: Delivery | InitialStateSent) -> None:
+        """Send an item of another instance, before the names of this one. `wait_for_room` bounds them."""
+        self._copied.append(item)
+        self._copied_bytes += len(item.answer.body) if isinstance(item, Delivery) else 0
+        self._on_added(self)
+
+    def mark(self) -> None:
+        """Send a mark, before everything that waits."""
+        self._is_mark_due = True
+        self._woken.set()
+
+    def reset(self) -> None:
+        """Drop all names: changes were lost, and the client must read again."""
+        self.names.overflow()
+        self._on_added(self)
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Add a subscription. The denial of an earlier one of this name is dropped."""
+        self.subscriptions[subscription.name] = subscription
+        self._first = deque(
+            item
+            for item in self._first
+            if not (isinstance(item, SubscriptionDenied) and item.name == subscription.name)
+        )
+
+    def withdraw(self, subscription: Subscription) -> None:
+        """Remove everything that waits for the subscription."""
+        self.names.withdraw(subscription)
+        self._first = deque(item for item in self._first if _is_without(subscription, item))
+        self._copied = deque(item for item in self._copied if _is_without(subscription, item))
+        self._scans = deque(scan for scan in self._scans if scan.subscription is not subscription)
+        self._initial = deque(item for item in self._initial if item[1].subscription is not subscription)
+
+    def pause(self, subscription: Subscription, partition: int, fed: int) -> None:
+        """Send nothing more of a partition that this instance does not serve any more: another one continues."""
+        subscription.pause(partition, fed, self.names.withdraw(subscription, partition))
+        for _, item in self._initial:
+            if item.subscription is subscription:
+                item.partitions.discard(partition)
+
+    def refuse(self, problem: Problem) -> None:
+        """End the stream with this problem. Nothing that waits is sent."""
+        self._refused = StreamRefused(problem)
+        self._woken.set()
+
+    def cut_off(self, problem: Problem) -> None:
+        """Drop all names at once, and end the stream with this problem."""
+        self.refuse(problem)
+        self.names.overflow()
+
+    @property
+    def refused(self) -> Problem | None:
+        """The problem with which the stream ends or has ended."""
+        return None if self._refused is None else self._refused.problem
+
+    def end(self) -> None:
+        """Send nothing more."""
+        self._ended = True
+        self._woken.set()
+        self._taken.set()
+
+    async def wait_for_responses(self, limit: int) -> None:
+        """Wait while more than so many responses are unsent."""
+        while len(self._first) > limit and not self._ended:
+            self._taken.clear()
+            await self._taken.wait()
+
+    async def wait_for_room(self) -> None:
+        """Wait while the client has not taken what was copied from another instance."""
+        while self._copied_bytes > BATCH_BYTES and not self._ended:
+            self._taken.clear()
+            await self._taken.wait()
+
+    def lag(self) -> ClientLag:
+        """How far the client is behind now, here and at the other instances."""
+        return self.names.lag() if self.upstreams is None else self.upstreams.lag(self.names.lag())
+
+    async def run(self, writer: StreamWriter, encode: Callable[[StreamItem], bytes]) -> None:
+        """Write items until the end. Raises ConnectionError."""
+        while not self._ended:
+            self._woken.clear()
+            self._write(writer, encode)
+            if self._has_items:
+                await writer.drain()
+            else:
+                self._write_at_once = partial(self._write, writer, encode)
+                await self._woken.wait()
+                self._write_at_once = None
+
+    def flush(self) -> None:
+        """Write what waits: at once, if there is nothing else to send and the client takes it."""
+        if self._write_at_once is None or self._first or self._scans or self._initial:
+            self._woken.set()
+            return
+        try:
+            self._write_at_once()
+        except ConnectionError:
+            self.end()
+        if self._has_items:
+            self._woken.set()
+
+    def next_item(self) -> StreamItem | None:
+        """The next item to send; None if there is none now."""
+        if self._refused:
+            self.end()
+            return self._refused
+        if self.names.has_overflowed:
+            return self._reset()
+        self._taken.set()
+        if self._first:
+            return self._first.popleft()
+        if self._is_mark_due:
+            self._is_mark_due = False
+            return ProgressMark(self.lag(), not (self.names.waiting or self._scans or self._copied))
+        return self._take_copied() if self._copied else self._next_of_names()
+
+    def _next_of_names(self) -> StreamItem | None:
+        """The next deliveries of this instance, or the end of the present values."""
+        if self._initial and self._initial[0][0] < self.names.oldest:
+            return self._finish_initial(self._initial.popleft()[1])
+        if self._scans and len(self.names.waiting) < NAMES_MAX:
+            self._read_page(self._scans[0])
+        return self._read_names() or None
+
+    @property
+    def _has_items(self) -> bool:
+        if self._ended or self._refused:
+            return not self._ended
+        names = self.names
+        here = names.waiting or self._scans or self._initial or names.has_overflowed
+        return bool(here or self._first or self._is_mark_due or self._copied)
+
+    def _write(self, writer: StreamWriter, encode: Callable[[StreamItem], bytes]) -> None:
+        """Write until there is nothing more, or the client has enough for now."""
+        while self._has_items and writer.is_writable:
+            item = self.next_item()
+            if item is None:  # names without an event, or an empty page: other streams have their turn
+                return
+            writer.write(encode(item))
+
+    def _read_names(self) -> list[Delivery]:
+        """Read the oldest names, and return about as many deliveries as are written at once."""
+        found: list[Delivery] = []
+        size, names = 0, self.names
+        for _ in range(min(NAMES_MAX, len(names.waiting))):
+            name, waiting = names.pop()
+            deliveries: list[Delivery] = []
+            for subscription, reason in waiting.reasons.items():
+                for answer in self._answers(name, subscription, reason):
+                    size += len(answer.body)
+                    _deliver(answer, subscription, waiting.first.at, deliveries)
+            found += deliveries
+            if size >= BATCH_BYTES:
+                break
+        return found
+
+    def _answers(self, name: Name, subscription: Subscription, reason: Reason) -> list[Answer]:
+        """The answers that the subscription receives now. A removed window is followed by the newest one."""
+        answers, choice = [], subscription.filter.window
+        if reason is REMOVED and name.window_start is not None and choice == "newest":
+            if not subscription.has_window(name.key, name.window_start):
+                reason = CHANGED
+            elif self._reader.read(name, "all") is None:
+                answers = self._answer(name, subscription, reason, None)
+                reason = CHANGED
+        return answers + self._answer(name, subscription, reason, self._reader.read(name, choice))
+
+    def _answer(self, name: Name, subscription: Subscription, reason: Reason, present: Present | None) -> list[Answer]:
+        kind = subscription.next_event(name, present, reason, self._reader.oldest_window(name.state))
+        if kind is STATE and present is not None:
+            return [self._reader.answer(name, present)]
+        return [] if kind is None else [self._reader.gone(kind, name, present)]
+
+    def _take_copied(self) -> StreamItem | None:
+        item = self._copied.popleft()
+        if isinstance(item, InitialStateSent):
+            return item
+        self._copied_bytes -= len(item.answer.body)
+        return [item]
+
+    def _read_page(self, scan: StoreScan) -> None:
+        """Add the names of a page. The last page was sent once the newest name of now was."""
+        self._scanner.add_page(scan)
+        if scan.is_done and self._scans and self._scans[0] is scan:
+            self._scans.popleft()
+            if scan.is_initial:
+                self.finish_initial(scan.subscription, set(scan.partitions))
+
+    def _finish_initial(self, item: InitialStateSent) -> InitialStateSent | None:
+        item.subscription.complete(item.partitions)
+        return item if item.partitions else None
+
+    def _reset(self) -> StreamReset:
+        """Accept names again. What was delivered until now does not count."""
+        self._scans.clear()
+        self._initial.clear()
+        self._copied.clear()
+        self._copied_bytes = 0
+        self.names.reopen()
+        for subscription in self.subscriptions.values():
+            subscription.reset()
+        return StreamReset()
+
+
+def _deliver(answer: Answer, subscription: Subscription, at: float, deliveries: list[Delivery]) -> None:
+    """Deliver the answer to the subscription: once for all subscriptions that receive the same."""
+    for delivery in deliveries:
+        if delivery.answer.kind is answer.kind and delivery.answer.body == answer.body:
+            delivery.ids.append(subscription.name)
+            return
+    deliveries.append(Delivery(answer, [subscription.name], at))
+
+
+def _is_without(subscription: Subscription, item: StreamItem | Delivery) -> bool:
+    """Remove the subscription from the item; return whether the item is still for another one, or for the client."""
+    if isinstance(item, list):
+        for delivery in item:
+            _is_without(subscription, delivery)
+        return any(delivery.ids for delivery in item)
+    if isinstance(item, Delivery):
+        if subscription.name in item.ids:
+            item.ids.remove(subscription.name)
+        return bool(item.ids)
+    return not (isinstance(item, PartitionsStarted | InitialStateSent) and item.subscription is subscription)

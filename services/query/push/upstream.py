@@ -1,0 +1,302 @@
+"""Watches at other instances: a stream opens the same watch at the owner of a partition, and copies its messages."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from datetime import datetime
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from aiohttp import ClientError, WSMsgType
+
+from services.query.lookup.decision import iso
+from services.query.lookup.version_reference import parse_tag
+from services.query.push.event import EventKind, expired_order
+from services.query.push.names import ClientLag
+from services.query.push.stream_items import Answer, Delivery, InitialStateSent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from aiohttp import ClientWebSocketResponse
+
+    from services.query.push.peer_connections import PeerConnections
+    from services.query.push.stream import Stream
+    from services.query.push.subscription import Subscription
+
+log = logging.getLogger(__name__)
+
+FORWARDED = "Stateloop-Hop"
+"""Header of a request from another instance: it is not forwarded again."""
+RETRY_S = 0.2
+"""After how long a broken connection is opened again. The cluster reports when the instance is gone."""
+SILENT_S = 20.0
+"""After how long without a message a connection is opened again: marks come at least every 10 seconds."""
+ANSWER = b'"answer":'
+KINDS = frozenset(EventKind)
+NO_LAG = ClientLag(0, 0, 0)
+
+
+class Upstream:
+    """The watches of one stream at one other instance.
+
+    The instance conflates when the client of the stream is slow: no message is read before the client has taken the
+    earlier ones.
+    """
+
+    def __init__(self, url: str, stream: Stream, peers: PeerConnections) -> None:
+        self.lag = NO_LAG
+        """How far the stream is behind at the other instance, by its last mark."""
+        self._url = url
+        self._stream = stream
+        self._peers = peers
+        self._numbers = count(1)
+        self._ids: dict[Subscription, str] = {}
+        self._subscriptions: dict[str, Subscription] = {}
+        self._sent: set[str] = set()
+        self._pending: dict[str, None] = {}
+        self._unacknowledged: Counter[str] = Counter()
+        self._changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def request(self, subscription: Subscription) -> None:
+        """Watch all partitions of the instance, each after what the client has. Earlier messages are ignored."""
+        name = self._ids.setdefault(subscription, f"{next(self._numbers)}")
+        self._subscriptions[name] = subscription
+        self._pending[name] = None
+        self._changed.set()
+
+    def withdraw(self, subscription: Subscription) -> None:
+        """End the watch of a subscription."""
+        name = self._ids.pop(subscription, None)
+        if name is not None:
+            del self._subscriptions[name]
+            self._pending.pop(name, None)
+            if name in self._sent:
+                self._pending[name] = None
+                self._changed.set()
+
+    async def run(self) -> None:
+        """Connect, and reconnect, until cancelled."""
+        while True:
+            self._sent.clear()
+            self._unacknowledged.clear()
+            self._pending = dict.fromkeys(self._subscriptions)
+            try:
+                async with self._peers.connect(self._url) as socket:
+                    await self._converse(socket)
+            except (ClientError, OSError, TimeoutError) as error:
+                log.info("the watch at another instance is down", extra={"facts": {"why": str(error)}})
+            except Exception:  # any other error must not leave the client without changes either
+                log.exception("the watch at another instance failed and reconnects")
+            await asyncio.sleep(RETRY_S)
+
+    async def _converse(self, socket: ClientWebSocketResponse) -> None:
+        """Send commands and receive messages until either ends."""
+        both = [asyncio.create_task(one(socket)) for one in (self._send, self._receive)]
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in both:
+                one.cancel()
+            ended = await asyncio.gather(*both, return_exceptions=True)
+        for found in ended:
+            if isinstance(found, Exception):
+                raise found
+
+    async def _send(self, socket: ClientWebSocketResponse) -> None:
+        while True:
+            self._changed.clear()
+            while self._pending:
+                name = next(iter(self._pending))
+                del self._pending[name]
+                command = orjson.dumps(self._command(name)).decode()
+                self._unacknowledged[name] += 1
+                await socket.send_str(command)
+            await self._changed.wait()
+
+    async def _receive(self, socket: ClientWebSocketResponse) -> None:
+        while (message := await socket.receive(SILENT_S)).type is WSMsgType.TEXT:
+            self._take(message.data.encode())
+            self._peers.flush()
+            await self._stream.wait_for_room()
+
+    def _command(self, name: str) -> dict[str, Any]:
+        """The command of this moment, so that commands are bounded however long the connection is down."""
+        subscription = self._subscriptions.get(name)
+        if subscription is not None:
+            self._sent.add(name)
+            since = {
+                str(partition): offset for partition, offset in self._peers.wanted(self._url, subscription).items()
+            }
+            return {"type": "subscribe", "id": name, **_members(subscription), "partitions": since}
+        self._sent.discard(name)
+        return {"type": "unsubscribe", "id": name}
+
+    def _take(self, raw: bytes) -> None:
+        message = orjson.loads(raw)
+        kind, names = message["type"], message.get("ids") or [message.get("id")]
+        found = [self._subscriptions[name] for name in names if name in self._subscriptions and self._is_settled(name)]
+        if kind in KINDS:
+            self._take_event(EventKind(kind), message, raw, found)
+        elif kind in ("subscribed", "unsubscribed", "error"):
+            self._acknowledge(message)
+        elif kind == "begun":  # it precedes the response to its command
+            self._begin(message)
+        elif kind == "current":
+            for subscription in found:
+                self._finish_initial(subscription, message["partitions"])
+        elif kind == "mark":
+            self._mark(message)
+        elif kind == "reset":
+            self._reset(found)
+
+    def _is_settled(self, name: str, unacknowledged: int = 0) -> bool:
+        """Whether messages are of the last command: what came before may be older than what the client has."""
+        return name not in self._pending and self._unacknowledged[name] <= unacknowledged
+
+    def _take_event(self, kind: EventKind, message: dict[str, Any], raw: bytes, found: list[Subscription]) -> None:
+        """Copy an event, for the subscriptions whose client has nothing newer of the key."""
+        facts = message.get("answer", message)
+        partition = facts["source"]["partition"] if kind is EventKind.STATE else None
+        if not self._peers.owns(self._url, facts["state"], facts["key"], partition):
+            return
+        if kind is EventKind.STATE:
+            answer = Answer(kind, raw[raw.index(ANSWER) + len(ANSWER) : -1], message["tag"])
+            order = parse_tag(answer.tag)
+            ids = [one.name for one in found if order is not None and one.record_state(facts["key"], order)]
+        else:
+            members = {name: value for name, value in message.items() if name not in ("type", "ids")}
+            answer = Answer(kind, orjson.dumps(members))
+            start = _milliseconds(message.get("window_start"))
+            ids = [one.name for one in found if _takes_gone(one, kind, facts["key"], start)]
+        if ids:
+            self._stream.copy(Delivery(answer, ids, self._peers.clock()))
+
+    def _acknowledge(self, message: dict[str, Any]) -> None:
+        name = message["id"]
+        if message["type"] == "error":
+            log.warning("another instance rejected a watch", extra={"facts": message["problem"]})
+        if self._unacknowledged[name]:
+            self._unacknowledged[name] -= 1
+
+    def _begin(self, message: dict[str, Any]) -> None:
+        """The instance sends these partitions from these offsets on. Present values that are wanted follow."""
+        name = message["id"]
+        subscription = self._subscriptions.get(name)
+        if subscription is not None and self._is_settled(name, 1):
+            subscription.begun.update({int(partition): offset for partition, offset in message["reached"].items()})
+            if not subscription.current:
+                subscription.complete(map(int, message["reached"]))
+
+    def _finish_initial(self, subscription: Subscription, partitions: Iterable[int]) -> None:
+        partitions = {one for one in partitions if one in self._peers.wanted(self._url, subscription)}
+        first = {one for one in partitions if subscription.since.get(one) is None}
+        subscription.complete(first)
+        if first and subscription.current:
+            self._stream.copy(InitialStateSent(subscription, first))
+
+    def _mark(self, message: dict[str, Any]) -> None:
+        """Everything before these positions was delivered."""
+        self.lag = ClientLag(message["waiting"], message["conflated"], message["oldest_ms"])
+        for name, subscription in self._subscriptions.items():
+            if not self._is_settled(name):
+                continue
+            wanted = self._peers.wanted(self._url, subscription)
+            positions = message["states"].get(subscription.filter.state, {}).get("positions", {})
+            for partition, position in positions.items():
+                since = wanted.get(int(partition))
+                if since is not None:
+                    subscription.since[int(partition)] = max(since, position - 1)
+
+    def _reset(self, found: Iterable[Subscription]) -> None:
+        """The client was too slow. A key is requested again; a client of many keys must read again."""
+        for subscription in found:
+            if subscription.filter.key is None:
+                self._stream.reset()
+            else:
+                self.request(subscription)
+
+
+class Upstreams:
+    """The watches of one stream at all other instances."""
+
+    def __init__(self, stream: Stream, peers: PeerConnections) -> None:
+        self._stream = stream
+        self._peers = peers
+        self._upstreams: dict[str, Upstream] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._conflated = 0
+
+    def follow(self, subscription: Subscription, changed: Iterable[str]) -> None:
+        """Watch at the owners of the partitions, and anew at those among `changed`, which own more of them now."""
+        routes = self._peers.routes(subscription)
+        for url in routes.intersection(changed):
+            if url not in self._upstreams:
+                self._upstreams[url] = Upstream(url, self._stream, self._peers)
+                self._tasks[url] = asyncio.create_task(self._upstreams[url].run())
+            self._upstreams[url].request(subscription)
+        for url in self._upstreams.keys() - routes:
+            self._withdraw(url, subscription)
+
+    def withdraw(self, subscription: Subscription) -> None:
+        """End the watches of a subscription."""
+        for url in list(self._upstreams):
+            self._withdraw(url, subscription)
+
+    def lag(self, own: ClientLag) -> ClientLag:
+        """How far the client is behind here and at the other instances."""
+        lags = [own, *(upstream.lag for upstream in self._upstreams.values())]
+        waiting, conflated = sum(lag.waiting for lag in lags), sum(lag.conflated for lag in lags)
+        return ClientLag(waiting, conflated + self._conflated, max(lag.oldest_ms for lag in lags))
+
+    def close(self) -> None:
+        """End all watches."""
+        for url in list(self._upstreams):
+            self._close(url)
+
+    def _withdraw(self, url: str, subscription: Subscription) -> None:
+        upstream = self._upstreams[url]
+        upstream.withdraw(subscription)
+        if not len(upstream):
+            self._conflated += upstream.lag.conflated
+            self._close(url)
+
+    def _close(self, url: str) -> None:
+        del self._upstreams[url]
+        self._tasks.pop(url).cancel()
+
+
+def _takes_gone(subscription: Subscription, kind: EventKind, key: str, window_start: int | None) -> bool:
+    """Record that a key is gone; return whether the client is told: with a condition, only of keys that it has."""
+    name = subscription.delivered_key(key, window_start)
+    order = subscription.delivered.get(name)
+    start = order[0] if window_start is None and order is not None else window_start or 0
+    if kind is EventKind.EXPIRED and order is not None and order >= expired_order(start):
+        return False
+    subscription.record_gone(kind, name, start)
+    return order is not None or subscription.filter.receives_all
+
+
+def _members(subscription: Subscription) -> dict[str, Any]:
+    """The members of a subscribe command. A key that was delivered is requested again: it may have changed."""
+    wanted = subscription.filter
+    members: dict[str, Any] = (
+        {"prefix": wanted.prefix, "where": dict(wanted.where)} if wanted.key is None else {"key": wanted.key}
+    )
+    if wanted.window != "newest":  # an instance of an earlier release does not know the member
+        members["window"] = iso(wanted.window) if isinstance(wanted.window, int) else wanted.window
+    if wanted.silent_for is not None:
+        members["silent_for"] = f"{wanted.silent_for}s"
+    is_started = any(since is not None for since in subscription.since.values())
+    current = subscription.current or (wanted.key is not None and is_started)
+    return {"state": wanted.state, **members, "current": current}
+
+
+def _milliseconds(time: str | None) -> int | None:
+    return None if time is None else round(datetime.fromisoformat(time).timestamp() * 1000)
