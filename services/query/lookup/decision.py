@@ -135,12 +135,10 @@ def _found(stored: StoredKey, latest: Entry, none_match: str | None) -> FoundEnt
             "version_not_kept", "The path …/versions lists the versions that are kept", {"latest": latest.tag}
         )
     found = FoundEntry(stored.requested, unchanged=False, is_closed=stored.is_closed)
-    return found._replace(unchanged=_matches(none_match, found.etag))
+    return found if none_match is None else found._replace(unchanged=_matches(none_match, found.etag))
 
 
-def _matches(none_match: str | None, tag: str) -> bool:
+def _matches(none_match: str, tag: str) -> bool:
     """Whether If-None-Match contains the tag, by weak comparison (RFC 9110)."""
-    if none_match is None:
-        return False
     tags = {one.strip().removeprefix("W/") for one in none_match.split(",")}
     return "*" in tags or f'"{tag}"' in tags
