@@ -123,7 +123,7 @@ class SecuredLoop:
 
     def start_job(self, spark: SparkSession) -> HostedJob:
         """Start the job in the JVM of the tests, with the options of its own login."""
-        environment = self.environment(Part.JOB) | {"STATELOOP_BATCH": "PT1S"}
+        environment = self.environment(Part.JOB)  # batches of 5 s: a busy machine may connect for longer than one
         self.job = HostedJob(spark, environment["STATELOOP_KAFKA"], self.folder, APPLICATION, environment)
         return self.job.start()
 
