@@ -65,6 +65,11 @@ def failing_job(stack: Stack, since: int) -> None:
     stack.query.starting()
 
 
+def given_up(stack: Stack, since: int) -> None:
+    hanging_job(stack, since)
+    stack.query.gave_up("the disk is full")
+
+
 def restarts(stack: Stack, since: int) -> None:
     stack.restarted_s = 60 * (since // 5) * 5
 
@@ -96,9 +101,7 @@ SCENARIOS = {
     "a volume in Kubernetes": Scenario(("StateloopDiskNearlyFull",), 4, 7, full_volume),
     "a job that hangs": Scenario(("StateloopJobNotCommitting",), 17, 19, hanging_job),
     "a query that fails": Scenario(("StateloopJobFailing",), 2, 5, failing_job),
-    "an application that gave up": Scenario(
-        ("StateloopJobFailing",), 1, 3, lambda stack, since: (hanging_job(stack, since), stack.query.gave_up("full"))
-    ),
+    "an application that gave up": Scenario(("StateloopJobFailing",), 1, 3, given_up),
     "a long backlog": Scenario(("StateloopJobCatchingUp",), 30, 33, catching_up),
     "a slow job": Scenario(("StateloopJobBehind",), 14, 17, slow_job),
     "a watermark that stands still": Scenario(("StateloopWatermarkStuck",), 34, 37, stuck_watermark),

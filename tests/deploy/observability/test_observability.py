@@ -82,7 +82,7 @@ def test_prometheus_scrapes_every_part_of_all_layers() -> None:
 
 def is_part(service: Service) -> bool:
     """Whether a service runs a command of the product until it is stopped."""
-    return (service.get("command") or [""])[0] == "stateloop" and service["restart"] != "no"
+    return "stateloop" in (service.get("command") or [])[:1] and service["restart"] != "no"
 
 
 def scraped() -> set[str]:
@@ -91,6 +91,13 @@ def scraped() -> set[str]:
     named = (found for job in jobs for found in job.get("dns_sd_configs", ()))
     fixed = (target for job in jobs for found in job.get("static_configs", ()) for target in found["targets"])
     return {*fixed, *(f"{name}:{found['port']}" for found in named for name in found["names"])}
+
+
+def test_the_rules_on_processes_name_every_part() -> None:
+    parts = [job["job_name"] for job in read("prometheus.yml")["scrape_configs"] if job["job_name"] != "prometheus"]
+    named = re.findall(r'job=~"([^"]*)"', (FOLDER / "rules.yml").read_text(encoding="utf-8"))
+    assert named
+    assert {*named} == {"|".join(parts)}
 
 
 def test_prometheus_has_a_token_of_the_query_service_and_the_mounted_files() -> None:
