@@ -1,5 +1,7 @@
 """Kafka's settings for the connector: the project uses librdkafka's names, Spark's client Java's."""
 
+import base64
+import binascii
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -28,6 +30,8 @@ LOGINS = {
 
 OAUTH = "org.apache.kafka.common.security.oauthbearer"
 KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
+PBES2 = bytes.fromhex("06092a864886f70d01050d")
+"""The identifier of the encryption of keys that Java's client of Kafka does not know (RFC 8018)."""
 NOT_PKCS8 = ("BEGIN RSA PRIVATE KEY", "BEGIN EC PRIVATE KEY", "BEGIN DSA PRIVATE KEY")
 
 CONSUMER = {f"kafka.{name}": value for name, value in READ_COMMITTED.items()}
@@ -135,8 +139,19 @@ def _certificate(left: dict[str, str]) -> dict[str, str]:
     if any(kind in key for kind in NOT_PKCS8):
         convert = "write it as PKCS #8: openssl pkcs8 -topk8 -nocrypt -in client.key -out client.pk8"
         raise UnsupportedOptionError("ssl.key.location", f"Java does not read a key of this format; {convert}")
+    if _is_encrypted_by_pbes2(key):
+        decrypt = "give the job a key without a password: openssl pkey -in client.key -out job.key"
+        raise UnsupportedOptionError("ssl.key.location", f"Java does not decrypt a key of this format; {decrypt}")
     own = {"ssl.keystore.type": "PEM", "ssl.keystore.key": key, "ssl.keystore.certificate.chain": certificate}
     return own | password
+
+
+def _is_encrypted_by_pbes2(key: str) -> bool:
+    body = key.partition("BEGIN ENCRYPTED PRIVATE KEY-----")[2].partition("-----END")[0]
+    try:
+        return PBES2 in base64.b64decode(body)
+    except binascii.Error:
+        return False
 
 
 def _pem(left: dict[str, str], part: str) -> str | None:

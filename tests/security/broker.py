@@ -67,14 +67,14 @@ class SecuredBroker:
         }
 
     def certified(self, user: str, password: str) -> dict[str, str]:
-        """Return the options of mutual TLS: a certificate of this user, whose key the password encrypts."""
-        certificate, key = self.folder / f"{user}.crt", self.folder / f"{user}.key"
-        return {
+        """Return the options of mutual TLS: a certificate of this user, whose key the password encrypts, if any."""
+        key = self.folder / (f"{user}.key" if password else f"{user}.plain.key")
+        secret = {"ssl.key.password": password} if password else {}
+        return secret | {
             "security.protocol": "SSL",
             "ssl.ca.location": str(self.folder / "ca.pem"),
-            "ssl.certificate.location": str(certificate),
+            "ssl.certificate.location": str(self.folder / f"{user}.crt"),
             "ssl.key.location": str(key),
-            "ssl.key.password": password,
         }
 
     def settings(self, user: str, password: str, listener: str = "SECURED") -> dict[str, str]:

@@ -41,10 +41,11 @@ class Certificates:
         return path
 
     def client(self, name: str, password: str) -> None:
-        """Write a certificate of this name, and its encrypted key."""
+        """Write a certificate of this name, and its key: encrypted, and for Java not encrypted."""
         issued = self._authority.issue_cert(f"{name}.test", common_name=name)
         (self._folder / f"{name}.crt").write_bytes(issued.cert_chain_pems[0].bytes())
         (self._folder / f"{name}.key").write_bytes(_key(issued, password))
+        (self._folder / f"{name}.plain.key").write_bytes(_key(issued))
 
 
 def _key(issued: trustme.LeafCert, password: str = "") -> bytes:

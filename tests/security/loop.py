@@ -90,8 +90,10 @@ class SecuredLoop:
 
     def environment(self, part: Part) -> dict[str, str]:
         """Return the environment of a part."""
+        listener = self.listeners[part]
+        password = "" if part is Part.JOB and listener == "MUTUAL" else self.secrets[part]  # Java decrypts no such key
         return {
-            **self.broker.settings(self.user(part), self.secrets[part], self.listeners[part]),
+            **self.broker.settings(self.user(part), password, listener),
             "SECURITY_PREFIX": self.prefix,
             "STATELOOP_APPLICATION": APPLICATION,
             "STATELOOP_APIS": json.dumps({"registry": self.api.url, "pager": self.api.url}),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
 
 from spark_app.errors import UnsupportedOptionError
 from spark_app.query.kafka import connector, ignored
@@ -110,6 +112,16 @@ def test_options_that_tune_the_client_of_the_workers_are_left_out_and_named() ->
     options = BROKER | {"session.timeout.ms": "6000", "client.id": "x", "socket.keepalive.enable": "true"}
     assert connector(options) == {"kafka.bootstrap.servers": "broker:9092", "kafka.client.id": "x"}
     assert ignored(options) == ["session.timeout.ms", "socket.keepalive.enable"]
+
+
+def test_an_encrypted_key_that_java_cannot_read_is_refused_with_the_remedy() -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    written = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")).decode()
+    options = {"ssl.key.pem": written, "ssl.certificate.pem": "x", "ssl.key.password": "secret"}
+    with pytest.raises(UnsupportedOptionError, match="key without a password: openssl pkey"):
+        connector(BROKER | options)
+    plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    assert connector(BROKER | options | {"ssl.key.pem": plain})["kafka.ssl.keystore.key"] == plain
 
 
 @pytest.mark.parametrize(
