@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time
@@ -14,10 +13,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from tests import shared
 from tests.guards.guard import guards
 from tests.guards.trial import Checkout, Outcome, Verdict
-from tests.shared_spark import WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,14 +37,9 @@ def main() -> int:
 
 @contextmanager
 def _checkouts() -> Iterator[list[Checkout]]:
-    """Make the copies of the tree, whose tests share one broker and one Spark."""
-    os.environ[WORKERS] = str(CHECKOUTS)
-    shared.begin()
-    try:
-        with tempfile.TemporaryDirectory(prefix="guards-") as folder:
-            yield [Checkout(Path(folder) / str(number), number) for number in range(CHECKOUTS)]
-    finally:
-        shared.end()
+    """Make the copies of the tree."""
+    with tempfile.TemporaryDirectory(prefix="guards-") as folder:
+        yield [Checkout(Path(folder) / str(number)) for number in range(CHECKOUTS)]
 
 
 def _pass_unchanged(checkout: Checkout, selected: Sequence[Guard]) -> bool:
@@ -56,7 +48,7 @@ def _pass_unchanged(checkout: Checkout, selected: Sequence[Guard]) -> bool:
     outcome = checkout.run(sorted({test for guard in selected for test in guard.tests}))
     passed = outcome.verdict is Verdict.PASSED
     print(f"unchanged: {'passed' if passed else outcome.verdict}, {time.monotonic() - started:.0f} s", flush=True)
-    print(*outcome.failures, sep="\n")
+    print("\n".join(outcome.failures))
     return passed
 
 

@@ -13,7 +13,6 @@ from xml.etree import ElementTree as ET
 
 from tests.deadline import VARIABLE as TEST_DEADLINE_S
 from tests.guards.guard import ROOT
-from tests.shared_spark import WORKER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,11 +45,11 @@ class Outcome(NamedTuple):
 
 
 class Checkout:
-    """A copy of the tree, with the environment and the jars of the tree itself. `number` is its own among several."""
+    """A copy of the tree, with the environment and the jars of the tree itself."""
 
-    def __init__(self, folder: Path, number: int) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._environment = os.environ | {"PYTHONPATH": str(folder), WORKER: f"gw{number}"}
+        self._environment = os.environ | {"PYTHONPATH": str(folder)}
         command = [shutil.which("git") or "git", "ls-files", "--cached", "--others", "--exclude-standard"]
         for name in subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines():
             if (ROOT / name).is_file():
