@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from services.query.cluster import Role
 from services.query.lookup.problems import RETRY_AFTER_S, Problem
 from services.query.lookup.version_reference import closed_tag
+from services.query.store.entry import make_tuple
 
 if TYPE_CHECKING:
     from services.query.cluster import PartitionStatus
@@ -134,7 +135,7 @@ def _found(stored: StoredKey, latest: Entry, none_match: str | None) -> FoundEnt
         return Problem(
             "version_not_kept", "The path …/versions lists the versions that are kept", {"latest": latest.tag}
         )
-    found = FoundEntry(stored.requested, unchanged=False, is_closed=stored.is_closed)
+    found = make_tuple(FoundEntry, (stored.requested, False, stored.is_closed))
     return found if none_match is None else found._replace(unchanged=_matches(none_match, found.etag))
 
 

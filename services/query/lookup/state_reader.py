@@ -12,6 +12,7 @@ from services.query.lookup.decision import NO_CONDITIONS, Conditions, FoundEntry
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.projection import integer_at
 from services.query.store.buckets import time_buckets
+from services.query.store.entry import make_tuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -193,13 +194,13 @@ class StateReader:
         since = self._remembered_since() if latest is None else 0
         merged = None if conditions.event_offset is None else self._merged(latest)
         is_closed = self._windows is not None and latest is not None and not self._windows.is_open(latest.window_start)
-        stored = StoredKey(latest, is_expired, requested, since, merged, is_closed)
+        stored = make_tuple(StoredKey, (latest, is_expired, requested, since, merged, is_closed))
         outcome = decide(stored, partition_status, conditions)
         if conditions.at is not None and isinstance(outcome, Problem):
             outcome = self._unless_other_window(key, outcome)
         if latest is None and self._misplaced.get(self.state.name) and isinstance(outcome, Problem):
             outcome = self._unless_misplaced(outcome)
-        return LookupResult(outcome, partition_status, number)
+        return make_tuple(LookupResult, (outcome, partition_status, number))
 
     def _merged(self, latest: Entry | None) -> int | None:
         """The largest offset of the events merged into the entry. It is parsed on demand, for few requests need it."""
@@ -234,8 +235,10 @@ class StateReaders:
 
         The scope is checked first, so that a state beyond it is answered like one that does not exist.
         """
-        principal.check(name)
         found = self._readers.get(name)
+        if found is not None and key is not None and principal.reads_key(name, key):  # most requests
+            return found
+        principal.check(name)
         if found is None:
             known = ", ".join(state for state in self._readers if principal.reads(state)) or "none"
             raise ProblemError(Problem("unknown_state", f"The states are: {known}", {"state": name}))
