@@ -267,13 +267,15 @@ class Stream:
 
     def _answers(self, name: Name, subscription: Subscription, reason: Reason) -> list[Answer]:
         """The answers that the subscription receives now. A removed window is followed by the newest one."""
-        answers, choice = [], subscription.filter.window
-        if reason is REMOVED and name.window_start is not None and choice == "newest":
-            if not subscription.has_window(name.key, name.window_start):
-                reason = CHANGED
-            elif self._reader.read(name, "all") is None:
-                answers = self._answer(name, subscription, reason, None)
-                reason = CHANGED
+        choice = subscription.filter.window
+        if reason is not REMOVED or name.window_start is None or choice != "newest":
+            return self._answer(name, subscription, reason, self._reader.read(name, choice))
+        answers: list[Answer] = []
+        if not subscription.has_window(name.key, name.window_start):
+            reason = CHANGED
+        elif self._reader.read(name, "all") is None:
+            answers = self._answer(name, subscription, reason, None)
+            reason = CHANGED
         return answers + self._answer(name, subscription, reason, self._reader.read(name, choice))
 
     def _answer(self, name: Name, subscription: Subscription, reason: Reason, present: Present | None) -> list[Answer]:
