@@ -12,7 +12,8 @@ from services.query.push.event import EventKind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from services.query.push.stream_items import Answer, Delivery
+    from services.query.push.event import Answer
+    from services.query.push.stream_items import Delivery
 
 
 TEXT = 0x81

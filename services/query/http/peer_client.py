@@ -12,7 +12,7 @@ from yarl import URL
 
 from services.query.http.responses import HttpResponse, header_lines
 from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
-from services.query.push.upstream import FORWARDED
+from services.query.push.peer_connections import FORWARDED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,6 @@ from services.query.push.filter import RecordFields
 if TYPE_CHECKING:
     from services.query.lookup.version_reference import DeliveredOrder
     from services.query.push.filter import SubscriptionFilter
-    from services.query.push.stream_items import Answer
     from services.query.store import Entry
 
 AFTER_EPOCHS = 1 << 63
@@ -47,6 +46,19 @@ class Reason(IntEnum):
 CHANGED, REQUESTED, REMOVED = Reason
 STATE, LEFT, EXPIRED = EventKind.STATE, EventKind.LEFT, EventKind.EXPIRED
 """A member of an enumeration costs ten times as much as a global name, and each delivery needs some."""
+
+
+class Answer:
+    """What clients receive about a key, as JSON: the answer of a GET with its tag, or which key has no value."""
+
+    __slots__ = ("body", "kind", "sse", "tag")
+
+    def __init__(self, kind: EventKind, body: bytes, tag: str = "") -> None:
+        self.kind = kind
+        self.body = body
+        self.tag = tag
+        self.sse: bytes | None = None
+        """The server-sent event, once a client has needed it."""
 
 
 class Present:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from services.query.push.event import Reason
-    from services.query.push.subscription import Subscription
+
+S = TypeVar("S")
 
 NAME_BYTES = 1024
 """The cost of a waiting name: about 700 bytes, and as much for a key of 300."""
@@ -55,18 +56,18 @@ class Cause(NamedTuple):
     reason: Reason
 
 
-class WaitingName:
+class WaitingName(Generic[S]):
     """A name that waits since its first cause, with the reason of each subscription."""
 
     __slots__ = ("first", "number", "reasons")
 
-    def __init__(self, first: Cause, number: int, subscription: Subscription) -> None:
+    def __init__(self, first: Cause, number: int, subscription: S) -> None:
         self.first = first
         self.number = number
         self.reasons = {subscription: first.reason}
 
 
-class WaitingNames:
+class WaitingNames(Generic[S]):
     """The names of one client, each once, in the order of their first causes.
 
     Beyond the limit it drops all names, and takes none until it is reopened.
@@ -76,7 +77,7 @@ class WaitingNames:
         self._limit = limit
         self._clock = clock
         self._budget = budget
-        self.waiting: dict[Name, WaitingName] = {}
+        self.waiting: dict[Name, WaitingName[S]] = {}
         """The oldest first."""
         self.newest = 0
         """The number of the last name, counted from 1."""
@@ -88,7 +89,7 @@ class WaitingNames:
         """The number of the oldest name, or of the next one if none waits."""
         return next(iter(self.waiting.values())).number if self.waiting else self.newest + 1
 
-    def add(self, subscription: Subscription, name: Name, cause: Cause) -> None:
+    def add(self, subscription: S, name: Name, cause: Cause) -> None:
         """Add a name. If there is no room, all names are dropped."""
         if self.has_overflowed:
             self.conflated += 1
@@ -106,13 +107,13 @@ class WaitingNames:
         if earlier is None or earlier < cause.reason:
             waiting.reasons[subscription] = cause.reason
 
-    def pop(self) -> tuple[Name, WaitingName]:
+    def pop(self) -> tuple[Name, WaitingName[S]]:
         """Remove and return the oldest name."""
         name = next(iter(self.waiting))
         self._budget.change(-1)
         return name, self.waiting.pop(name)
 
-    def withdraw(self, subscription: Subscription, partition: int | None = None) -> int | None:
+    def withdraw(self, subscription: S, partition: int | None = None) -> int | None:
         """Remove the names of a subscription, by default of all partitions; return the smallest offset of a cause."""
         offsets = []
         for name, waiting in list(self.waiting.items()):

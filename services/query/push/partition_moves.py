@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from services.query.push.reader import NameReader
     from services.query.push.routing_table import RouteChange, RoutingTable
     from services.query.push.scanner import StoreScanner
+    from services.query.push.stream import Stream
     from services.query.push.subscription import Subscription
 
 
@@ -31,7 +32,7 @@ class PartitionMoves:
         self._feed = feed
         self._scanner = scanner
 
-    def start(self, subscription: Subscription, after: DeliveredOrder | None = None) -> None:
+    def start(self, stream: Stream, subscription: Subscription, after: DeliveredOrder | None = None) -> None:
         """Start all partitions of a subscription. `after`: the client has this version of its key."""
         wanted = subscription.filter
         routes = {partition: self._routing.route(wanted.state, partition) for partition in subscription.since}
@@ -40,32 +41,32 @@ class PartitionMoves:
             if LOCAL in routes.values():
                 for answer in self._reader.earlier_versions(subscription, wanted.key):
                     at = self._scanner.clock()
-                    subscription.stream.send_first([Delivery(answer, [subscription.name], at)])
-        self._start_here(subscription, [partition for partition, route in routes.items() if route == LOCAL])
+                    stream.send_first([Delivery(answer, [subscription.name], at)])
+        self._start_here(stream, subscription, [partition for partition, route in routes.items() if route == LOCAL])
         if not subscription.current:
             self._skip(subscription, [partition for partition, route in routes.items() if route is None])
-        if subscription.stream.upstreams is not None:
-            subscription.stream.upstreams.follow(subscription, {route for route in routes.values() if route})
+        if stream.upstreams is not None:
+            stream.upstreams.follow(subscription, {route for route in routes.values() if route})
 
-    def resume(self, subscription: Subscription, since: Mapping[int, int | None]) -> None:
+    def resume(self, stream: Stream, subscription: Subscription, since: Mapping[int, int | None]) -> None:
         """Deliver also what came after these offsets of the partitions, as soon as this instance serves them."""
         subscription.since.update(since)
         state = subscription.filter.state
-        self._start_here(subscription, [one for one in since if self._routing.route(state, one) == LOCAL])
+        self._start_here(stream, subscription, [one for one in since if self._routing.route(state, one) == LOCAL])
 
-    def move(self, subscription: Subscription, change: RouteChange) -> None:
+    def move(self, stream: Stream, subscription: Subscription, change: RouteChange) -> None:
         """Follow a partition to another instance. Changes in between may have been missed."""
-        partition, stream = change.partition, subscription.stream
+        partition = change.partition
         if partition not in subscription.since:
             return
         if change.previous == LOCAL:
             stream.pause(subscription, partition, self._feed.offset(change.state, partition))
         if change.route == LOCAL:
-            self._start_here(subscription, [partition])
+            self._start_here(stream, subscription, [partition])
         if stream.upstreams is not None:
             stream.upstreams.follow(subscription, {change.route} if change.route else ())
 
-    def _start_here(self, subscription: Subscription, partitions: list[int]) -> None:
+    def _start_here(self, stream: Stream, subscription: Subscription, partitions: list[int]) -> None:
         """Deliver the present values of partitions of this instance, or what came after the delivered offsets."""
         first = [partition for partition in partitions if subscription.since[partition] is None]
         if (key := subscription.filter.key) is None:
@@ -78,19 +79,19 @@ class PartitionMoves:
             self._scanner.skip_key(subscription, key)
         self._begin(subscription, partitions)
         if first:
-            self._start_first(subscription, first)
+            self._start_first(stream, subscription, first)
 
-    def _start_first(self, subscription: Subscription, partitions: list[int]) -> None:
+    def _start_first(self, stream: Stream, subscription: Subscription, partitions: list[int]) -> None:
         """Deliver the present values of these partitions, if the client wants them."""
         if subscription.is_relayed:
             offsets = {partition: subscription.begun[partition] for partition in partitions}
-            subscription.stream.send_first(PartitionsStarted(subscription, offsets))
+            stream.send_first(PartitionsStarted(subscription, offsets))
         if not subscription.current:
             subscription.complete(partitions)
         elif subscription.filter.key is None:
             self._scan(StoreScan(subscription, partitions, is_initial=True))
         else:
-            subscription.stream.finish_initial(subscription, set(partitions))
+            stream.finish_initial(subscription, set(partitions))
 
     def _skip(self, subscription: Subscription, partitions: list[int]) -> None:
         """Start at the present offsets of partitions without an instance: later changes must not be missed."""

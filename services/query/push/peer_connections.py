@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
-from services.query.push.upstream import FORWARDED
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -16,6 +14,8 @@ if TYPE_CHECKING:
     from services.query.push.subscription import Subscription
 
 CONNECT_S = 1.0
+FORWARDED = "Stateloop-Hop"
+"""Header of a request from another instance: it is not forwarded again."""
 
 
 class PeerConnections:

@@ -83,8 +83,9 @@ class PushService:
         """Refresh the routes to the partitions, and move the subscriptions; read all names again."""
         self._reader.expire()
         for change in self.routing.refresh():
-            for subscription in self.feed.subscriptions(change.state):
-                self._moves.move(subscription, change)
+            for stream in self._streams:
+                for subscription in stream.of(change.state):
+                    self._moves.move(stream, subscription, change)
         self._add_silent()
         for state, closed in self.feed.pop_closed():
             for subscription in self.feed.subscriptions(state):
@@ -101,7 +102,7 @@ class PushService:
         name, limit = principal.name, self.limits.connections
         if self._connections[name] >= limit and not relays:
             raise ProblemError(Problem("too_many", f"{name} has {limit} watching connections"))
-        names = WaitingNames(self.limits.waiting_keys, self._dependencies.clock, self._budget)
+        names = WaitingNames[Subscription](self.limits.waiting_keys, self._dependencies.clock, self._budget)
         stream = Stream(principal, names, self._reader, self._scanner, self._on_added)
         if not relays:
             stream.upstreams = Upstreams(stream, self._peers)
@@ -145,7 +146,7 @@ class PushService:
         """
         subscription = self._add(stream, name, wanted, current=current or after is not None)
         subscription.since = dict.fromkeys(self._partitions(wanted))
-        self._moves.start(subscription, after)
+        self._moves.start(stream, subscription, after)
 
     def relay(
         self,
@@ -159,7 +160,7 @@ class PushService:
         """Add a subscription of another instance: to what this one serves, after these offsets of the partitions."""
         subscription = self._add(stream, name, wanted, current=current, is_relayed=True)
         subscription.since = dict(since) if wanted.key is None else dict.fromkeys(self._partitions(wanted))
-        self._moves.start(subscription)
+        self._moves.start(stream, subscription)
 
     def resume(self, stream: Stream, name: str, since: Mapping[int, int | None]) -> None:
         """Deliver to another instance also what came after these offsets of the partitions.
@@ -167,7 +168,7 @@ class PushService:
         Only an instance of an earlier release sends this: a later one subscribes again.
         """
         if name in stream.subscriptions and stream.subscriptions[name].filter.key is None:
-            self._moves.resume(stream.subscriptions[name], since)
+            self._moves.resume(stream, stream.subscriptions[name], since)
 
     def unsubscribe(self, stream: Stream, name: str) -> bool:
         """End a subscription; returns whether there was one."""

@@ -8,10 +8,9 @@ import orjson
 
 from services.query.lookup.answer_encoder import AnswerEncoder
 from services.query.lookup.decision import iso
-from services.query.push.event import EventKind, Present
+from services.query.push.event import Answer, EventKind, Present
 from services.query.push.names import Name
 from services.query.push.state_windows import StateWindows
-from services.query.push.stream_items import Answer
 from services.query.store import Entry, Scan, Seconds
 from services.query.store.index import FIRST_SECOND
 from services.query.store.scan import NO_FILTER

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from services.query.lookup.authentication import Principal
     from services.query.lookup.problems import Problem
-    from services.query.push.event import Present, Reason
+    from services.query.push.event import Answer, Present, Reason
     from services.query.push.names import Cause, ClientLag, Name, WaitingNames
     from services.query.push.reader import NameReader
     from services.query.push.scanner import StoreScanner
-    from services.query.push.stream_items import Answer, StreamItem
+    from services.query.push.stream_items import StreamItem
     from services.query.push.subscription import StoreScan, Subscription
     from services.query.push.upstream import Upstreams
 
@@ -63,7 +63,7 @@ class Stream:
     def __init__(
         self,
         principal: Principal,
-        names: WaitingNames,
+        names: WaitingNames[Subscription],
         reader: NameReader,
         scanner: StoreScanner,
         on_added: Callable[[Stream], None],
@@ -88,6 +88,10 @@ class Stream:
         self._ended = False
         self._woken = asyncio.Event()
         self._taken = asyncio.Event()
+
+    def of(self, state: str) -> list[Subscription]:
+        """The subscriptions to a state."""
+        return [subscription for subscription in self.subscriptions.values() if subscription.filter.state == state]
 
     def add(self, subscription: Subscription, name: Name, cause: Cause) -> None:
         """Add a name that may have changed for the subscription."""

@@ -6,22 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from services.query.lookup.problems import Problem
-    from services.query.push.event import EventKind
+    from services.query.push.event import Answer
     from services.query.push.names import ClientLag
     from services.query.push.subscription import Subscription
-
-
-class Answer:
-    """What clients receive about a key, as JSON: the answer of a GET with its tag, or which key has no value."""
-
-    __slots__ = ("body", "kind", "sse", "tag")
-
-    def __init__(self, kind: EventKind, body: bytes, tag: str = "") -> None:
-        self.kind = kind
-        self.body = body
-        self.tag = tag
-        self.sse: bytes | None = None
-        """The server-sent event, once a client has needed it."""
 
 
 class Delivery(NamedTuple):

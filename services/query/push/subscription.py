@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from services.query.push.delivered_versions import DeliveredVersions
 from services.query.push.event import REMOVED, REQUESTED, STATE, EventKind, event, expired_order
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from services.query.push.event import Present, Reason
     from services.query.push.filter import SubscriptionFilter
     from services.query.push.filter_index import FilterMatches
-    from services.query.push.names import Name
-    from services.query.push.stream import Stream
+    from services.query.push.names import Cause, Name
     from services.query.store import Position
 
 FIRST_PAGE = 10
@@ -56,6 +55,18 @@ class StoreScan:
         return self.silent_since is not None or self.closed is not None
 
 
+class NameReceiver(Protocol):
+    """The stream to the client, as the feed and the scans use it."""
+
+    def add(self, subscription: Subscription, name: Name, cause: Cause) -> None:
+        """Add a name that may have changed for the subscription."""
+        ...
+
+    def scan(self, scan: StoreScan) -> None:
+        """Add what the scan finds, as fast as the client takes it."""
+        ...
+
+
 class Subscription:
     """The subscription of one client under one name. `current`: the client wants the present values first.
 
@@ -67,7 +78,7 @@ class Subscription:
         self,
         name: str,
         wanted: SubscriptionFilter,
-        stream: Stream,
+        stream: NameReceiver,
         *,
         current: bool,
         limit: int,

@@ -7,16 +7,16 @@ import logging
 from collections import Counter
 from datetime import datetime
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 from aiohttp import ClientError, WSMsgType
 
 from services.query.lookup.decision import iso
 from services.query.lookup.version_reference import parse_tag
-from services.query.push.event import EventKind, expired_order
+from services.query.push.event import Answer, EventKind, expired_order
 from services.query.push.names import ClientLag
-from services.query.push.stream_items import Answer, Delivery, InitialStateSent
+from services.query.push.stream_items import Delivery, InitialStateSent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,13 +24,10 @@ if TYPE_CHECKING:
     from aiohttp import ClientWebSocketResponse
 
     from services.query.push.peer_connections import PeerConnections
-    from services.query.push.stream import Stream
     from services.query.push.subscription import Subscription
 
 log = logging.getLogger(__name__)
 
-FORWARDED = "Stateloop-Hop"
-"""Header of a request from another instance: it is not forwarded again."""
 RETRY_S = 0.2
 """After how long a broken connection is opened again. The cluster reports when the instance is gone."""
 SILENT_S = 20.0
@@ -40,6 +37,22 @@ KINDS = frozenset(EventKind)
 NO_LAG = ClientLag(0, 0, 0)
 
 
+class CopyReceiver(Protocol):
+    """The stream to a client, as a watch at another instance uses it."""
+
+    def copy(self, item: Delivery | InitialStateSent) -> None:
+        """Send an item of the other instance."""
+        ...
+
+    async def wait_for_room(self) -> None:
+        """Wait while the client has not taken what was copied."""
+        ...
+
+    def reset(self) -> None:
+        """Tell the client to read again: changes were lost."""
+        ...
+
+
 class Upstream:
     """The watches of one stream at one other instance.
 
@@ -47,7 +60,7 @@ class Upstream:
     earlier ones.
     """
 
-    def __init__(self, url: str, stream: Stream, peers: PeerConnections) -> None:
+    def __init__(self, url: str, stream: CopyReceiver, peers: PeerConnections) -> None:
         self.lag = NO_LAG
         """How far the stream is behind at the other instance, by its last mark."""
         self._url = url
@@ -226,7 +239,7 @@ class Upstream:
 class Upstreams:
     """The watches of one stream at all other instances."""
 
-    def __init__(self, stream: Stream, peers: PeerConnections) -> None:
+    def __init__(self, stream: CopyReceiver, peers: PeerConnections) -> None:
         self._stream = stream
         self._peers = peers
         self._upstreams: dict[str, Upstream] = {}

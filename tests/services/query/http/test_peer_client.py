@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from services.query.cluster import Member
 from services.query.http.peer_client import ForwardedRequest, HttpPeerClient
 from services.query.lookup.problems import ProblemError
-from services.query.push.upstream import FORWARDED
+from services.query.push.peer_connections import FORWARDED
 from tests.services.tools.broker.embedded import free_port_pair
 
 if TYPE_CHECKING:

@@ -28,12 +28,12 @@ class ManualClock:
         return self.now
 
 
-def waiting_names(limit: int = 100, budget: NamesBudget | None = None) -> WaitingNames:
+def waiting_names(limit: int = 100, budget: NamesBudget | None = None) -> WaitingNames[Subscription]:
     return WaitingNames(limit, ManualClock(), budget or NamesBudget(MUCH, lambda: None))
 
 
 def add(  # noqa: PLR0913  # all but two have defaults
-    names: WaitingNames,
+    names: WaitingNames[Subscription],
     key: str,
     subscription: Subscription = ONE,
     reason: Reason = CHANGED,
@@ -45,7 +45,7 @@ def add(  # noqa: PLR0913  # all but two have defaults
     names.add(subscription, Name("s", key), Cause(partition, offset, at, reason))
 
 
-def keys(names: WaitingNames) -> list[str]:
+def keys(names: WaitingNames[Subscription]) -> list[str]:
     return [name.key for name in names.waiting]
 
 
@@ -75,7 +75,7 @@ def test_of_several_reasons_the_greatest_counts() -> None:
 
 def test_the_lag_counts_from_the_first_of_the_conflated_changes() -> None:
     clock = ManualClock()
-    names = WaitingNames(100, clock, NamesBudget(MUCH, lambda: None))
+    names: WaitingNames[Subscription] = WaitingNames(100, clock, NamesBudget(MUCH, lambda: None))
     add(names, "a", at=0.0)
     clock.now += 2.0
     add(names, "a", at=2.0)

@@ -13,7 +13,7 @@ from contracts.model.named_state import QueryOptions
 from services.query.cluster import PartitionStatus, Role
 from services.query.lookup.authentication import ANONYMOUS
 from services.query.lookup.problems import Problem
-from services.query.push.event import EventKind
+from services.query.push.event import Answer, EventKind
 from services.query.push.feed import ChangeFeed
 from services.query.push.filter import SubscriptionFilter
 from services.query.push.names import NamesBudget, WaitingNames
@@ -22,7 +22,7 @@ from services.query.push.reader import NameReader
 from services.query.push.routing_table import RoutingTable
 from services.query.push.scanner import StoreScanner
 from services.query.push.stream import Stream
-from services.query.push.stream_items import Answer, Delivery, InitialStateSent, PartitionsStarted, SubscriptionDenied
+from services.query.push.stream_items import Delivery, InitialStateSent, PartitionsStarted, SubscriptionDenied
 from services.query.push.subscription import Subscription
 from services.query.store import Change, Entry, Update
 from tests.services.query.in_memory import MemoryRouting, a_state, dependencies_of
@@ -62,7 +62,7 @@ class World:
         self.feed = ChangeFeed(self.dependencies.states, self.routing, reader, lambda: 0.0)
         scanner = StoreScanner(reader, self.feed, self.routing, lambda: 0.0)
         self.moves = PartitionMoves(self.routing, reader, self.feed, scanner)
-        names = WaitingNames(10_000, lambda: 0.0, NamesBudget(10**9, lambda: None))
+        names = WaitingNames[Subscription](10_000, lambda: 0.0, NamesBudget(10**9, lambda: None))
         self.stream = Stream(ANONYMOUS, names, reader, scanner, lambda _: None)
         self.pending: list[Change] = []
         self.version = 0
@@ -89,7 +89,7 @@ class World:
         self.feed.add(one)
         key = one.filter.key
         one.since = dict.fromkeys(range(4) if key is None else [self.routing.partition("flights", key)])
-        self.moves.start(one)
+        self.moves.start(self.stream, one)
 
     def take(self, number: int) -> None:
         for _ in range(number):
@@ -139,7 +139,7 @@ class World:
         self.reader.expire()
         for change in self.routing.refresh():
             for subscription in self.feed.subscriptions("flights"):
-                self.moves.move(subscription, change)
+                self.moves.move(self.stream, subscription, change)
 
 
 class View:
