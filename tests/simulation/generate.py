@@ -145,7 +145,7 @@ def _outage(random: Random, at: float, part: str, lasts: float) -> Fault:
     if part == "broker":
         return Fault(at, "away", part, lasts)
     if part == "store":
-        return Fault(at, random.choice(["away", "hang", "unacknowledged"]), part, lasts)
+        return Fault(at, random.choice(["away", "hang", "unacknowledged", "loss"]), part, lasts)
     return Fault(at, random.choice(FAULTS), part, lasts, random.choice([0.3, 1.0]))
 
 

@@ -146,7 +146,7 @@ class Query:
         queues = {
             place: list(reversed(cursor.next_records()))
             for place, cursor in self._cursors.items()
-            if place not in lagging
+            if place not in lagging and self._context.broker.topics.log(place).end > self._positions[place]
         }
         places = [place for place, records in queues.items() for _ in records]
         self._context.random.shuffle(places)

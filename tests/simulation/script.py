@@ -49,8 +49,8 @@ class Fault:
     `cut` (no connection to the broker), `clock` (is ahead by `amount` seconds), `unacknowledged` (`amount` requests to
     write have no answer); of the job also `lag` (it does not read partition `amount` of the events), and `rebuild` (it
     is started again with an empty state, of a later epoch).
-    Of the broker: `away`. Of the store: the faults of `StoreServer`. Of an API: the faults of `ApiStub`, in this share
-    (`amount`) of its calls.
+    Of the broker: `away`. Of the store: `loss` of everything, and the faults of `StoreServer`. Of an API: the
+    faults of `ApiStub`, in this share (`amount`) of its calls.
     """
 
     at: float

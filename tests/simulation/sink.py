@@ -55,6 +55,11 @@ class StoreServer:
     fault: str = ""
     """`away`, `hang`, or `unacknowledged`: it writes, and does not answer."""
 
+    def lose_everything(self) -> None:
+        """Remove all rows, and their positions with them."""
+        self.state.rows.clear()
+        self.state.positions.clear()
+
     async def respond(self) -> None:
         """Take some time, or fail. Raises StoreUnavailableError."""
         await asyncio.sleep(float("inf") if self.fault == "hang" else self.random.uniform(0.001, SLOWEST_S))
@@ -144,6 +149,7 @@ def sink_group(application: Application) -> str:
     return f"sink-memory-{application.name}"
 
 
+@cache
 def planner_of(application: Application) -> tuple[Planner, Target]:
     """Return the plan of the rows of the application's state, and where they go."""
     settings, state = sink_settings(), named(application)[application.name]

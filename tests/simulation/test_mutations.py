@@ -17,6 +17,7 @@ from services.enrichment.deferred_queue import DeferredQueue
 from services.enrichment.handler import EnrichmentHandler
 from services.enrichment.partition_state import PartitionState
 from services.runtime.worker.offsets import Offsets
+from services.sink.handler import SinkHandler
 from spark_app.run.low_watermark import LowWatermark
 from tests.simulation import query
 from tests.simulation.generate import script as script_of
@@ -146,6 +147,11 @@ def the_clock_moves_the_watermark(patch: pytest.MonkeyPatch) -> None:
 @mutation(Script(1, (sent(10.0), sent(1500.0, "e1")), "short"), is_found_by_seeds=False)
 def late_records_are_accepted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Decoder, "_check_start", lambda *_: None)
+
+
+@mutation(Script(1, (sent(10.0), Fault(100.0, "loss", "store")), sinks=1))
+def a_store_that_has_lost_everything_is_not_filled_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SinkHandler, "_read_again", lambda *_: None)
 
 
 @pytest.mark.parametrize("name", MUTATIONS)

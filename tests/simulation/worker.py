@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def worker_settings(unfinished: int, in_flight: int) -> EnrichmentSettings:
     """Return the settings of a worker with these limits."""
     limits = {"unfinished": unfinished, "in_flight": in_flight}
-    return EnrichmentSettings.model_validate({"application": "simulated", "stats_every": 30, **limits})
+    return EnrichmentSettings.model_validate({"application": "simulated", "stats_every": 60, **limits})
 
 
 @dataclass(frozen=True)

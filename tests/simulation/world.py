@@ -140,11 +140,17 @@ class World:
         elif fault.part in self.parts:
             self._break(self.parts[fault.part], fault)
         elif fault.part == "store":
-            self.store.fault = fault.kind
-            self._at(fault.at + fault.lasts, lambda: setattr(self.store, "fault", ""))
+            self._lose_store(fault)
         elif fault.part in self.application.apis:
             self.api.faults[fault.part] = fault.kind, fault.amount
             self._at(fault.at + fault.lasts, lambda: self.api.faults.pop(fault.part, None))
+
+    def _lose_store(self, fault: Fault) -> None:
+        if fault.kind == "loss":
+            self.store.lose_everything()
+            return
+        self.store.fault = fault.kind
+        self._at(fault.at + fault.lasts, lambda: setattr(self.store, "fault", ""))
 
     def _lose_broker(self, fault: Fault) -> None:
         def restore() -> None:
