@@ -21,6 +21,12 @@ SIMPLER = {
     "slowest_s": 0.2,
 }
 MOST_RUNS = 400
+IMPORTS = """from tests.simulation.ledgers import problems
+from tests.simulation.script import Fault, Forged, Script, Sent
+from tests.simulation.world import run
+
+
+"""
 
 
 def shrunk(script: Script, fails: Callable[[Script], bool], most: int = MOST_RUNS) -> Script:
@@ -64,7 +70,7 @@ def as_test(script: Script, found: list[str]) -> str:
         if one.name not in {"seed", "steps"} and getattr(script, one.name) != one.default
     ]
     return (
-        f"def test_seed_{script.seed}() -> None:\n"
+        f"{IMPORTS}def test_seed_{script.seed}() -> None:\n"
         f"    # {found[0]}\n"
         f"    script = Script(\n        {script.seed},\n        (\n{steps}\n        ),\n{''.join(others)}    )\n"
         f"    assert not problems(script, run(script))\n"
