@@ -174,10 +174,11 @@ class ModelGroupConsumer:
         if not positions:
             return True
         self._membership.begin_commit(positions)
+        member, generation = self._member, self._generation  # those of the request, however long it waits
         await self._network.pass_through()
         try:
             offsets = {self._place(one): GroupOffset(at) for one, at in positions.items()}
-            self._group.commit(self._member, self._generation, offsets)
+            self._group.commit(member, generation, offsets)
         except RefusedError:
             self._listener.on_error()
             is_accepted = False
