@@ -21,3 +21,18 @@ def test_seed_600063() -> None:
         workers=2,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_900961() -> None:
+    # A rebuild of a job that had been behind left out windows that it had not published to the end.
+    script = Script(
+        900961,
+        (
+            Fault(at=464.3344133849843, kind="away", part="broker", lasts=1000.0),
+            Sent(at=464.96078353487826, device="d0", event="e9", ts=409.44690496411533, plate="p5", load=-5),
+            Fault(at=1078.1607457584307, kind="rebuild", part="job", lasts=101.19147471646306),
+        ),
+        application="visits",
+        partitions=1,
+    )
+    assert not problems(script, run(script))
