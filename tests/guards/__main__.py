@@ -31,6 +31,8 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=[""], metavar="NAME", help="guards whose names contain a text")
     names = parser.parse_args().only
     selected = [guard for guard in guards() if any(name in guard.name for name in names)]
+    if not selected:
+        parser.error(f"no guard has a name with {' or '.join(names)}")
     with _checkouts() as checkouts:
         return 0 if _pass_unchanged(checkouts[0], selected) and _are_defended(checkouts, selected) else 1
 

@@ -131,9 +131,11 @@ class ChangeFeed:
         reason = REMOVED if entry is None else CHANGED
         is_chosen = self._chosen(state, key, window_start, reason)
         found = [one for one in self._candidates(change, window_start) if one.wants(number) and is_chosen(one)]
+        name = Name(state, key, window_start)
         if not found:
+            fed.pop(name, None)  # an earlier change of the batch, which readers do not see any more
             return
-        name, cause = Name(state, key, window_start), Cause(number, self.offset(state, number), at, reason)
+        cause = Cause(number, self.offset(state, number), at, reason)
         fed[name] = entry
         for subscription in found:
             subscription.stream.add(subscription, name, cause)

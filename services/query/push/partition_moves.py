@@ -62,6 +62,7 @@ class PartitionMoves:
         if change.previous == LOCAL:
             stream.pause(subscription, partition, self._feed.offset(change.state, partition))
         if change.route == LOCAL:
+            stream.send_copies_first()
             self._start_here(stream, subscription, [partition])
         if stream.upstreams is not None:
             stream.upstreams.follow(subscription, {change.route} if change.route else ())

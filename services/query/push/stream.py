@@ -19,7 +19,7 @@ from services.query.push.stream_items import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from services.query.lookup.authentication import Principal
     from services.query.lookup.problems import Problem
@@ -81,6 +81,7 @@ class Stream:
         self._first: deque[StreamItem] = deque()
         self._copied: deque[Delivery | InitialStateSent] = deque()
         self._copied_bytes = 0
+        self._is_turn_of_names = False
         self._scans: deque[StoreScan] = deque()
         self._initial: deque[tuple[int, InitialStateSent]] = deque()
         self._is_mark_due = False
@@ -114,10 +115,16 @@ class Stream:
         self._woken.set()
 
     def copy(self, item: Delivery | InitialStateSent) -> None:
-        """Send an item of another instance, before the names of this one. `wait_for_room` bounds them."""
+        """Send an item of another instance. `wait_for_room` bounds them."""
         self._copied.append(item)
         self._copied_bytes += len(item.answer.body) if isinstance(item, Delivery) else 0
         self._on_added(self)
+
+    def send_copies_first(self) -> None:
+        """Send what was copied before names of the same partition, which this instance serves from now on."""
+        copied = [[item] if isinstance(item, Delivery) else item for item in self._copied]
+        self._set_copied(())
+        self.send_first(*copied)
 
     def mark(self) -> None:
         """Send a mark, before everything that waits."""
@@ -142,7 +149,7 @@ class Stream:
         """Remove everything that waits for the subscription."""
         self.names.withdraw(subscription)
         self._first = deque(item for item in self._first if _is_without(subscription, item))
-        self._copied = deque(item for item in self._copied if _is_without(subscription, item))
+        self._set_copied(item for item in self._copied if _is_without(subscription, item))
         self._scans = deque(scan for scan in self._scans if scan.subscription is not subscription)
         self._initial = deque(item for item in self._initial if item[1].subscription is not subscription)
 
@@ -227,7 +234,15 @@ class Stream:
         if self._is_mark_due:
             self._is_mark_due = False
             return ProgressMark(self.lag(), not (self.names.waiting or self._scans or self._copied))
-        return self._take_copied() if self._copied else self._next_of_names()
+        return self._next_in_turn()
+
+    def _next_in_turn(self) -> StreamItem | None:
+        """An item of this instance and one of the others in turns: none of them holds the others back."""
+        self._is_turn_of_names = not self._is_turn_of_names or not self._copied
+        if not self._is_turn_of_names:
+            return self._take_copied()
+        found = self._next_of_names()
+        return self._take_copied() if found is None and self._copied else found
 
     def _next_of_names(self) -> StreamItem | None:
         """The next deliveries of this instance, or the end of the present values."""
@@ -288,6 +303,11 @@ class Stream:
             return [self._reader.answer(name, present)]
         return [] if kind is None else [self._reader.gone(kind, name, present)]
 
+    def _set_copied(self, items: Iterable[Delivery | InitialStateSent]) -> None:
+        self._copied = deque(items)
+        self._copied_bytes = sum(len(item.answer.body) for item in self._copied if isinstance(item, Delivery))
+        self._taken.set()
+
     def _take_copied(self) -> StreamItem | None:
         item = self._copied.popleft()
         if isinstance(item, InitialStateSent):
@@ -311,8 +331,7 @@ class Stream:
         """Accept names again. What was delivered until now does not count."""
         self._scans.clear()
         self._initial.clear()
-        self._copied.clear()
-        self._copied_bytes = 0
+        self._set_copied(())
         self.names.reopen()
         for subscription in self.subscriptions.values():
             subscription.reset()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -21,8 +22,14 @@ from services.query.push.partition_moves import PartitionMoves
 from services.query.push.reader import NameReader
 from services.query.push.routing_table import RoutingTable
 from services.query.push.scanner import StoreScanner
-from services.query.push.stream import Stream
-from services.query.push.stream_items import Delivery, InitialStateSent, PartitionsStarted, SubscriptionDenied
+from services.query.push.stream import BATCH_BYTES, Stream
+from services.query.push.stream_items import (
+    Delivery,
+    InitialStateSent,
+    PartitionsStarted,
+    StreamReset,
+    SubscriptionDenied,
+)
 from services.query.push.subscription import Subscription
 from services.query.store import Change, Entry, Update
 from tests.services.query.in_memory import MemoryRouting, a_state, dependencies_of
@@ -345,9 +352,67 @@ def test_an_ended_subscription_receives_nothing(stream: Stream) -> None:
     stream.copy(Delivery(answer, ["one"], 0.0))
     stream.withdraw(one)
     assert stream.next_item() == (other, {0: 7})
-    assert stream.next_item() == [(answer, ["other"], 0.0)]
     assert stream.next_item() == (other, {0})
+    assert stream.next_item() == [(answer, ["other"], 0.0)]
     assert stream.next_item() is None
+
+
+async def test_what_an_ended_subscription_would_have_received_takes_no_room(stream: Stream) -> None:
+    one = subscribe(stream, "one")
+    stream.copy(Delivery(Answer(EventKind.STATE, b"x" * 2 * BATCH_BYTES), ["one"], 0.0))
+    waiting = asyncio.create_task(stream.wait_for_room())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    stream.withdraw(one)
+    await asyncio.sleep(0)
+    assert waiting.done()
+
+
+async def test_a_reset_leaves_room_for_copies(stream: Stream) -> None:
+    stream.copy(Delivery(Answer(EventKind.STATE, b"x" * 2 * BATCH_BYTES), ["one"], 0.0))
+    waiting = asyncio.create_task(stream.wait_for_room())
+    await asyncio.sleep(0)
+    stream.reset()
+    assert stream.next_item() == StreamReset()
+    await asyncio.sleep(0)
+    assert waiting.done()
+
+
+COPY = Delivery(Answer(EventKind.STATE, b'{"key":"b9"}'), ["0"], 0.0)
+
+
+def test_a_busy_owner_does_not_hold_back_the_names_of_this_instance() -> None:
+    world = World()
+    world.subscribe(1, current=False)
+    for _ in range(5):
+        world.stream.copy(COPY)
+    world.record("a1", "landed")
+    world.notify(1)
+    found = [world.stream.next_item() for _ in range(6)]
+    assert [item == [COPY] for item in found].index(False) < 2
+    assert found.count([COPY]) == 5
+
+
+def test_copies_of_a_partition_precede_its_names_when_it_moves_here() -> None:
+    world = World()
+    world.lose(3)
+    world.subscribe(1, current=False)
+    world.stream.copy(COPY)
+    world.stream.copy(COPY)
+    world.own(3)
+    world.record("a1", "landed")
+    world.notify(1)
+    assert [world.stream.next_item() == [COPY] for _ in range(3)] == [True, True, False]
+
+
+def test_a_change_that_nobody_receives_ends_the_earlier_one_of_its_batch() -> None:
+    world = World()
+    world.subscribe(3, current=False)
+    world.record("a1", "landed")
+    world.record("a1", "flying")
+    world.notify(2)
+    world.take(5)
+    world.check()
 
 
 def test_a_new_subscription_drops_the_denial_of_an_earlier_one(stream: Stream) -> None:
