@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 ANSWER_S = 2.0
 IDENTIFICATION = "ssl.endpoint.identification.algorithm"
+VERIFICATION = "enable.ssl.certificate.verification"
 RENEW = "renew it on the broker"
 RENAME = "issue it for this name, or set STATELOOP_KAFKA to a name that it has"
 TRUST = "set ssl.ca.location in STATELOOP_KAFKA_OPTIONS to the certificate authority that issued it"
@@ -30,7 +31,9 @@ def certificate_problem(options: Mapping[str, str]) -> str | None:
 
 
 def _context(options: Mapping[str, str]) -> ssl.SSLContext | None:
-    """Return the checks that the client makes; None for options that it would refuse by itself."""
+    """Return the checks that the client makes; None if it makes none, or would refuse these options by itself."""
+    if options.get(VERIFICATION) == "false":
+        return None
     try:
         context = ssl.create_default_context(cafile=options.get("ssl.ca.location"), cadata=options.get("ssl.ca.pem"))
     except (OSError, ValueError):

@@ -84,6 +84,12 @@ def test_a_client_that_compares_no_names_has_no_problem_with_another_name(truste
         assert certificate_problem({"bootstrap.servers": address} | options) is None
 
 
+def test_a_client_that_checks_no_certificate_has_no_problem_with_one() -> None:
+    options = {"enable.ssl.certificate.verification": "false"}
+    with serving(trustme.CA().issue_cert("127.0.0.1")) as address:
+        assert certificate_problem({"bootstrap.servers": address} | options) is None
+
+
 @pytest.mark.parametrize("authority", [{"ssl.ca.location": "/nowhere"}, {"ssl.ca.pem": "no certificate"}])
 def test_the_client_reports_what_cannot_be_checked(authority: dict[str, str]) -> None:
     assert certificate_problem({"bootstrap.servers": "127.0.0.1:1"} | authority) is None
