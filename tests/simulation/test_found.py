@@ -36,3 +36,26 @@ def test_seed_900961() -> None:
         partitions=1,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_1000435() -> None:
+    # A member that woke up committed as the one that it became afterwards, and another owner's commit went back.
+    script = Script(
+        1000435,
+        (
+            Sent(
+                at=765.2004295323852,
+                device="d0",
+                event="e1",
+                first_seen=535.2193395515732,
+                ts=721.5228901318435,
+                plate="p0",
+                load=98,
+            ),
+            Fault(at=765.6767974503938, kind="freeze", part="worker-0", lasts=17.092696758888394),
+        ),
+        application="short",
+        partitions=1,
+        workers=3,
+    )
+    assert not problems(script, run(script))

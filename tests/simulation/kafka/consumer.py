@@ -61,7 +61,7 @@ class ModelGroupConsumer:
         self._membership.poll()
         news = {one: at for one, at in positions.items() if one in self._ours and self._committed.get(one) != at}
         if news and not self._membership.is_pending(news):
-            self._spawn(self._loop, self._commit_and_confirm(news))
+            self._spawn(self._loop, self._commit_and_confirm(news, self._identity))
         await self._follow_group()
         if paused:
             await asyncio.sleep(0.0)
@@ -92,7 +92,7 @@ class ModelGroupConsumer:
         """See `FencedGroupConsumer.prove`."""
         if partition not in self._ours or partition in self._revoked:
             return False
-        return await self._commit_and_confirm({partition: position})
+        return await self._commit_and_confirm({partition: position}, self._identity)
 
     async def lag(self) -> int:
         """See `GroupConsumer.lag`."""
@@ -151,7 +151,9 @@ class ModelGroupConsumer:
         try:
             async with asyncio.timeout(self._patience_s):
                 positions = await self._listener.on_revoked(sorted(gone)) if gone else {}
-                await self._commit({one: at for one, at in positions.items() if self._committed.get(one) != at})
+                await self._commit(
+                    {one: at for one, at in positions.items() if self._committed.get(one) != at}, self._identity
+                )
         except TimeoutError:
             pass  # its requests will be repeated
         finally:
@@ -164,21 +166,25 @@ class ModelGroupConsumer:
             self._read.pop(partition, None)
             self._committed.pop(partition, None)
 
-    async def _commit_and_confirm(self, positions: dict[int, int]) -> bool:
-        is_accepted = await self._commit(positions)
+    @property
+    def _identity(self) -> tuple[int, int]:
+        """The member and the generation of a request that is made now, however long it waits."""
+        return self._member, self._generation
+
+    async def _commit_and_confirm(self, positions: dict[int, int], identity: tuple[int, int]) -> bool:
+        is_accepted = await self._commit(positions, identity)
         if is_accepted:
             self._listener.on_committed(positions)
         return is_accepted
 
-    async def _commit(self, positions: dict[int, int]) -> bool:
+    async def _commit(self, positions: dict[int, int], identity: tuple[int, int]) -> bool:
         if not positions:
             return True
         self._membership.begin_commit(positions)
-        member, generation = self._member, self._generation  # those of the request, however long it waits
         await self._network.pass_through()
         try:
             offsets = {self._place(one): GroupOffset(at) for one, at in positions.items()}
-            self._group.commit(member, generation, offsets)
+            self._group.commit(*identity, offsets)
         except RefusedError:
             self._listener.on_error()
             is_accepted = False
