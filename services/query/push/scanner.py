@@ -59,12 +59,15 @@ class StoreScanner:
                 del subscription.scans[partition]
 
     def add_expired(self, subscription: Subscription) -> None:
-        """Add the delivered keys whose window has expired since the last call."""
+        """Add the delivered keys whose window has expired since the last call.
+
+        Also those of another instance, which knows only what it sent since the subscription began there.
+        """
         oldest = self._reader.oldest_window(subscription.filter.state)
         for name in list(subscription.delivered.pop_expired(lambda start: start < oldest)):
             key, order = (name if isinstance(name, str) else name[0]), subscription.delivered.get(name)
             partition = self._routing.partition(subscription.filter.state, key)
-            if order is not None and self._is_local(subscription, partition):
+            if order is not None and (not subscription.is_relayed or self._is_local(subscription, partition)):
                 self._add(subscription, key, order[0], partition)
 
     def add_silent(self, subscription: Subscription, until: int) -> None:

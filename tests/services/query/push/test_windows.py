@@ -11,13 +11,14 @@ from aiohttp import ClientSession
 from contracts.wire.partition import partition
 from services.query.cluster import Member, PartitionStatus, Role
 from tests.services.query.in_memory import MemoryRouting, a_state
-from tests.services.query.push.serving import Client, Instance, connected, eventually, watching
+from tests.services.query.push.serving import QUICK, RARE, Client, Instance, connected, eventually, watching
 from tests.services.query.windowed import DEPARTURES, HOUR, NOON, Departures, answered_at, at, departures
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
+    from services.query.limits import WatchLimits
     from services.query.store import Change
 
 PATH = "/v1/states/departures/JFK/watch"
@@ -45,9 +46,11 @@ class Watched:
 
 
 @asynccontextmanager
-async def serving(folder: Path, routing: MemoryRouting | None = None, name: str = "one") -> AsyncIterator[Watched]:
+async def serving(
+    folder: Path, routing: MemoryRouting | None = None, name: str = "one", limits: WatchLimits = RARE
+) -> AsyncIterator[Watched]:
     with departures(folder / name, routing=routing, instance=name) as (dependencies, written):
-        async with Instance(DEPARTURES, dependencies=dependencies).serving() as instance:
+        async with Instance(DEPARTURES, dependencies=dependencies, limits=limits).serving() as instance:
             yield Watched(instance, written)
 
 
@@ -297,6 +300,32 @@ async def test_a_window_of_another_instance_is_sent_once_when_it_closes(tmp_path
             assert await client_values(client, 1) == [("JFK", "0", 1)]
             owner.put("JFK", 2)
             assert await client_values(client, 1) == [("JFK", "2", 1)]
+
+
+@pytest.mark.parametrize("window", ["newest", "all"])
+async def test_a_window_of_another_instance_expires_once_also_after_a_move_there(tmp_path: Path, window: str) -> None:
+    own, other = MemoryRouting(), MemoryRouting()
+    moved = partition(b"LGA", DEPARTURES.partitions)
+    own.others = {one: PartitionStatus(Role.ELSEWHERE, 0) for one in range(DEPARTURES.partitions) if one != moved}
+    async with serving(tmp_path, other, "two", QUICK) as owner:
+        own.known = [Member("two", owner.instance.base)]
+        async with serving(tmp_path, own, "one", QUICK) as relaying, connected(relaying.instance) as client:
+            owner.put("JFK", 0)
+            await client.subscribe("many", state="departures", prefix="", window=window)
+            assert await client_values(client, 1) == [("JFK", "0", 1)]
+            (before,) = owner.instance.watching.feed.subscriptions("departures")
+            own.others[moved] = PartitionStatus(Role.ELSEWHERE, 0)
+            relaying.instance.watching.refresh()
+            await eventually(lambda: owner.instance.watching.feed.subscriptions("departures") not in ([], [before]))
+            owner.put("EWR", 0)  # the owner reports this one too
+            assert await client_values(client, 1) == [("EWR", "0", 1)]
+            for one in (owner, relaying):
+                one.written.store.advance_watermark(NOON + 24 * HOUR)
+            found = [await client.next() for _ in range(2)]
+            assert [one["type"] for one in found] == ["expired"] * 2
+            assert ({one["key"] for one in found}, found[0]["window_start"]) == ({"JFK", "EWR"}, answered_at(0))
+            for _ in range(3):  # the other instance has reported it by then
+                assert [one["type"] for one in await client.until("mark")] == ["mark"]
 
 
 async def opened(events: Any) -> Any:
