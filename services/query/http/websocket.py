@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 PROTOCOL = "stateloop.v1"
 """The subprotocol. A browser, which cannot send headers, offers its token as another one: see request_context."""
 PING_S = 20.0
-"""How often a client is pinged; it has half of that to answer."""
+"""How often a client is pinged; it has half of that to answer.
+
+Another instance is not: it reads nothing, and answers nothing, while its own client reads nothing.
+"""
 RESPONSES_MAX = 100
 """How many responses may be unsent; beyond it, no further command is read."""
 
@@ -160,12 +163,14 @@ class WebSockets:
         self._check_origin(request)
         if request.headers.get("Upgrade", "").lower() != "websocket":
             raise ProblemError(Problem("bad_request", "This is a WebSocket: connect with Upgrade: websocket"))
-        limits = self._push.limits
-        socket = web.WebSocketResponse(
-            protocols=[PROTOCOL], heartbeat=PING_S, max_msg_size=limits.message_bytes, compress=False
-        )
-        sender = principal(request)
+        limits, sender = self._push.limits, principal(request)
         relays = FORWARDED in request.headers and sender in (PEER, ANONYMOUS)
+        socket = web.WebSocketResponse(
+            protocols=[PROTOCOL],
+            heartbeat=None if relays else PING_S,
+            max_msg_size=limits.message_bytes,
+            compress=False,
+        )
         with self._push.stream(sender, relays=relays) as stream, suppress(ConnectionError):
             writer = ClientWriter(request, await socket.prepare(request), limits.stalled_s)
             connection = WatchConnection(self._dependencies, self._push, stream, request[METER], relays=relays)

@@ -14,6 +14,8 @@ from aiohttp import ClientSession, WSMsgType, WSServerHandshakeError
 from contracts.metrics import query as names
 from contracts.model.named_state import QueryOptions
 from services.query.cluster import PartitionStatus, Role
+from services.query.http import websocket
+from services.query.http.peer_client import FORWARDED
 from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import QUICK, RARE, Instance, connected, eventually
 
@@ -279,6 +281,20 @@ async def test_connections_end_when_the_service_does() -> None:
         await asyncio.gather(running, return_exceptions=True)
         ended = await client.socket.receive()
         assert (ended.type, ended.data) == (WSMsgType.CLOSE, 1001)
+
+
+@pytest.mark.parametrize(("headers", "is_pinged"), [({}, True), ({FORWARDED: "1"}, False)])
+async def test_another_instance_is_not_pinged(
+    monkeypatch: pytest.MonkeyPatch, headers: dict[str, str], *, is_pinged: bool
+) -> None:
+    """It answers nothing while its own client reads nothing."""
+    monkeypatch.setattr(websocket, "PING_S", 0.05)
+    async with (
+        Instance(limits=QUICK).serving() as instance,
+        connected(instance, headers=headers, autoping=False) as client,
+    ):
+        kinds = [(await client.socket.receive()).type for _ in range(5)]
+        assert (WSMsgType.PING in kinds, kinds == [WSMsgType.TEXT] * 5) == (is_pinged, not is_pinged)
 
 
 async def test_subscriptions_count_against_the_rate() -> None:
