@@ -25,3 +25,8 @@ class WatchLimits:
     """How often a client receives a mark, which also shows that the connection is alive."""
     stalled_s: float = 60.0
     """How long a client may read nothing before it is disconnected."""
+
+    @property
+    def relayed_keys(self) -> int:
+        """Keys that may wait for another instance: one of an earlier release has one connection for all its clients."""
+        return 10 * self.waiting_keys

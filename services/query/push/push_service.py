@@ -97,12 +97,13 @@ class PushService:
     def stream(self, principal: Principal, *, relays: bool = False) -> Iterator[Stream]:
         """A stream for this client, until the end of the block. Raises ProblemError (429) if it has too many.
 
-        With `relays` the client is another instance, which connects for each of its clients.
+        With `relays` the client is another instance, which may connect once for all of its clients.
         """
         name, limit = principal.name, self.limits.connections
         if self._connections[name] >= limit and not relays:
             raise ProblemError(Problem("too_many", f"{name} has {limit} watching connections"))
-        names = WaitingNames[Subscription](self.limits.waiting_keys, self._dependencies.clock, self._budget)
+        most = self.limits.relayed_keys if relays else self.limits.waiting_keys
+        names = WaitingNames[Subscription](most, self._dependencies.clock, self._budget)
         stream = Stream(principal, names, self._reader, self._scanner, self._on_added)
         if not relays:
             stream.upstreams = Upstreams(stream, self._peers)

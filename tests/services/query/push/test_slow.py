@@ -16,6 +16,8 @@ import pytest
 from aiohttp import ClientSession, TCPConnector
 
 from contracts.metrics import query as names
+from services.query.lookup.authentication import ANONYMOUS
+from services.query.push.filter import SubscriptionFilter
 from tests.services.query.in_memory import NOW
 from tests.services.query.push.serving import QUICK, RARE, Events, Instance, connected, eventually, watching
 
@@ -128,6 +130,19 @@ async def test_the_queue_of_a_slow_client_is_bounded_and_reset() -> None:
         assert instance.dependencies.counts.get(names.RESETS, "websocket") == 1
 
 
+@pytest.mark.parametrize(("relays", "most"), [(False, 50), (True, 500)])
+async def test_more_names_wait_for_another_instance(*, relays: bool, most: int) -> None:
+    instance = Instance(limits=replace(RARE, waiting_keys=50))
+    with instance.watching.stream(ANONYMOUS, relays=relays) as stream:
+        wanted = SubscriptionFilter("flights", None, "")
+        instance.watching.subscribe(stream, "all", wanted, current=False)
+        for number in range(most):
+            instance.change(f"k{number}", 1)
+        assert (len(stream.names.waiting), stream.names.has_overflowed) == (most, False)
+        instance.change("k", 1)
+        assert stream.names.has_overflowed
+
+
 @pytest.mark.parametrize(("keys", "pad"), [(600, "x" * 20_000), (50, "x" * 300_000), (5000, "")])
 async def test_pages_are_read_no_faster_than_the_client_reads_them(keys: int, pad: str) -> None:
     limits = replace(RARE, waiting_keys=250)
@@ -139,9 +154,21 @@ async def test_pages_are_read_no_faster_than_the_client_reads_them(keys: int, pa
         assert [one["answer"]["key"] for one in messages[:-1]] == [f"k{number:04}" for number in range(keys)]
 
 
-async def test_a_client_that_stalls_for_long_is_disconnected() -> None:
+def relaying(key: str) -> bytes:
+    """The request of another instance, and its command in one masked frame."""
+    command = {"type": "subscribe", "id": "1", "state": "flights", "key": key, "partitions": {}}
+    text = orjson.dumps(command)
+    mask = b"\0" * 4
+    headers = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nStateloop-Hop: 1\r\n"
+    key_of_handshake = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    upgrade = requests("/v1/watch").removesuffix(b"\r\n") + f"{headers}{key_of_handshake}\r\n".encode()
+    return upgrade + bytes([0x81, 0x80 + len(text)]) + mask + text
+
+
+@pytest.mark.parametrize("request_bytes", [requests("/v1/states/flights/a/watch"), relaying("a")])
+async def test_a_client_or_instance_that_stalls_for_long_is_disconnected(request_bytes: bytes) -> None:
     async with Instance(limits=replace(QUICK, stalled_s=0.3)).serving() as instance:
-        async with silent(instance, requests("/v1/states/flights/a/watch")):
+        async with silent(instance, request_bytes):
             began = time.monotonic()
             for version in range(1, 1001):
                 instance.change("a", version, {"pad": BIG})
