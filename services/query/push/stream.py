@@ -298,6 +298,9 @@ class Stream:
         return answers + self._answer(name, subscription, reason, self._reader.read(name, choice))
 
     def _answer(self, name: Name, subscription: Subscription, reason: Reason, present: Present | None) -> list[Answer]:
+        if reason is REMOVED and present is not None and subscription.is_ahead(name.key, present):
+            removed = self._answer(name, subscription, REMOVED, None)
+            return removed + self._answer(name, subscription, CHANGED, present)
         kind = subscription.next_event(name, present, reason, self._reader.oldest_window(name.state))
         if kind is STATE and present is not None:
             return [self._reader.answer(name, present)]

@@ -116,6 +116,15 @@ class Subscription:
         order = self.delivered.get(self.delivered_key(key, window_start))
         return order is not None and order[0] == window_start
 
+    def is_ahead(self, key: str, present: Present) -> bool:
+        """Whether another instance may have a later version than the present one of a key that was removed before.
+
+        It takes the present one only after it has learned of the removal.
+        """
+        delivered = self.delivered.get(self.delivered_key(key, present.order[0]))
+        is_older = delivered is None or (present.order <= delivered and present.order[:3] != delivered[:3])
+        return self.is_relayed and is_older
+
     def next_event(self, name: Name, present: Present | None, reason: Reason, oldest_window: int) -> EventKind | None:
         """The event that the client receives now about a name; it counts as delivered."""
         window_start = name.window_start if present is None else present.order[0]

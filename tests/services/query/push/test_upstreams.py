@@ -91,6 +91,23 @@ async def test_a_key_of_another_instance_can_be_watched(pair: Pair) -> None:
     await eventually(lambda: pair.two.subscriptions() == 0)
 
 
+@pytest.mark.parametrize("options", [{"prefix": "key-"}, {"where": {"state.status": "flying"}}, {"key": None}])
+async def test_a_key_that_reappears_with_a_lower_version_is_removed_first(pair: Pair, options: dict[str, Any]) -> None:
+    key, other = list(pair.keys(2))[:2]
+    async with connected(pair.one) as client:
+        await client.subscribe("mine", **{name: options[name] or key for name in options}, current=False)
+        await client.subscribe("other", key=other, current=False)
+        await eventually(lambda: pair.two.subscriptions() == 2)
+        pair.change(key, 5, FLYING)
+        assert (await client.next())["answer"]["version"] == 5
+        for instance in (pair.one, pair.two):
+            instance.watching.changed([instance.remove(key), instance.put(key, 1, FLYING)])
+        pair.change(other, 1, LANDED)
+        removed, state = [await client.next() for _ in range(2)]
+        assert (removed["type"], removed.get("key")) == ("removed", key)
+        assert (state["answer"]["key"], state["answer"]["version"]) == (key, 1)
+
+
 async def test_a_watching_connection_has_one_connection_to_an_owner(pair: Pair) -> None:
     keys = list(pair.keys(2, 3))[:5]
     async with connected(pair.one) as client, connected(pair.one) as other:
