@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from services.query.push.event import REMOVED
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -112,6 +114,14 @@ class WaitingNames(Generic[S]):
         name = next(iter(self.waiting))
         self._budget.change(-1)
         return name, self.waiting.pop(name)
+
+    def has_removal(self, subscription: S, partition: int | None = None) -> bool:
+        """Whether a removal waits for a subscription, by default of any partition: no scan finds it again."""
+        return any(
+            waiting.reasons.get(subscription) is REMOVED
+            for waiting in self.waiting.values()
+            if partition in (None, waiting.first.partition)
+        )
 
     def withdraw(self, subscription: S, partition: int | None = None) -> int | None:
         """Remove the names of a subscription, by default of all partitions; return the smallest offset of a cause."""

@@ -65,6 +65,8 @@ class PartitionMoves:
             stream.send_copies_first()
             self._start_here(stream, subscription, [partition])
         if stream.upstreams is not None:
+            if change.previous:
+                stream.upstreams.leave(subscription, change.previous)
             stream.upstreams.follow(subscription, {change.route} if change.route else ())
 
     def _start_here(self, stream: Stream, subscription: Subscription, partitions: list[int]) -> None:

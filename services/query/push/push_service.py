@@ -158,10 +158,17 @@ class PushService:
         *,
         current: bool,
     ) -> None:
-        """Add a subscription of another instance: to what this one serves, after these offsets of the partitions."""
+        """Add a subscription of another instance: to what this one serves, after these offsets of the partitions.
+
+        It replaces one of this name. If a removal waited for that, which no scan finds, the client reads again.
+        """
+        earlier = stream.subscriptions.get(name)
+        is_removal_lost = earlier is not None and wanted.key is None and stream.names.has_removal(earlier)
         subscription = self._add(stream, name, wanted, current=current, is_relayed=True)
         subscription.since = dict(since) if wanted.key is None else dict.fromkeys(self._partitions(wanted))
         self._moves.start(stream, subscription)
+        if is_removal_lost:
+            stream.reset()
 
     def resume(self, stream: Stream, name: str, since: Mapping[int, int | None]) -> None:
         """Deliver to another instance also what came after these offsets of the partitions.

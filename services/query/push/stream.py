@@ -154,11 +154,17 @@ class Stream:
         self._initial = deque(item for item in self._initial if item[1].subscription is not subscription)
 
     def pause(self, subscription: Subscription, partition: int, fed: int) -> None:
-        """Send nothing more of a partition that this instance does not serve any more: another one continues."""
+        """Send nothing more of a partition that this instance does not serve any more: another one continues.
+
+        That one does not find a removal that waits here: a client of many keys reads again.
+        """
+        is_removal_lost = subscription.filter.key is None and self.names.has_removal(subscription, partition)
         subscription.pause(partition, fed, self.names.withdraw(subscription, partition))
         for _, item in self._initial:
             if item.subscription is subscription:
                 item.partitions.discard(partition)
+        if is_removal_lost:
+            self.reset()
 
     def refuse(self, problem: Problem) -> None:
         """End the stream with this problem. Nothing that waits is sent."""
@@ -187,9 +193,14 @@ class Stream:
             self._taken.clear()
             await self._taken.wait()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether the client has taken most of what was copied from another instance, or is gone."""
+        return self._copied_bytes <= BATCH_BYTES or self._ended
+
     async def wait_for_room(self) -> None:
         """Wait while the client has not taken what was copied from another instance."""
-        while self._copied_bytes > BATCH_BYTES and not self._ended:
+        while not self.has_room:
             self._taken.clear()
             await self._taken.wait()
 

@@ -40,6 +40,11 @@ NO_LAG = ClientLag(0, 0, 0)
 class CopyReceiver(Protocol):
     """The stream to a client, as a watch at another instance uses it."""
 
+    @property
+    def has_room(self) -> bool:
+        """Whether the client has taken most of what was copied."""
+        ...
+
     def copy(self, item: Delivery | InitialStateSent) -> None:
         """Send an item of the other instance."""
         ...
@@ -73,6 +78,8 @@ class Upstream:
         self._pending: dict[str, None] = {}
         self._unacknowledged: Counter[str] = Counter()
         self._changed = asyncio.Event()
+        self._is_behind = False
+        """Whether a removal may wait at the instance, or be under way: no later watch finds it."""
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -94,12 +101,14 @@ class Upstream:
                 self._pending[name] = None
                 self._changed.set()
 
+    def abandon(self, subscription: Subscription) -> None:
+        """Lose what waits at the instance. If that may be a removal, a client of many keys reads again."""
+        if self._is_behind and subscription.filter.key is None:
+            self._stream.reset()
+
     async def run(self) -> None:
         """Connect, and reconnect, until cancelled."""
         while True:
-            self._sent.clear()
-            self._unacknowledged.clear()
-            self._pending = dict.fromkeys(self._subscriptions)
             try:
                 async with self._peers.connect(self._url) as socket:
                     await self._converse(socket)
@@ -107,7 +116,17 @@ class Upstream:
                 log.info("the watch at another instance is down", extra={"facts": {"why": str(error)}})
             except Exception:  # any other error must not leave the client without changes either
                 log.exception("the watch at another instance failed and reconnects")
+            self._disconnect()
             await asyncio.sleep(RETRY_S)
+
+    def _disconnect(self) -> None:
+        """Request all subscriptions again on the next connection."""
+        for subscription in self._ids:
+            self.abandon(subscription)
+        self._is_behind = False
+        self._sent.clear()
+        self._unacknowledged.clear()
+        self._pending = dict.fromkeys(self._subscriptions)
 
     async def _converse(self, socket: ClientWebSocketResponse) -> None:
         """Send commands and receive messages until either ends."""
@@ -118,6 +137,7 @@ class Upstream:
             for one in both:
                 one.cancel()
             ended = await asyncio.gather(*both, return_exceptions=True)
+        self._is_behind |= ended[1] is not None  # it has not received everything up to a close
         for found in ended:
             if isinstance(found, Exception):
                 raise found
@@ -137,6 +157,7 @@ class Upstream:
         while (message := await socket.receive(SILENT_S)).type is WSMsgType.TEXT:
             self._take(message.data.encode())
             self._peers.flush()
+            self._is_behind |= not self._stream.has_room
             await self._stream.wait_for_room()
 
     def _command(self, name: str) -> dict[str, Any]:
@@ -154,9 +175,13 @@ class Upstream:
     def _take(self, raw: bytes) -> None:
         message = orjson.loads(raw)
         kind, names = message["type"], message.get("ids") or [message.get("id")]
-        found = [self._subscriptions[name] for name in names if name in self._subscriptions and self._is_settled(name)]
+        named = {name: self._subscriptions[name] for name in names if name in self._subscriptions}
+        found = [subscription for name, subscription in named.items() if self._is_settled(name)]
         if kind in KINDS:
-            self._take_event(EventKind(kind), message, raw, found)
+            taken = found if self._owns(message) else []
+            self._take_event(EventKind(kind), message, raw, taken)
+            if kind == EventKind.REMOVED:
+                self._reset(one for one in named.values() if one not in taken and one.filter.key is None)
         elif kind in ("subscribed", "unsubscribed", "error"):
             self._acknowledge(message)
         elif kind == "begun":  # it precedes the response to its command
@@ -166,19 +191,22 @@ class Upstream:
                 self._finish_initial(subscription, message["partitions"])
         elif kind == "mark":
             self._mark(message)
-        elif kind == "reset":
-            self._reset(found)
+        elif kind == "reset":  # it precedes responses that wait, also to commands whose names it dropped
+            self._reset(named.values())
 
     def _is_settled(self, name: str, unacknowledged: int = 0) -> bool:
         """Whether messages are of the last command: what came before may be older than what the client has."""
         return name not in self._pending and self._unacknowledged[name] <= unacknowledged
 
+    def _owns(self, message: dict[str, Any]) -> bool:
+        """Whether the instance owns the key of an event."""
+        facts = message.get("answer", message)
+        partition = facts["source"]["partition"] if "source" in facts else None
+        return self._peers.owns(self._url, facts["state"], facts["key"], partition)
+
     def _take_event(self, kind: EventKind, message: dict[str, Any], raw: bytes, found: list[Subscription]) -> None:
         """Copy an event, for the subscriptions whose client has nothing newer of the key."""
         facts = message.get("answer", message)
-        partition = facts["source"]["partition"] if kind is EventKind.STATE else None
-        if not self._peers.owns(self._url, facts["state"], facts["key"], partition):
-            return
         if kind is EventKind.STATE:
             answer = Answer(kind, raw[raw.index(ANSWER) + len(ANSWER) : -1], message["tag"])
             order = parse_tag(answer.tag)
@@ -195,6 +223,7 @@ class Upstream:
         name = message["id"]
         if message["type"] == "error":
             log.warning("another instance rejected a watch", extra={"facts": message["problem"]})
+            self._is_behind |= name is None  # it cuts this instance off, and drops what waits
         if self._unacknowledged[name]:
             self._unacknowledged[name] -= 1
 
@@ -217,6 +246,7 @@ class Upstream:
     def _mark(self, message: dict[str, Any]) -> None:
         """Everything before these positions was delivered."""
         self.lag = ClientLag(message["waiting"], message["conflated"], message["oldest_ms"])
+        self._is_behind = self.lag.waiting > 0
         for name, subscription in self._subscriptions.items():
             if not self._is_settled(name):
                 continue
@@ -228,7 +258,7 @@ class Upstream:
                     subscription.since[int(partition)] = max(since, position - 1)
 
     def _reset(self, found: Iterable[Subscription]) -> None:
-        """The client was too slow. A key is requested again; a client of many keys must read again."""
+        """Changes were lost. A key is requested again; a client of many keys must read again."""
         for subscription in found:
             if subscription.filter.key is None:
                 self._stream.reset()
@@ -256,6 +286,11 @@ class Upstreams:
             self._upstreams[url].request(subscription)
         for url in self._upstreams.keys() - routes:
             self._withdraw(url, subscription)
+
+    def leave(self, subscription: Subscription, url: str) -> None:
+        """Note that the instance does not own a partition of the subscription any more."""
+        if url in self._upstreams:
+            self._upstreams[url].abandon(subscription)
 
     def withdraw(self, subscription: Subscription) -> None:
         """End the watches of a subscription."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
@@ -27,6 +28,12 @@ CURRENT: Message = {"type": "current", "id": "1", "partitions": [2]}
 LEFT: Message = {"type": "left", "ids": ["1"], "state": "flights", "key": KEY}
 FACTS = {"waiting": 3, "conflated": 2, "oldest_ms": 70}
 MARK: Message = {"type": "mark", **FACTS, "states": {"flights": {"positions": {"2": 10}}}}
+
+COMPLETE: Message = MARK | {"waiting": 0}
+REMOVED: Message = {"type": "removed", "ids": ["1"], "state": "flights", "key": KEY}
+ELSEWHERE: Message = REMOVED | {"key": "key-0"}
+RESET: Message = {"type": "reset", "ids": ["1"], "conflated": 1}
+CUT_OFF: Message = {"type": "error", "id": None, "problem": {"type": "too_slow"}}
 
 
 def state(version: int, key: str = KEY) -> Message:
@@ -129,3 +136,25 @@ async def test_the_end_of_the_present_values_comes_once_after_them() -> None:
         found = [await client.next() for _ in range(4)]
         assert sorted(one["partitions"] for one in found if one["type"] == "current") == [[0, 1, 3], [2]]
         assert [one["type"] for one in found if one.get("partitions") != [0, 1, 3]] == ["state", "current", "state"]
+
+
+@pytest.mark.parametrize("last", [[MARK], [COMPLETE, CUT_OFF], [COMPLETE, {"type": "mark"}]])
+async def test_a_client_of_many_keys_reads_again_after_a_connection_on_which_a_removal_may_be_lost(
+    last: list[Message],
+) -> None:
+    async with watching(Peer([BEGUN, SUBSCRIBED, *last])) as client:
+        assert (await client.next())["type"] == "reset"
+
+
+@pytest.mark.parametrize(("options", "mark"), [({}, COMPLETE), ({"prefix": None, "key": KEY}, MARK)])
+async def test_other_clients_continue_after_a_connection_is_lost(options: dict[str, Any], mark: Message) -> None:
+    async with watching(Peer([BEGUN, SUBSCRIBED, MARK, mark], [SUBSCRIBED, state(1)]), **options) as client:
+        assert (await client.next())["answer"]["version"] == 1
+
+
+@pytest.mark.parametrize("script", [[REMOVED, SUBSCRIBED], [RESET, SUBSCRIBED], [SUBSCRIBED, ELSEWHERE]])
+async def test_a_client_of_many_keys_reads_again_after_a_removal_of_an_earlier_command_or_route(
+    script: list[Message],
+) -> None:
+    async with watching(Peer([BEGUN, *script, state(1)], closes=False)) as client:
+        assert (await client.next())["type"] == "reset"

@@ -143,6 +143,40 @@ async def test_the_owner_conflates_while_the_client_reads_nothing(pair: Pair) ->
         assert (versions == sorted(set(versions)), len(versions) < version) == (True, True)
 
 
+@pytest.mark.parametrize("after", [(0,), (0, 1, 2, 3)])
+async def test_a_slow_client_learns_that_a_removal_was_lost_in_a_move(pair: Pair, after: tuple[int, ...]) -> None:
+    key, gone = list(pair.keys(2))[:2]
+    pair.change(gone, 1)
+    async with connected(pair.one, max_msg_size=0) as client:
+        await client.subscribe("x", prefix="")
+        await _present(client)
+        (before,) = await _subscriptions(pair.two)
+        transport: Any = client.socket._conn.transport  # type: ignore[union-attr]  # noqa: SLF001  # stops reading
+        transport.pause_reading()
+        (stream,) = pair.two.watching._streams  # noqa: SLF001  # what waits shows nowhere else at once
+        while not stream.names.conflated:
+            pair.change(key, pair.two.offset, {"pad": "x" * 100_000})
+            await asyncio.sleep(0.001)
+        pair.remove(gone)
+        pair.share(*after)
+        pair.refresh()
+        await eventually(lambda: before not in pair.two.watching.feed.subscriptions("flights"))
+        transport.resume_reading()
+        while (message := await client.next())["type"] == "state":
+            pass
+        assert message["type"] == "reset"
+
+
+async def test_a_client_learns_that_a_removal_of_its_own_instance_was_lost_in_a_move(pair: Pair) -> None:
+    key = next(pair.keys(1))
+    async with connected(pair.one) as client:
+        await client.subscribe("x", prefix="", current=False)
+        pair.one.watching.feed.changed([pair.one.remove(key)])  # it waits
+        pair.share(0)
+        pair.refresh()
+        assert (await client.next())["type"] == "reset"
+
+
 async def test_a_prefix_receives_changes_of_all_instances(pair: Pair) -> None:
     for key in KEYS:
         pair.change(key, 1)
