@@ -112,9 +112,9 @@ class Subscription:
         return (key, window_start) if self.filter.window == "all" else key
 
     def has_window(self, key: str, window_start: int) -> bool:
-        """Whether the last delivered version of the key is of this window."""
+        """Whether the last delivered version of the key is of this window; for another instance, whether it may be."""
         order = self.delivered.get(self.delivered_key(key, window_start))
-        return order is not None and order[0] == window_start
+        return self.is_relayed if order is None else order[0] == window_start
 
     def is_ahead(self, key: str, present: Present) -> bool:
         """Whether another instance may have a later version than the present one of a key that was removed before.

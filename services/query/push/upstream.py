@@ -327,6 +327,9 @@ def _takes_gone(subscription: Subscription, kind: EventKind, key: str, window_st
     start = order[0] if window_start is None and order is not None else window_start or 0
     if kind is EventKind.EXPIRED and order is not None and order >= expired_order(start):
         return False
+    is_of_newest = subscription.filter.window == "newest" and window_start is not None
+    if kind is EventKind.REMOVED and is_of_newest and not subscription.has_window(key, start):
+        return False
     subscription.record_gone(kind, name, start)
     return order is not None or subscription.filter.receives_all
 

@@ -328,6 +328,36 @@ async def test_a_window_of_another_instance_expires_once_also_after_a_move_there
                 assert [one["type"] for one in await client.until("mark")] == ["mark"]
 
 
+@pytest.mark.parametrize("hours", [(2,), (0, 2)])
+async def test_a_window_is_removed_at_an_owner_that_did_not_send_it_on_this_watch(
+    tmp_path: Path, hours: tuple[int, ...]
+) -> None:
+    own, other = MemoryRouting(), MemoryRouting()
+    moved = partition(b"LGA", DEPARTURES.partitions)
+    own.others = {one: PartitionStatus(Role.ELSEWHERE, 0) for one in range(DEPARTURES.partitions) if one != moved}
+    async with serving(tmp_path, other, "two") as owner:
+        own.known = [Member("two", owner.instance.base)]
+        async with serving(tmp_path, own, "one") as relaying, connected(relaying.instance) as client:
+            for hour in (0, 1, 2):
+                owner.put("JFK", hour)
+            await client.subscribe("many", state="departures", prefix="")
+            assert await client_values(client, 1) == [("JFK", "2", 1)]
+            (own_watch,) = relaying.instance.watching.feed.subscriptions("departures")
+            await eventually(lambda: None not in own_watch.since.values())
+            (before,) = owner.instance.watching.feed.subscriptions("departures")
+            own.others[moved] = PartitionStatus(Role.ELSEWHERE, 0)
+            relaying.instance.watching.refresh()
+            await eventually(lambda: owner.instance.watching.feed.subscriptions("departures") not in ([], [before]))
+            owner.put("LGA", 0)
+            assert await client_values(client, 1) == [("LGA", "0", 1)]  # messages are of the new watch
+            for hour in hours:  # the client has only the newest one
+                owner.remove("JFK", hour)
+            owner.put("LGA", 1)
+            removed, *others = [await client.next() for _ in range(3)]
+            assert (removed["type"], removed.get("window_start")) == ("removed", answered_at(2))
+            assert [seen(one) for one in others] == [("JFK", "1", 1), ("LGA", "1", 1)]
+
+
 async def opened(events: Any) -> Any:
     return (await events.next()).data["is_open"]
 
