@@ -165,7 +165,7 @@ class _Judge:
         if self._ledgers.committed != ends:
             yield f"the workers have committed {self._ledgers.committed}, and the snapshots end at {ends}"
         positions = self._ledgers.commit.positions
-        before = time_at(ENDS_S - QUIET_S)
+        before = time_at(ENDS_S - QUIET_S - self._script.batch_s)
         for record in (*self._events, *self._feedback):
             if record.timestamp < before and positions[record.topic, record.partition] <= record.offset:  # type: ignore[index]
                 yield f"the job has not committed {record.topic} {record.partition} {record.offset}"

@@ -49,7 +49,7 @@ def test_an_honest_service_is_measured(meter: KeyQueries) -> None:
     assert 0 < figures["half_per_s"] < figures["gets_per_s"]
     assert figures["gets_per_cpu_s"] > figures["gets_per_s"]
     assert figures["batch_keys_per_s"] > 0
-    assert 0 < figures["visible_p50_ms"] <= figures["visible_p99_ms"] < 1000
+    assert 0 < figures["visible_p50_ms"] <= figures["visible_p99_ms"]
     assert figures["rebuild_s"] > 0
     assert figures["restart_s"] > 0
     assert figures["own_mb"] > 1
