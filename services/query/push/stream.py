@@ -79,7 +79,7 @@ class Stream:
         self._on_added = on_added
         self._write_at_once: Callable[[], None] | None = None
         self._first: deque[StreamItem] = deque()
-        self._copied: deque[Delivery | InitialStateSent] = deque()
+        self._copied: deque[StreamItem] = deque()
         self._copied_bytes = 0
         self._is_turn_of_names = False
         self._scans: deque[StoreScan] = deque()
@@ -116,15 +116,15 @@ class Stream:
 
     def copy(self, item: Delivery | InitialStateSent) -> None:
         """Send an item of another instance. `wait_for_room` bounds them."""
-        self._copied.append(item)
-        self._copied_bytes += len(item.answer.body) if isinstance(item, Delivery) else 0
+        copied: StreamItem = [item] if isinstance(item, Delivery) else item
+        self._copied.append(copied)
+        self._copied_bytes += _size(copied)
         self._on_added(self)
 
     def send_copies_first(self) -> None:
         """Send what was copied before names of the same partition, which this instance serves from now on."""
-        copied = [[item] if isinstance(item, Delivery) else item for item in self._copied]
+        self.send_first(*self._copied)
         self._set_copied(())
-        self.send_first(*copied)
 
     def mark(self) -> None:
         """Send a mark, before everything that waits."""
@@ -317,17 +317,15 @@ class Stream:
             return [self._reader.answer(name, present)]
         return [] if kind is None else [self._reader.gone(kind, name, present)]
 
-    def _set_copied(self, items: Iterable[Delivery | InitialStateSent]) -> None:
+    def _set_copied(self, items: Iterable[StreamItem]) -> None:
         self._copied = deque(items)
-        self._copied_bytes = sum(len(item.answer.body) for item in self._copied if isinstance(item, Delivery))
+        self._copied_bytes = sum(map(_size, self._copied))
         self._taken.set()
 
-    def _take_copied(self) -> StreamItem | None:
+    def _take_copied(self) -> StreamItem:
         item = self._copied.popleft()
-        if isinstance(item, InitialStateSent):
-            return item
-        self._copied_bytes -= len(item.answer.body)
-        return [item]
+        self._copied_bytes -= _size(item)
+        return item
 
     def _read_page(self, scan: StoreScan) -> None:
         """Add the names of a page. The last page was sent once the newest name of now was."""
@@ -361,14 +359,16 @@ def _deliver(answer: Answer, subscription: Subscription, at: float, deliveries: 
     deliveries.append(Delivery(answer, [subscription.name], at))
 
 
-def _is_without(subscription: Subscription, item: StreamItem | Delivery) -> bool:
+def _size(item: StreamItem) -> int:
+    """The bytes of the answers of an item."""
+    return sum(len(delivery.answer.body) for delivery in item) if isinstance(item, list) else 0
+
+
+def _is_without(subscription: Subscription, item: StreamItem) -> bool:
     """Remove the subscription from the item; return whether the item is still for another one, or for the client."""
     if isinstance(item, list):
         for delivery in item:
-            _is_without(subscription, delivery)
+            if subscription.name in delivery.ids:
+                delivery.ids.remove(subscription.name)
         return any(delivery.ids for delivery in item)
-    if isinstance(item, Delivery):
-        if subscription.name in item.ids:
-            item.ids.remove(subscription.name)
-        return bool(item.ids)
     return not (isinstance(item, PartitionsStarted | InitialStateSent) and item.subscription is subscription)

@@ -237,8 +237,8 @@ class Upstream:
                 subscription.complete(map(int, message["reached"]))
 
     def _finish_initial(self, subscription: Subscription, partitions: Iterable[int]) -> None:
-        partitions = {one for one in partitions if one in self._peers.wanted(self._url, subscription)}
-        first = {one for one in partitions if subscription.since.get(one) is None}
+        owned = self._peers.wanted(self._url, subscription).keys() & partitions
+        first = {partition for partition in owned if subscription.since.get(partition) is None}
         subscription.complete(first)
         if first and subscription.current:
             self._stream.copy(InitialStateSent(subscription, first))
