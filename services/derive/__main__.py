@@ -15,8 +15,7 @@ from services.derive.errors import NothingDerivedError
 from services.derive.service import serve
 from services.derive.settings import DeriveSettings
 from services.runtime.command_line import report, run
-from services.runtime.kafka.broker_check import require_accepted
-from services.runtime.kafka.clients import KafkaClients
+from services.runtime.kafka.clients import accepted_clients
 from services.runtime.shutdown import STOP_SIGNALS
 
 
@@ -30,8 +29,7 @@ def main() -> None:
         signal.signal(number, lambda *_: os._exit(0))
     report("derive", settings.model_dump_json())
     logs.to(sys.stderr)
-    require_accepted(settings)
-    uvloop.run(serve(settings, groups, KafkaClients(settings.client())))
+    uvloop.run(serve(settings, groups, accepted_clients(settings)))
 
 
 if __name__ == "__main__":

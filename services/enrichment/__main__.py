@@ -12,8 +12,7 @@ from contracts.settings import read
 from services.enrichment.service import open_tracing, serve, tune_gc
 from services.enrichment.settings import EnrichmentSettings
 from services.runtime.command_line import report, run
-from services.runtime.kafka.broker_check import require_accepted
-from services.runtime.kafka.clients import KafkaClients
+from services.runtime.kafka.clients import accepted_clients
 
 
 def main() -> None:
@@ -26,8 +25,7 @@ def main() -> None:
     report("worker", settings.model_dump_json())
     logs.to(sys.stderr, tracing.trace_id if tracing else None)
     tune_gc()
-    require_accepted(settings)
-    uvloop.run(serve(settings, groups, webhooks, KafkaClients(settings.client()), tracing))
+    uvloop.run(serve(settings, groups, webhooks, accepted_clients(settings), tracing))
 
 
 if __name__ == "__main__":

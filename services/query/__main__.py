@@ -13,8 +13,7 @@ from contracts.settings import read
 from services.query.service import serve
 from services.query.settings import QuerySettings
 from services.runtime.command_line import report, run
-from services.runtime.kafka.broker_check import require_accepted
-from services.runtime.kafka.clients import KafkaClients
+from services.runtime.kafka.clients import accepted_clients
 
 SWITCH_S = 0.001
 """How long the ingest thread may block the event loop; a fifth of Python's default."""
@@ -31,8 +30,7 @@ def main() -> None:
     logs.to(sys.stderr)
     sys.setswitchinterval(SWITCH_S)
     gc.set_threshold(*GC_THRESHOLDS)
-    require_accepted(settings)
-    uvloop.run(serve(settings, suite, KafkaClients(settings.client())))
+    uvloop.run(serve(settings, suite, accepted_clients(settings)))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ from contracts import logs
 from contracts.model.suite import load_suite
 from contracts.settings import read
 from services.runtime.command_line import report, run
-from services.runtime.kafka.broker_check import require_accepted
-from services.runtime.kafka.clients import KafkaClients
+from services.runtime.kafka.clients import accepted_clients
 from services.sink.service import serve, stores
 from services.sink.settings import SinkSettings
 
@@ -23,8 +22,7 @@ def main() -> None:
     stores(settings, suite)
     report("sink", settings.model_dump_json())
     logs.to(sys.stderr)
-    require_accepted(settings)
-    uvloop.run(serve(settings, suite, KafkaClients(settings.client())))
+    uvloop.run(serve(settings, suite, accepted_clients(settings)))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing_extensions import override
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.async_reader import KafkaTopicReader
 from services.runtime.kafka.blocking import BlockingKafkaProducer, TransactionalKafkaProducer
+from services.runtime.kafka.broker_check import require_accepted
 from services.runtime.kafka.group_consumer import KafkaGroupConsumer
 from services.runtime.kafka.interfaces import Kafka
 from services.runtime.kafka.partition_reader import KafkaPartitionReader
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import logging
     from datetime import timedelta
 
+    from contracts.settings import KafkaSettings
     from services.runtime.kafka.assignment_interfaces import PartitionReader, StaticMember, StaticMembership
     from services.runtime.kafka.interfaces import (
         Admin,
@@ -81,3 +83,9 @@ class KafkaClients(Kafka):
     @override
     def admin(self, name: str) -> Admin:
         return KafkaAdmin(self._client, name)
+
+
+def accepted_clients(settings: KafkaSettings) -> Kafka:
+    """Return what makes the clients of a service. Raises as `require_accepted`, if the broker refuses this client."""
+    require_accepted(settings)
+    return KafkaClients(settings.client())
