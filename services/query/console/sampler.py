@@ -70,8 +70,9 @@ class Sampler:
     def read_end_offsets(self) -> EndOffsets | None:
         """Return the end offsets of the existing topics; None while the broker does not answer. It blocks."""
         try:
-            counts = self._admin.partition_counts(self._topics, ANSWER_S)
-            partitions = [Partition(topic, number) for topic, count in counts.items() for number in range(count)]
+            counts = self._admin.partition_counts(within_s=ANSWER_S)  # one request, not one for each topic
+            existing = [topic for topic in self._topics if topic in counts]
+            partitions = [Partition(topic, number) for topic in existing for number in range(counts[topic])]
             found = self._admin.offsets(dict.fromkeys(partitions, LATEST), ANSWER_S)
         except KafkaRequestError:
             return None
