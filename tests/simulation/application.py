@@ -40,22 +40,10 @@ class Car(State, lifetime=timedelta(hours=2), grace=timedelta(minutes=10)):
     quote: Annotated[Quote | None, Enriched()]
 
 
-class ShortCar(State, lifetime=timedelta(minutes=8), grace=timedelta(minutes=2)):
-    plate: Annotated[str | None, Latest()]
-    load: Annotated[int, Sum()]
-    sightings: Annotated[int, Count(of="event_id")]
-    owner: Annotated[Owner | None, Enriched()]
-    street: Annotated[Street | None, Enriched()]
-    quote: Annotated[Quote | None, Enriched()]
+class ShortCar(Car, lifetime=timedelta(minutes=8), grace=timedelta(minutes=2)): ...
 
 
-class Visits(State, window=timedelta(minutes=10), every=timedelta(minutes=5), grace=timedelta(minutes=5)):
-    plate: Annotated[str | None, Latest()]
-    load: Annotated[int, Sum()]
-    sightings: Annotated[int, Count(of="event_id")]
-    owner: Annotated[Owner | None, Enriched()]
-    street: Annotated[Street | None, Enriched()]
-    quote: Annotated[Quote | None, Enriched()]
+class Visits(Car, window=timedelta(minutes=10), every=timedelta(minutes=5), grace=timedelta(minutes=5)): ...
 
 
 @enrichment(api="registry")
