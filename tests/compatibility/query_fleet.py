@@ -95,6 +95,8 @@ class QueryFleet:
         if way != RUNS_BESIDE:
             process.wait(PATIENCE_S)
         instance = f"{place.instance}-2" if way == RUNS_BESIDE else place.instance
+        if way != RUNS_BESIDE:  # it answers at the address of the place before it serves
+            place.name = f"{instance}-{version_of(checkout)}"
         self.start(instance, checkout)
         self.take_place(place, instance, checkout)
         if way == RUNS_BESIDE:

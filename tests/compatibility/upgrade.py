@@ -9,30 +9,34 @@ fold has it. The folder has the logs. It exits with 1 if a promise is broken.
 from __future__ import annotations
 
 import random
-import shutil
 import subprocess
 import sys
 import threading
 import time
 from contextlib import ExitStack
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import redis
 
 from tests.compatibility.upgrade_apis import Apis, is_uncommitted, repeated
 from tests.compatibility.upgrade_commits import watch
-from tests.compatibility.upgrade_judge import Reader, Row, judge, reread_calls
+from tests.compatibility.upgrade_judge import Reader, judge, reread_calls
 from tests.compatibility.upgrade_loop import (
     BETWEEN_S,
     IS_KILLED,
     PATIENCE_S,
     RUNS_BESIDE,
     STOPS,
+    Row,
     Upgrade,
     end,
     report,
     until,
+    upgrade_seeds,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PARTS = ("spark_app", "services.enrichment", "services.derive", "services.sink")
 WAYS = (STOPS, IS_KILLED, RUNS_BESIDE)
@@ -104,19 +108,5 @@ def settle(loop: Upgrade, store: redis.Redis) -> list[Row]:
         time.sleep(1)
 
 
-def main(before: Path, folder: Path, seeds: list[int]) -> int:
-    """Upgrade a loop for each seed; return the exit code."""
-    broken = 0
-    for seed in seeds:
-        run = folder / str(seed)
-        shutil.rmtree(run, ignore_errors=True)
-        run.mkdir(parents=True)
-        report(f"seed {seed}")
-        for name, expected, found, is_right in upgrade(before, run, seed):
-            broken += not is_right
-            report(f"{name:40} {expected:6} {found:6} {'' if is_right else 'WRONG'}")
-    return 1 if broken else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), [int(one) for one in sys.argv[3:]] or [1]))
+    sys.exit(upgrade_seeds(upgrade))

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.compatibility.upgrade_apis import Apis, Call, Outage, is_uncommitted, repeated
+from tests.compatibility.upgrade_loop import Row
 from tests.compatibility.upgraded import PARTITIONS, PREFIX, Load, Window
 
 if TYPE_CHECKING:
     import redis
 
 TOPICS = ("snapshots", "feedback", "speeding", "plates", "dead_letters")
-Row = tuple[str, int, int, bool]
-"""What was judged, the expected number, the number that was found, and whether all is right."""
 
 
 class Published:
@@ -124,7 +123,7 @@ def judge(
 
 
 def _row(name: str, expected: int, found: int) -> Row:
-    return name, expected, found, expected == found
+    return Row(name, expected, found, expected == found)
 
 
 def reread_calls(load: Load, published: Published, handovers: list[Outage]) -> set[str]:
@@ -148,13 +147,13 @@ def _answered_again(load: Load, published: Published, outages: list[Outage], rer
     allowed = reread | _uncommitted(Apis.calls, outages)
     again = {window: number - 1 for window, number in published.answers.items() if number > 1}
     is_right = all(window in load.sessions and load.sessions[window].plate in allowed for window in again)
-    return "answers again, at most", len(allowed), sum(again.values()), is_right
+    return Row("answers again, at most", len(allowed), sum(again.values()), is_right)
 
 
 def _repeated(name: str, calls: list[Call], outages: list[Outage], reread: set[str]) -> Row:
     """At most those that were in flight in an outage, or that a new owner makes again."""
     allowed, again = reread | _uncommitted(calls, outages), repeated(calls)
-    return f"{name}, at most", len(allowed), len(again), {call.name for call in again} <= allowed
+    return Row(f"{name}, at most", len(allowed), len(again), {call.name for call in again} <= allowed)
 
 
 def _uncommitted(calls: list[Call], outages: list[Outage]) -> set[str]:

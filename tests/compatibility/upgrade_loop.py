@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import time
 from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import redis
 from confluent_kafka import KafkaException, Producer
@@ -24,7 +25,7 @@ from tests.services.tools.broker.embedded import free_port_pair
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from contextlib import ExitStack
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]
@@ -32,6 +33,15 @@ RATE = 24
 """Events per second."""
 PATIENCE_S, BETWEEN_S = 400, 15
 STOPS, IS_KILLED, RUNS_BESIDE = "stops", "is killed", "runs beside the new one"
+
+
+class Row(NamedTuple):
+    """What was judged, what was expected, what was found, and whether all is right."""
+
+    name: str
+    expected: float
+    found: float
+    is_right: bool
 
 
 class Upgrade:
@@ -197,3 +207,21 @@ def report(line: str) -> None:
     """Print a line with the time."""
     sys.stdout.write(f"{time.strftime('%H:%M:%S')} {line}\n")
     sys.stdout.flush()
+
+
+def upgrade_seeds(upgrade: Callable[[Path, Path, int], Iterable[Row]]) -> int:
+    """Upgrade once for each seed, as `upgrade(before, folder, seed)`, with CHECKOUT, FOLDER and SEEDS as the arguments.
+
+    Return the exit code.
+    """
+    before, folder, *seeds = sys.argv[1:]
+    broken = 0
+    for seed in seeds or ["1"]:
+        run = Path(folder).resolve() / seed
+        shutil.rmtree(run, ignore_errors=True)
+        run.mkdir(parents=True)
+        report(f"seed {seed}")
+        for row in upgrade(Path(before).resolve(), run, int(seed)):
+            broken += not row.is_right
+            report(f"{row.name:60} {row.expected:8g} {row.found:8.6g} {'' if row.is_right else 'WRONG'}")
+    return 1 if broken else 0

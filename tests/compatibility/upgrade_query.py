@@ -13,25 +13,24 @@ import asyncio
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientSession, ClientTimeout
 
 from tests.compatibility.queried import CARS, HOURS, LIVE, Load
 from tests.compatibility.query_fleet import QueryFleet, SnapshotProducer
 from tests.compatibility.query_watchers import PASSING, EventsWatch, PageReader, SocketWatch, Watch, listings
-from tests.compatibility.upgrade_loop import HERE, IS_KILLED, ROOT, RUNS_BESIDE, STOPS, report
+from tests.compatibility.upgrade_loop import HERE, IS_KILLED, ROOT, RUNS_BESIDE, STOPS, Row, report, upgrade_seeds
 from tests.services.query.faults.checker import Checker
 from tests.services.tools.broker.embedded import EmbeddedBroker, free_port_pair
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from tests.compatibility.query_watchers import Place
 
@@ -44,15 +43,6 @@ SLACK_S = 2.0
 """For a busy machine."""
 BETWEEN_S, SETTLED_S, FINAL_S = 8, 60, 60
 PAUSE_S = 0.2
-
-
-class Row(NamedTuple):
-    """What was judged, what was expected, what was found, and whether all is right."""
-
-    name: str
-    expected: float
-    found: float
-    is_right: bool
 
 
 @dataclass
@@ -154,8 +144,13 @@ def _is_watched(watched: Mapping[str, list[int]], window: tuple[str, ...], writt
     return watched.get(" ".join(window)) == [written.epoch, written.version]
 
 
-async def upgrade(before: Path, folder: Path, seed: int, running: ExitStack) -> list[Row]:
+def upgrade(before: Path, folder: Path, seed: int) -> list[Row]:
     """Upgrade a service, and return what became of it."""
+    with ExitStack() as running:
+        return asyncio.run(_upgrade(before, folder, seed, running))
+
+
+async def _upgrade(before: Path, folder: Path, seed: int, running: ExitStack) -> list[Row]:
     broker = EmbeddedBroker(folder, free_port_pair())
     running.callback(broker.stop)
     broker.start()
@@ -224,22 +219,5 @@ async def final(clients: Clients) -> None:
     await asyncio.sleep(BETWEEN_S)
 
 
-def main(before: Path, folder: Path, seeds: list[int]) -> int:
-    """Upgrade a service for each seed; return the exit code."""
-    broken = 0
-    for seed in seeds:
-        run = folder / str(seed)
-        shutil.rmtree(run, ignore_errors=True)
-        run.mkdir(parents=True)
-        report(f"seed {seed}")
-        with ExitStack() as running:
-            rows = asyncio.run(upgrade(before, run, seed, running))
-        for row in rows:
-            broken += not row.is_right
-            report(f"{row.name:60} {row.expected:8g} {row.found:8.6g} {'' if row.is_right else 'WRONG'}")
-    return 1 if broken else 0
-
-
 if __name__ == "__main__":
-    arguments = [Path(one).resolve() for one in sys.argv[1:3]]
-    sys.exit(main(arguments[0], arguments[1], [int(one) for one in sys.argv[3:]] or [1]))
+    sys.exit(upgrade_seeds(upgrade))
