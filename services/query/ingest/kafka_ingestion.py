@@ -127,8 +127,7 @@ class KafkaIngestion:
         except ConsumerFailedError as error:
             raise IngestionError(error.code, error.detail) from error
         finally:
-            freshness.cancel()
-            self._end_offset_thread.shutdown(wait=False, cancel_futures=True)
+            freshness.cancel()  # the thread for end offsets stays: a cluster that leaves may still request them
 
     async def _track_freshness(self) -> None:
         """Note at intervals, while the store has all records, that it has."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from services.query.ingest import KafkaIngestion, kafka_ingestion
@@ -9,7 +10,7 @@ from services.query.ingest.ingestion import ChangeListeners
 from services.query.store import StatePartition
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.clients import KafkaClients
-from tests.services.query.in_memory import ScratchStore, a_state
+from tests.services.query.in_memory import ScratchStore, a_state, until
 
 if TYPE_CHECKING:
     import pytest
@@ -22,3 +23,19 @@ async def test_without_a_broker_no_end_offset_is_known(monkeypatch: pytest.Monke
     ingestion = KafkaIngestion(KafkaClients(client), KafkaAdmin(client, "test"), states, stores, ChangeListeners())
     assert await ingestion.end_offsets([StatePartition("flights", 0)]) == {}
     assert await ingestion.end_offsets([]) == {}
+
+
+async def test_a_cluster_that_leaves_after_ingestion_has_ended_receives_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """When a task of the service fails, all are cancelled at once, and the cluster ends last."""
+    monkeypatch.setattr(kafka_ingestion, "RESPONSE_TIMEOUT_S", 0.05)
+    client, states = {"bootstrap.servers": "127.0.0.1:1"}, {"flights": a_state()}
+    stores = {name: ScratchStore(state) for name, state in states.items()}
+    ingestion = KafkaIngestion(KafkaClients(client), KafkaAdmin(client, "test"), states, stores, ChangeListeners())
+    running = asyncio.create_task(ingestion.run())
+    await until(lambda: ingestion.counts.rounds > 0)
+    running.cancel()
+    await asyncio.wait([running])
+    assert running.cancelled()
+    assert await ingestion.end_offsets([StatePartition("flights", 0)]) == {}
