@@ -34,6 +34,8 @@ HEADINGS = {
     "half_p99_ms": ("p99 ms at half load", ".1f"),
     "half_over_2s": ("over 2 s at half load", ",.0f"),
     "batch_keys_per_cpu_s": ("keys of batches/CPU s", ",.0f"),
+    "page_keys_per_cpu_s": ("keys of pages/CPU s", ",.0f"),
+    "pushed_per_cpu_s": ("pushed/CPU s", ",.0f"),
     "update_cores": ("cores for updates alone", ".2f"),
     "visible_p50_ms": ("visible p50 ms", ".1f"),
     "visible_p99_ms": ("visible p99 ms", ".1f"),

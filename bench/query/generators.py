@@ -46,6 +46,10 @@ class Wrk:
         """Batches of 100. Raises LoadFailedError."""
         return self._run(seconds, BATCH, 0)
 
+    def pages(self, seconds: float) -> Load:
+        """Pages of 100 keys, each after a random key. Raises LoadFailedError."""
+        return self._run(seconds, -BATCH, 0)
+
     def _run(self, seconds: float, batch: int, pause_ms: float) -> Load:
         command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:.0f}s", "--latency", "-s", str(SCRIPT)]
         url = f"http://127.0.0.1:{self.port}/"

@@ -16,6 +16,8 @@ SEED = 7
 PAUSE_S = 0.001
 RESERVED = 100
 """Keys, the first ones, that the probes update, and no other program does."""
+WATCHED = range(90, RESERVED)
+"""Those of them that are watched."""
 BETWEEN_S = 0.02
 PATIENCE_S = 10.0
 
@@ -57,11 +59,11 @@ def updating(boot: str, keys: int, rate: int, began: str, stop: Flag) -> dict[in
 def visible(boot: str, began: str, store_client: StoreClient, seconds: float) -> Seen:
     """Write a key and read it until the new version is there, again and again. Raises NotReceivedError."""
     made, random = keyed(boot, linger_ms=0), Random(1)  # noqa: S311  # a load keeps no secret
-    versions, latencies = dict.fromkeys(range(RESERVED), FIRST), list[float]()
+    versions, latencies = dict.fromkeys(range(WATCHED.start), FIRST), list[float]()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(random.uniform(0, 2 * BETWEEN_S))
-        number = random.randrange(RESERVED)
+        number = random.randrange(WATCHED.start)
         versions[number] += 1
         sent = time.monotonic()
         made.produce(TOPIC, value(number, versions[number], began), key(number))

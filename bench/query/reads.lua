@@ -1,5 +1,5 @@
--- What wrk asks: random keys, one a request, or a batch of them. Arguments: how many keys there are, keys of a batch (0: one
--- by GET), and the mean pause before each request of a connection in ms (0: none).
+-- What wrk asks: random keys, one a request, a batch of them, or a page from one. Arguments: how many keys there are, keys of a
+-- batch (0: one by GET; below 0: so many of a page), and the mean pause before each request of a connection in ms (0: none).
 local keys, batch, pause
 
 function setup(thread)
@@ -22,6 +22,9 @@ end
 function request()
    if batch == 0 then
       return "GET /v1/states/keys/" .. key() .. " HTTP/1.1\r\nHost: localhost\r\n\r\n"
+   end
+   if batch < 0 then
+      return "GET /v1/states/keys?limit=" .. -batch .. "&after=" .. key() .. " HTTP/1.1\r\nHost: localhost\r\n\r\n"
    end
    local asked = {}
    for number = 1, batch do

@@ -1,5 +1,6 @@
 """How a service stands up to reads, batches and a restart, while the topic that it follows is written."""
 
+import asyncio
 import os
 import shutil
 import socket
@@ -20,8 +21,9 @@ from bench.harness.measure import Measure, Meter, Show, Site
 from bench.harness.process import RunningJob
 from bench.harness.results import OracleReport
 from bench.query.check import final, watching
-from bench.query.generators import BATCH
+from bench.query.generators import BATCH, Wrk
 from bench.query.probes import updating, visible
+from bench.query.push import NOTHING_PUSHED, WATCHERS, Pushed, push
 from bench.query.records import TOPIC, all_keys, checked, key, placed
 from bench.query.services import SERVICES, Service
 from bench.query.store_clients import StoreClient
@@ -139,13 +141,14 @@ class ServiceRun:
             with self.client() as client:
                 seen = visible(boot, began, client, seconds)
             figures |= {f"visible_{name}": value for name, value in percentiles(seen.latencies).items()}
+            pushed = self._pushed(began, show) if self.service.has_pages else NOTHING_PUSHED
             watched = watch.finish()
-            versions = seen.versions | updates.finish()
+            versions = seen.versions | pushed.versions | updates.finish()
             show("checking")
             with self.client() as client:
                 report = final(client, keys.keys, versions)
         report.wrong, report.example = report.wrong + watched.wrong, report.example or watched.example
-        return figures | {"checked": report.events + watched.events}, report
+        return figures | pushed.figures | {"checked": report.events + watched.events}, report
 
     def _loaded(self, show: Show) -> Figures:
         load, seconds = self.service.load(self.port, self.keys.keys), self.keys.seconds
@@ -163,11 +166,19 @@ class ServiceRun:
         used = self.running.cpu_s()
         batches = load.batches(seconds)
         used = self.running.cpu_s() - used
+        figures["batch_keys_per_s"] = batches.rate * BATCH
+        figures["batch_keys_per_cpu_s"] = batches.requests * BATCH / used
+        if isinstance(load, Wrk) and self.service.has_pages:
+            show("reading pages")
+            used = self.running.cpu_s()
+            pages = load.pages(seconds)
+            figures["page_keys_per_cpu_s"] = pages.requests * BATCH / (self.running.cpu_s() - used)
         self.running.require_running()
-        return figures | {
-            "batch_keys_per_s": batches.rate * BATCH,
-            "batch_keys_per_cpu_s": batches.requests * BATCH / used,
-        }
+        return figures
+
+    def _pushed(self, began: str, show: Show) -> Pushed:
+        show(f"pushing to {WATCHERS:,} watchers")
+        return asyncio.run(push(self.boot, self.port, began, self.keys.seconds, self.running.cpu_s))
 
     def _cores(self, seconds: float) -> float:
         used = self.running.cpu_s()

@@ -18,6 +18,8 @@ class Service(Job):
     load: Callable[[int, int], Wrk | RedisBenchmark] = Wrk
     is_paced: bool = True
     """Whether its load generator can ask at a rate."""
+    has_pages: bool = False
+    """Whether it serves pages of keys, and sends the changes of a key to watchers, as the query service does."""
 
 
 STATELOOP_SERVICE = Service(
@@ -33,6 +35,7 @@ STATELOOP_SERVICE = Service(
         "STATELOOP_RATE": "0",
     },
     programs=("wrk",),
+    has_pages=True,
 )
 REDIS = Service(
     "redis",

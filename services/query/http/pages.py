@@ -101,12 +101,12 @@ class PageReader:
     ) -> list[tuple[Position, bytes]]:
         """The answers of keys that were just read from partitions, with their positions. Raises as `_statuses`."""
         paths = None if fields is None else parse_paths(fields)
-        by_partition = self._statuses(reader, partitions)
-        now, encode = self._dependencies.now(), reader.encoder.encode
+        statuses, now, fill = self._statuses(reader, partitions), self._dependencies.now(), reader.encoder.fill
+        templates = {partition: reader.encoder.template(partition, status) for partition, status in statuses.items()}
         answers = []
         for position, entry in found:
             value = None if paths is None else project(entry.value, paths)
-            answers.append((position, encode(position.key, entry, by_partition[entry.partition], now, value)))
+            answers.append((position, fill(templates[entry.partition], position.key, entry, now, value)))
         return answers
 
     def _statuses(self, reader: StateReader, partitions: Collection[int]) -> dict[int, PartitionStatus]:
@@ -126,6 +126,8 @@ class PageReader:
 
 def merge_pages(found: Sequence[PageItems], limit: int, *, descending: bool = False) -> PageItems:
     """The first keys of all pages of the newest window, up to the position to which every page is complete."""
+    if len(found) == 1:
+        return found[0]
     start = max((page.window_start for page in found if page.window_start is not None), default=None)
     pages = [page for page in found if page.window_start == start]
     items = sorted((item for page in pages for item in page.items), key=lambda item: item[0], reverse=descending)

@@ -119,7 +119,7 @@ class StoreView:
                 data is not None
                 and partition(data) in partitions
                 and order(data)[0] >= oldest
-                and all(hash_at(data, field) == wanted for field, wanted in hashes)
+                and (not hashes or all(hash_at(data, field) == wanted for field, wanted in hashes))
             ):
                 items.append((make_tuple(Position, (number, key.decode())), unpack(data, columns)))
             else:

@@ -12,7 +12,7 @@ import pytest
 from bench.harness.errors import JobExitedError
 from bench.harness.measure import Site
 from bench.query.service import KeyQueries, Keys
-from bench.query.services import REDIS, Service
+from bench.query.services import REDIS, STATELOOP_SERVICE, Service
 
 if TYPE_CHECKING:
     from tests.services.tools.broker.embedded import EmbeddedBroker
@@ -65,6 +65,14 @@ def test_one_that_answers_an_earlier_version_fails_its_run(meter: KeyQueries) ->
 def test_a_service_that_exits_is_reported(meter: KeyQueries) -> None:
     with pytest.raises(JobExitedError):
         meter.measure(Service("small", (sys.executable, "-c", "pass")), "exits", ignore)
+
+
+@there("wrk")
+def test_pages_and_watchers_of_ours_are_measured(meter: KeyQueries) -> None:
+    figures, report = meter.measure(STATELOOP_SERVICE, "ours", ignore)
+    assert report.right, report
+    assert figures["page_keys_per_cpu_s"] > 0
+    assert figures["pushed_per_cpu_s"] > 0
 
 
 @there("redis-server", "redis-benchmark")
