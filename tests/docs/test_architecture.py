@@ -1,32 +1,30 @@
-"""The files that docs/architecture.md lists: for an event, an alert, a GET, a page and a watch."""
+"""The files of an event, an alert, a GET, a page and a watch: docs/architecture.md has the paths, beside.toml the others."""
 
 import re
 import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+BESIDE: dict[str, dict[str, list[str]]] = tomllib.loads(Path(__file__).with_name("beside.toml").read_text("utf-8"))
 
 
 def files(section: str) -> list[str]:
     """Return the files of the path in a section: the steps of its table."""
-    return _listed(section, r"\d+")
+    return re.findall(r"^\| \d+ \| `([^`]+)`", section_text(section), re.MULTILINE)
 
 
 def all_files(section: str) -> list[str]:
-    """Return all files that a section lists: of the path, and those that run beside it."""
-    return _listed(section, r"\d*")
+    """Return all files of a section: those of the path, and those that run beside it."""
+    return files(section) + BESIDE[section]["beside"]
 
 
 def occasional_files(section: str) -> list[str]:
     """Return the files that run from time to time beside those of a section."""
-    return _listed(section, "at times")
-
-
-def _listed(section: str, step: str) -> list[str]:
-    return re.findall(rf"^\| ?{step} \| `([^`]+)`", section_text(section), re.MULTILINE)
+    return BESIDE[section].get("at_times", [])
 
 
 def section_text(section: str) -> str:
@@ -47,12 +45,6 @@ def test_the_listed_files_exist() -> None:
 @pytest.mark.parametrize(("section", "most"), PATHS.items())
 def test_a_path_has_few_files(section: str, most: int) -> None:
     assert 0 < len(files(section)) <= most
-
-
-@pytest.mark.parametrize("section", PATHS)
-def test_the_number_of_the_other_files_is_current(section: str) -> None:
-    (number,) = re.findall(r"\b(\d+) more files run", section_text(section))
-    assert int(number) == len(all_files(section)) - len(files(section))
 
 
 def test_the_pictures_are_current() -> None:

@@ -1,6 +1,6 @@
-"""The files that run for one event, and for one alert: docs/architecture.md lists all of them, and no others.
+"""The files that run for one event, and for one alert: docs/architecture.md and beside.toml list all of them, and no others.
 
-What runs from time to time may run beside an alert, or not: the page lists it separately.
+What runs from time to time may run beside an alert, or not: `at_times` lists it separately.
 """
 
 from __future__ import annotations
