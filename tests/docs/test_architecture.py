@@ -1,4 +1,4 @@
-"""The files of an event, an alert, a GET, a page and a watch: docs/architecture.md has the paths, beside.toml the others."""
+"""docs/architecture.md has the path of an event, an alert, a GET, a page and a watch; beside.toml the other files."""
 
 import re
 import runpy

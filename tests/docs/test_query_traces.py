@@ -1,4 +1,4 @@
-"""The files that run for a GET, a page and a watch: docs/architecture.md and beside.toml list all of them, and no others.
+"""docs/architecture.md and beside.toml list the files that run for a GET, a page and a watch, and no others.
 
 Each is repeated, so that what happens to run beside one of them is not taken for a part of it.
 """

@@ -1,4 +1,4 @@
-"""The files that run for one event, and for one alert: docs/architecture.md and beside.toml list all of them, and no others.
+"""docs/architecture.md and beside.toml list the files that run for one event and for one alert, and no others.
 
 What runs from time to time may run beside an alert, or not: `at_times` lists it separately.
 """
