@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from services.tools.cli.command_table import Command
 
 HELP = (
-    "The full state of every device on Spark, published on every event, enriched through Kafka.\n\n"
+    "The full state of every device on Spark, published as it changes, enriched through Kafka.\n\n"
     "Settings are environment variables with the prefix STATELOOP_. `stateloop COMMAND --help` lists the arguments of "
     "a command. Options of the queries may stand before the command."
 )
