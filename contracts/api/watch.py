@@ -146,7 +146,11 @@ class MarkMessage(WatchMessage):
 
 
 class ResetMessage(WatchMessage):
-    """The client was too slow, and queued changes were dropped: subscribe again to receive the present values."""
+    """Changes were lost: subscribe again to receive the present values.
+
+    The client was too slow, and the changes that waited for it were dropped. Or a removal may be lost: a partition
+    moved to another instance, or the connection to its instance broke, while the client was behind.
+    """
 
     type: Literal["reset"]
     ids: tuple[str, ...]

@@ -34,7 +34,7 @@ NEWEST: Final = "newest"
 PATIENCE_S = 60.0
 STATE, MARK, ERROR, REMOVED = "state", "mark", "error", "removed"
 RESET = "reset"
-"""The client was too slow and missed changes."""
+"""The client missed changes."""
 SIGNS = ("subscribed", "unsubscribed", "current", RESET)
 """Messages without an update of a key."""
 ENDS = ("no_token", "too_slow")
