@@ -27,6 +27,7 @@ CATCHING_UP = _gauge("catching_up", "Records that the job reads in one micro-bat
 WRITTEN = _counter("written", "Records written: snapshots and dead letters.")
 DECODED = _counter("decoded", "Events that a raw source decoded and wrote.")
 REFUSED = _counter("refused", "Records of a raw source that became dead letters.")
+DEAD_LETTERS = _counter("dead_letters", "Records written to the dead-letter topic, without those of a raw source.")
 FILTERED = _counter("filtered", "Events that the filter of the state excluded.")
 PROCESSOR_FAILURES = _counter(
     "processor_failures", "Records and timers on which the processor raised, and which became dead letters."

@@ -4,9 +4,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-FILTER, PROCESSOR, RAW = "filter", "processor", "raw"
+FILTER, PROCESSOR, RAW, SINK = "filter", "processor", "raw", "sink"
 """The names of the observed metrics."""
-FILTERED, FAILED = "filtered", "failed"
+FILTERED, FAILED, DEAD_LETTERS = "filtered", "failed", "dead_letters"
 
 
 def observe_filtered(events: DataFrame, is_filtered: str) -> DataFrame:
@@ -29,6 +29,17 @@ def count_failures(progress: StreamingQueryProgress) -> int:
     """Return on how many records and timers the processor raised in a batch."""
     observed = progress.observedMetrics.get(PROCESSOR)
     return observed[FAILED] if observed else 0
+
+
+def observe_dead_letters(rows: DataFrame, topic: str) -> DataFrame:
+    """Return the rows of the sink, of which Spark counts those of this topic."""
+    return rows.observe(SINK, F.count_if(F.col("topic") == topic).alias(DEAD_LETTERS))
+
+
+def count_dead_letters(progress: StreamingQueryProgress) -> int:
+    """Return how many dead letters a batch wrote."""
+    observed = progress.observedMetrics.get(SINK)
+    return observed[DEAD_LETTERS] if observed else 0
 
 
 def observe_decoded(counts: DataFrame) -> DataFrame:

@@ -12,6 +12,7 @@ from spark_app.query import lift
 from spark_app.query.columns import DEAD_LETTER, DEDUPLICATION, DEVICE_ID, FIRST_SEEN, WINDOW
 from spark_app.query.kafka import CONSUMER, PRODUCER, connector
 from spark_app.query.merge import dead_letters, merged, published
+from spark_app.query.observations import observe_dead_letters
 from spark_app.query.processor.step import processed
 from spark_app.settings import JobSettings
 
@@ -47,7 +48,7 @@ def pipeline(  # noqa: PLR0913, PLR0917  # what a run of the query depends on
     events = read(spark, kafka, topics.events)
     feedback = read(spark, kafka, topics.feedback) if application.enrichments else None
     rows = snapshots(events, feedback, application, epoch, partitions, heartbeats, bound)
-    return write(rows.where(fence), application, kafka, settings)
+    return write(observe_dead_letters(rows.where(fence), topics.dead_letters), application, kafka, settings)
 
 
 def build(  # noqa: PLR0913, PLR0917  # as `pipeline`, and since when

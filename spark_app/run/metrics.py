@@ -13,7 +13,7 @@ from pyspark.sql.streaming.listener import SourceProgress, StateOperatorProgress
 from contracts.metrics import Metric
 from contracts.metrics import job as names
 from services.runtime.monitoring import process_registry
-from spark_app.query.observations import count_decoded, count_failures, count_filtered
+from spark_app.query.observations import count_dead_letters, count_decoded, count_failures, count_filtered
 from spark_app.topics.offsets import Positions
 
 MARGIN = timedelta(minutes=1)
@@ -200,6 +200,7 @@ class QueryMetrics:
         self._add(names.WRITTEN, sum(decoded.values()) if decoded else progress.sink.numOutputRows)
         self._add(names.DECODED, decoded.get("decoded", 0))
         self._add(names.REFUSED, decoded.get("refused", 0))
+        self._add(names.DEAD_LETTERS, count_dead_letters(progress))
         self._add(names.FILTERED, count_filtered(progress))
         self._add(names.PROCESSOR_FAILURES, count_failures(progress))
         self._times(progress.durationMs)

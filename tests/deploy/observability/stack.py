@@ -110,6 +110,7 @@ class Stack:
         return {
             "eventTime": {"watermark": watermark},
             "stateOperators": [operator("dedupe", 1000, late=0)],
+            "observedMetrics": {},
             "sources": [source("events", BATCH_MINUTES * RECORDS, 590, 594)],
         }
 

@@ -42,6 +42,10 @@ def rejecting_job(stack: Stack, _: int) -> None:
     stack.progress = {"stateOperators": [operator("dedupe", 1000, late=7)]}
 
 
+def refusing_job(stack: Stack, _: int) -> None:
+    stack.progress = {"observedMetrics": {"sink": {"dead_letters": 7}}}
+
+
 def slow_job(stack: Stack, _: int) -> None:
     stack.progress = {"sources": [source("events", 1125, 590, BACKLOG)]}
 
@@ -113,6 +117,7 @@ SCENARIOS = {
     ),
     "an open breaker": Scenario(("StateloopApiUnavailable",), 2, 5, open_breaker),
     "late records": Scenario(("StateloopRecordsRejected",), 9, 13, rejecting_job),
+    "malformed records": Scenario(("StateloopRecordsRejected",), 9, 13, refusing_job),
     "failed enrichments": Scenario(
         ("StateloopRecordsRejected",),
         5,

@@ -74,19 +74,22 @@ def reason(record: Record) -> Reason | None:
     return None
 
 
-def test_a_real_time_query_counts_the_events_that_do_not_pass(
+def test_a_real_time_query_counts_the_events_that_do_not_pass_and_the_dead_letters(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
     events, _ = random_stream(8, devices=20, events=300, answers=0)
     fold, new, filtered = folded(events)
     job = HostedJob(spark, topics.kafka, tmp_path, application(Passing)).start()
     try:
-        topics.send(topics.names.events, events)
+        topics.send(topics.names.events, [*events, events[0]._replace(value=b"no JSON")])
         published = topics.read(topics.names.snapshots, new)
+        refused = topics.read(topics.names.dead_letters, 1)
         until(lambda: sum(line["filtered"] for line in job.lines("batch")) == filtered, f"{filtered} events counted")
+        until(lambda: job.figures()["dead_letters_total", app.name] == 1, "one dead letter counted")
         assert job.figures()["filtered_total", app.name] == filtered
     finally:
         job.stop()
     assert len(published) == new
     assert {decode_snapshot(message.value() or b"").window for message in published} == fold.windows.keys()
-    assert not everything(topics.kafka, topics.names.dead_letters)
+    assert orjson.loads(refused[0].value() or b"")["reason"] == Reason.MALFORMED
+    assert len(everything(topics.kafka, topics.names.dead_letters)) == 1

@@ -30,7 +30,7 @@ def progress_of(**changes: Any) -> StreamingQueryProgress:
         "stateOperators": [operator("StatefulStreamlineAggregate", 60, late=3), operator("dedupe", 1000, late=4)],
         "sources": [source("events", 1125, 590, 594), source("feedback", 125, 64, 64)],
         "sink": {"description": "kafka", "numOutputRows": 1000},
-        "observedMetrics": {"filter": {"filtered": 40}},
+        "observedMetrics": {"filter": {"filtered": 40}, "sink": {"dead_letters": 5}},
     }
     return StreamingQueryProgress.fromJson(progress | changes)
 
@@ -110,6 +110,7 @@ def test_a_batch_is_reported_with_all_its_figures(figures: QueryMetrics, job: Jo
         ("lag", "feedback"): 0,
         ("written_total",): 1000,
         ("copies_total",): 250,
+        ("dead_letters_total",): 5,
         ("filtered_total",): 40,
         ("late_total",): 7,
         ("expired_total", "dedupe"): 10,
