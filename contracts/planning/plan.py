@@ -52,23 +52,23 @@ class _Evaluation(NamedTuple):
 
 def plan(application: Application, snapshot: Snapshot, now: datetime) -> list[Request]:
     """Return the requests that this snapshot calls for and that may start now, by its slots alone."""
-    return admit(application, snapshot, now, wanted(application, snapshot, now), {}).admitted
+    return admit(application, snapshot, now, wanted(application, snapshot, now, now), {}).admitted
 
 
-def wanted(application: Application, snapshot: Snapshot, now: datetime) -> list[Request]:
+def wanted(application: Application, snapshot: Snapshot, now: datetime, broker_now: datetime) -> list[Request]:
     """Return the requests that this snapshot calls for: all inputs present, and no answer to them or a stale one.
 
     An enrichment that is skipped gets one request without a call. There are no requests once the window and its grace
-    have ended by the clock, except in a replay, whose times do not follow the clock.
+    have ended by both clocks, `now` and the broker's, except in a replay, whose times do not follow a clock.
     """
-    return _requests(_evaluations(application, snapshot, now))
+    return _requests(_evaluations(application, snapshot, now, broker_now))
 
 
 def enrichment_status(
     application: Application, enrichment: Enrichment, snapshot: Snapshot, now: datetime
 ) -> EnrichmentStatus:
     """Return the status of one enrichment on a snapshot."""
-    evaluations = _evaluations(application, snapshot, now)
+    evaluations = _evaluations(application, snapshot, now, now)
     evaluation, admission = evaluations[enrichment.name], admit(application, snapshot, now, _requests(evaluations), {})
     if evaluation.request in admission.too_soon:
         return EnrichmentStatus.TOO_SOON
@@ -80,9 +80,11 @@ def settled(application: Application, snapshot: Snapshot, now: datetime) -> bool
     return not plan(application, snapshot, now)
 
 
-def _evaluations(application: Application, snapshot: Snapshot, now: datetime) -> dict[str, _Evaluation]:
+def _evaluations(
+    application: Application, snapshot: Snapshot, now: datetime, broker_now: datetime
+) -> dict[str, _Evaluation]:
     """Evaluate all enrichments, each after its dependencies, against the current inputs."""
-    is_expired = _is_expired(application, snapshot, now)
+    is_expired = _is_expired(application, snapshot, min(now, broker_now))
     evaluations: dict[str, _Evaluation] = {}
     for enrichment in application.enrichments:
         needs = {

@@ -96,7 +96,7 @@ class Loop:
         return snapshot
 
     def _plan(self, snapshot: Snapshot) -> None:
-        called_for = wanted(self._application, snapshot, self._clock())
+        called_for = wanted(self._application, snapshot, self._clock(), self._clock())
         new = [request for request in called_for if request.identity not in self.under_way]
         keys = {name: (snapshot.window, name) for name in self._application.by_name}
         begun = {name: self._begun[key] for name, key in keys.items() if key in self._begun}

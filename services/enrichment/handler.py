@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -11,6 +13,7 @@ from contracts.metrics import worker as metrics
 from contracts.records.record import Reason
 from contracts.types.key import shortened
 from contracts.wire import DeadLetter
+from services.enrichment.broker_clock import BrokerClock
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.deferred_queue import DeferredQueue
 from services.enrichment.dispatcher import Dispatcher
@@ -21,7 +24,6 @@ from services.runtime.worker.alarm import Alarm
 from services.runtime.worker.handler import Handler, WorkerMetrics
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Coroutine, Sequence
     from datetime import datetime
 
@@ -42,6 +44,8 @@ UNDECODABLE = (
     "topic, in the same version as the worker, then start it again: it continues at its last commit"
 )
 """What to do when no record of a topic can be decoded."""
+PRECISION = timedelta(minutes=1)
+"""The precision with which the broker's clock must be known. Else the newest record of a new partition is read."""
 
 
 class EnrichmentHandler(Handler[PartitionState]):
@@ -60,6 +64,9 @@ class EnrichmentHandler(Handler[PartitionState]):
         self._counts = dependencies.counts
         self._now = dependencies.now
         self._clock = dependencies.clock
+        self._broker_clock = BrokerClock(dependencies.clock)
+        self._noting = asyncio.Lock()
+        self._rereader = dependencies.rereader
         self._backpressure = backpressure
         limits = settings.failure_limits
         self._alarm = Alarm(limits.window, limits.share, limits.first)
@@ -92,7 +99,10 @@ class EnrichmentHandler(Handler[PartitionState]):
     @override
     async def open(self, partition: AssignedPartition) -> PartitionState:
         """Return an empty state: everything that is not committed is planned again."""
-        state = PartitionState(partition, self._recent_entries, self._kept_for, self._clock)
+        if self._planner.can_expire:
+            await self._note_newest(partition)
+        clocks = self._clock, self._broker_clock
+        state = PartitionState(partition, self._recent_entries, self._kept_for, *clocks)
         self._states.append(state)
         return state
 
@@ -149,9 +159,18 @@ class EnrichmentHandler(Handler[PartitionState]):
 
     # Planning
 
+    async def _note_newest(self, partition: AssignedPartition) -> None:
+        """Note the newest record unless the broker's clock is known: the windows of a backlog may be over."""
+        async with self._noting:
+            if self._now() - self._broker_clock.now() > PRECISION:
+                newest = await self._rereader.newest(partition.number, lambda: not partition.is_closing)
+                if newest is not None:
+                    self._broker_clock.note(newest)
+
     def _plan(self, state: PartitionState, record: Record) -> None:
         """Decode a record, plan its requests, and queue each with its API."""
         self._counts.add(metrics.SNAPSHOTS)
+        self._broker_clock.note(record)
         now = self._now()
         try:
             requests = self._requests(state, record, now)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from contracts.planning.request import Request
     from contracts.records.record import Record
     from contracts.wire import Order, Snapshot
+    from services.enrichment.broker_clock import BrokerClock
     from services.enrichment.in_flight import PendingRequest
     from services.runtime.worker.partition import AssignedPartition
 
@@ -40,8 +41,16 @@ class PartitionState:
     the partition is assigned again, everything unfinished is planned again.
     """
 
-    def __init__(self, partition: AssignedPartition, size: int, age: timedelta, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        partition: AssignedPartition,
+        size: int,
+        age: timedelta,
+        clock: Callable[[], float],
+        broker_clock: BrokerClock,
+    ) -> None:
         self.partition = partition
+        self._broker_clock = broker_clock
         self._versions: RecentMap[tuple[str, datetime], Order] = RecentMap(size, age, clock)
         self._answered: RecentMap[Identity, Order] = RecentMap(size, age, clock)
         self._begun: RecentMap[tuple[tuple[str, datetime], str], LastRequest] = RecentMap(size, age, clock)
@@ -81,7 +90,7 @@ class PartitionState:
         A snapshot does not wait for requests that it shares with an earlier one: those belong to an earlier offset of
         the same partition, which is not committed before they are answered.
         """
-        planned = wanted(application, snapshot, now)
+        planned = wanted(application, snapshot, now, self._broker_clock.now())
         if not planned:
             return Planned(planned, 0, [])
         new = [request for request in planned if not self._is_suppressed(request, snapshot)]

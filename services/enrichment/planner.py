@@ -31,7 +31,8 @@ class RequestPlanner(ABC):
     """Plans the requests of records, and encodes their outcomes.
 
     It reads `topic`, the first of the `topics` that must exist. `apis` has the policy of each API, and `api_of` the API
-    of each request by `Request.enrichment`. `is_limited` is whether a budget counts the requests.
+    of each request by `Request.enrichment`. `is_limited` is whether a budget counts the requests, and `can_expire`
+    whether windows end for which there are requests.
     """
 
     def __init__(self, topics: tuple[str, ...], apis: Mapping[str, Policy], api_of: Mapping[str, str]) -> None:
@@ -39,7 +40,7 @@ class RequestPlanner(ABC):
         self.topics = topics
         self.apis = apis
         self.api_of = api_of
-        self.is_limited = False
+        self.is_limited = self.can_expire = False
 
     @abstractmethod
     def plan(self, state: PartitionState, record: Record, now: datetime) -> list[Request]:
@@ -70,7 +71,7 @@ class EnrichmentPlanner(RequestPlanner):
         )
         self._application = application
         self._counts = counts
-        self.is_limited = application.limited
+        self.is_limited, self.can_expire = application.limited, not topics.replay
 
     @override
     def plan(self, state: PartitionState, record: Record, now: datetime) -> list[Request]:

@@ -1,4 +1,4 @@
-"""Reads deferred snapshots again, of which the worker has only the offsets."""
+"""Reads single records: deferred snapshots, of which the worker has only the offsets, and the newest record."""
 
 from __future__ import annotations
 
@@ -30,6 +30,13 @@ class Rereader(Protocol):
         """
         ...
 
+    async def newest(self, partition: int, is_wanted: Callable[[], bool]) -> Record | None:
+        """Return the last record of a partition; None if it has none, or does not return it now.
+
+        Like `reread`, it waits while the broker is down, and returns early.
+        """
+        ...
+
 
 class TopicRereader:
     """Reads records of one topic. Implements Rereader."""
@@ -44,3 +51,13 @@ class TopicRereader:
             return await self._reader.at(Partition(self._topic, partition), offsets, is_wanted)
         except TopicReadError as error:
             raise ConsumerFailedError(error.code, error.detail) from error
+
+    async def newest(self, partition: int, is_wanted: Callable[[], bool]) -> Record | None:
+        """See `Rereader.newest`."""
+        place = Partition(self._topic, partition)
+        try:
+            begin, end = (await self._reader.bounds([place]))[place]
+            records = await self._reader.at(place, [end - 1], is_wanted) if begin < end else ()
+        except TopicReadError:
+            return None
+        return next(iter(records), None)

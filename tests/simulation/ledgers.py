@@ -31,7 +31,6 @@ QUIET_S = 300.0
 """The time after the last event and the last fault in which a loop answers everything."""
 NO_BACKLOG = 1000
 """The size of backlogs that no script reaches."""
-CLOCK = "clock", "worker"
 EXPIRY_S = 60.0
 """The time within which a sink removes rows that have expired."""
 REPEATS = 3
@@ -191,13 +190,7 @@ class _Judge:
             yield f"the store is at {stored.positions}, and the snapshots end at {ends}"
 
     def _is_complete(self, window: Window) -> bool:
-        """Return whether the loop was quiet for some time before the window ended.
-
-        A worker whose clock is ahead takes a window for one that has ended, and requests nothing.
-        """
-        ahead_s = max((one.amount for one in self._script.faults if (one.kind, one.part[:6]) == CLOCK), default=0.0)
-        if ahead_s > 0 and self._application.kept_for <= timedelta(seconds=ahead_s):
-            return False
+        """Return whether the loop was quiet for some time before the window ended."""
         end_s = min((window[1] + self._application.kept_for - time_at(0.0)) / timedelta(seconds=1), ENDS_S)
         sent = [step.at for step in self._script.steps if isinstance(step, Sent) and step.device == window[0]]
         broken = [fault.at + fault.lasts for fault in self._script.faults if fault.at < end_s]

@@ -56,7 +56,7 @@ def answered(application: Application, snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with the true answers to all requests that follow from it."""
     now = time_at(0.0)
     for _ in range(MOST_ANSWERS):
-        requests = wanted(application, snapshot, now)
+        requests = wanted(application, snapshot, now, now)
         if not requests:
             return snapshot
         answers = {request.enrichment: _answer(request, now) for request in requests}

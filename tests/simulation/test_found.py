@@ -59,3 +59,60 @@ def test_seed_1000435() -> None:
         workers=3,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_600703() -> None:
+    # A worker whose clock was ahead took the windows for ended, and kept an answer to former inputs.
+    script = Script(
+        600703,
+        (
+            Fault(at=1986.1858941625583, kind="clock", part="worker-0", lasts=7.995924544428659, amount=3600.0),
+            Sent(
+                at=1986.266714276831,
+                device="d0",
+                event="e2",
+                first_seen=1064.293746692717,
+                ts=1952.5512391478187,
+                plate="p1",
+                load=54,
+            ),
+        ),
+        application="visits",
+        partitions=1,
+    )
+    assert not problems(script, run(script))
+
+
+def test_seed_700107() -> None:
+    # A worker whose clock was ahead for a second requested nothing for a live window, then or later.
+    script = Script(
+        700107,
+        (
+            Fault(at=985.9871763564479, kind="clock", part="worker-0", lasts=0.9556044966668125, amount=3600.0),
+            Sent(
+                at=986.1520949385676,
+                device="d2",
+                event="e13",
+                first_seen=199.9979453679661,
+                ts=905.3096659464857,
+                plate="p0",
+            ),
+        ),
+        application="visits",
+        partitions=1,
+    )
+    assert not problems(script, run(script))
+
+
+def test_seed_700813() -> None:
+    # The same, while the clock was ahead for longer.
+    script = Script(
+        700813,
+        (
+            Fault(at=1624.8239245164712, kind="clock", part="worker-0", lasts=106.09571550936175, amount=3600.0),
+            Sent(at=1625.2225995280583, device="d1", event="e0", ts=1625.2225995280583, load=92),
+        ),
+        application="visits",
+        partitions=1,
+    )
+    assert not problems(script, run(script))

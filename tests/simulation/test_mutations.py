@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -12,6 +13,7 @@ from typing_extensions import override
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
 from contracts.reducers import Enriched
+from services.enrichment.broker_clock import BrokerClock
 from services.enrichment.calls.circuit_breaker import CircuitBreaker
 from services.enrichment.deferred_queue import DeferredQueue
 from services.enrichment.handler import EnrichmentHandler
@@ -147,6 +149,11 @@ def the_clock_moves_the_watermark(patch: pytest.MonkeyPatch) -> None:
 @mutation(Script(1, (sent(10.0), sent(1500.0, "e1")), "short"), is_found_by_seeds=False)
 def late_records_are_accepted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Decoder, "_check_start", lambda *_: None)
+
+
+@mutation(Script(1, (Fault(9.0, "clock", "worker-0", 30.0, 3600.0), sent(10.0)), "short"))
+def the_clock_of_a_worker_ends_windows(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(BrokerClock, "now", lambda _: datetime.max.replace(tzinfo=UTC))
 
 
 @mutation(Script(1, (sent(10.0), Fault(100.0, "loss", "store")), sinks=1))

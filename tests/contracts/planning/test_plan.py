@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from contracts import Api, Application, Enriched, Event, Latest, State, Topics, enrichment
 from contracts.planning.fingerprint import fingerprint
-from contracts.planning.plan import EnrichmentStatus, enrichment_status, plan, settled
+from contracts.planning.plan import EnrichmentStatus, enrichment_status, plan, settled, wanted
 from contracts.planning.request import Request
 from contracts.records.fold import Fold
 from contracts.records.record import Delta
@@ -265,6 +265,8 @@ def test_nothing_is_requested_for_an_expired_window_except_in_a_replay() -> None
         assert settled(app, at, over)
         assert {request.enrichment for request in plan(replay, at, over)} == called_for
         assert enrichment_status(app, a, fresh, over) is EnrichmentStatus.CLOSED
+        for clocks in ((over, end), (end, over)):  # one of them is wrong
+            assert {request.enrichment for request in wanted(app, at, *clocks)} == called_for
 
 
 class Loop:

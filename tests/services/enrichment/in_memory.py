@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from typing_extensions import override
@@ -27,6 +27,7 @@ from tests.services.runtime.in_memory import InMemoryProducer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+    from datetime import datetime
 
     from contracts import Application, Batch
     from contracts.model.enrichment import M
@@ -63,6 +64,9 @@ class Log:
         self.open_again = asyncio.Event()
         self.open_again.set()
         self.gone: set[int] = set()
+        self.timestamp_ms = 0
+        self.looked_up = self.newest_ms = 0
+        """The timestamp of the newest record; 0 while the broker does not return it."""
 
     def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
         self.listener = listener
@@ -81,7 +85,7 @@ class Log:
         if paused or 0 in full:
             return []
         some = self.values[self.read :][: self.batch]
-        batch = [Record(self.topic, 0, self.read + n, 0, b"d", value) for n, value in enumerate(some)]
+        batch = [Record(self.topic, 0, self.read + n, self.timestamp_ms, b"d", value) for n, value in enumerate(some)]
         self.read += len(batch)
         return batch
 
@@ -94,6 +98,11 @@ class Log:
             return []
         kept = [offset for offset in offsets if offset not in self.gone]
         return [Record(self.topic, partition, offset, 0, b"d", self.values[offset]) for offset in kept]
+
+    async def newest(self, partition: int, is_wanted: Callable[[], bool]) -> Record | None:
+        assert is_wanted()
+        self.looked_up += 1
+        return Record(self.topic, partition, len(self.values), self.newest_ms, b"d", None) if self.newest_ms else None
 
     async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
         raise NotImplementedError
@@ -179,7 +188,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def running(
-    log: Log, gated: Gated, application: Application = app, calls: ApiCalls | None = None, **settings: object
+    log: Log, gated: Gated, application: Application = app, calls: ApiCalls | None = None, **settings: Any
 ) -> AsyncIterator[Worker[PartitionState]]:
     """Run a worker, with `calls` if they are given."""
     retrier = CallRetrier(app.apis["registry"], sleep=asyncio.sleep, draw=lambda low, _: low, on_retry=lambda: None)
@@ -208,6 +217,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
     producer: Producer,
     counts: Counts,
     planner: RequestPlanner | None = None,
+    now: datetime = START,
     **settings: object,
 ) -> AsyncIterator[Worker[PartitionState]]:
     """Run a worker with these dependencies until the end of the block."""
@@ -221,7 +231,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
         availability=availability,
         producer=producer,
         counts=counts,
-        now=lambda: START,
+        now=lambda: now,
         clock=asyncio.get_running_loop().time,
     )
     worker = worker_of(parts)

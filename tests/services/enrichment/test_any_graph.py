@@ -19,6 +19,7 @@ from contracts.model.enrichment import Enrichment, Need
 from contracts.planning.plan import wanted
 from contracts.records.fold import Fold
 from contracts.records.record import Delta, Record
+from services.enrichment.broker_clock import BrokerClock
 from services.enrichment.partition_state import PartitionState
 from tests.services.runtime.worker.assigned import assigned
 
@@ -82,7 +83,7 @@ class Device:
         self.application = application
         self.now = NOW
         self.fold = Fold(application)
-        self.state = PartitionState(assigned(), 1000, LIFETIME, lambda: 0.0)
+        self.state = PartitionState(assigned(), 1000, LIFETIME, lambda: 0.0, BrokerClock(lambda: 0.0))
         self.under_way: dict[Any, PendingRequest] = {}
         self.begun: list[tuple[datetime, Request]] = []
         self.deltas = 0
@@ -144,7 +145,7 @@ class Device:
         assert not self.under_way, "it ends"
         assert self.snapshot is not None
         assert not self.state.plan(self.application, self.snapshot, self.now).requests
-        assert self.application.limited or not wanted(self.application, self.snapshot, self.now)
+        assert self.application.limited or not wanted(self.application, self.snapshot, self.now, self.now)
 
 
 moves = st.one_of(

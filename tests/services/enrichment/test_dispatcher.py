@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contracts.records.record import Record
+from services.enrichment.broker_clock import BrokerClock
 from services.enrichment.dispatcher import Dispatcher
 from services.enrichment.partition_state import PartitionState
 from tests.deadline import DEADLINE_S
@@ -40,7 +41,7 @@ async def test_a_skipped_request_frees_no_slot_for_others() -> None:
         begun.append(one.request.device_id)
         await end.wait()
 
-    state = PartitionState(assigned(), 1000, timedelta(hours=1), lambda: 0.0)
+    state = PartitionState(assigned(), 1000, timedelta(hours=1), lambda: 0.0, BrokerClock(lambda: 0.0))
     dispatcher = Dispatcher("registry", 2, Gated(), asyncio.create_task, run)
     *ordinary, last = pending(state, 6)
     last.request = dataclasses.replace(last.request, skipped="place: absence")
@@ -62,7 +63,7 @@ async def test_a_closed_dispatcher_starts_nothing_and_waits_for_no_api(*, waits:
         begun.append(one.request.device_id)
         await end.wait()
 
-    state = PartitionState(assigned(), 1000, timedelta(hours=1), lambda: 0.0)
+    state = PartitionState(assigned(), 1000, timedelta(hours=1), lambda: 0.0, BrokerClock(lambda: 0.0))
     async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
         dispatcher = Dispatcher("registry", 2 if waits else 1, away, group.create_task, run)
         first, second = pending(state, 2)

@@ -16,6 +16,7 @@ from contracts import Budget
 from contracts.planning.fingerprint import fingerprint
 from contracts.records.record import Record
 from contracts.wire import LARGEST_COUNT
+from services.enrichment.broker_clock import BrokerClock
 from services.enrichment.partition_state import PartitionState
 from services.runtime.worker.backpressure import Backpressure
 from tests.services.enrichment.calls.calling import fleet
@@ -35,7 +36,7 @@ OWNER = app.by_name["owner"]
 
 
 def new_state(backpressure: Backpressure | None = None) -> PartitionState:
-    return PartitionState(assigned(backpressure), 1000, HOUR, lambda: 0.0)
+    return PartitionState(assigned(backpressure), 1000, HOUR, lambda: 0.0, BrokerClock(lambda: 0.0))
 
 
 def started(one: PartitionState, request: Request, offset: int = 0) -> PendingRequest:

@@ -6,7 +6,7 @@ import asyncio
 import random
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typing_extensions import override
@@ -75,7 +75,7 @@ class Delivering(Gated):
 
 @asynccontextmanager
 async def delivering(
-    delivering: Delivering, receiving: Receiving, policy: Policy = PATIENT, **settings: object
+    delivering: Delivering, receiving: Receiving, policy: Policy = PATIENT, **settings: Any
 ) -> AsyncIterator[None]:
     """Run a worker that delivers these records."""
     (alerts,), counts, webhook = APP.alerts, Counts(CATALOGUE), WEBHOOK.__class__("pager", "/hooks", policy)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from services.runtime.kafka.values import EARLIEST, LATEST, BoundedRange, Partition
 from tests.simulation.kafka.cursor import Cursor
-from tests.simulation.kafka.errors import reading
+from tests.simulation.kafka.errors import RefusedError, reading
 from tests.simulation.kafka.lookup import UNKNOWN_PARTITION, offset_at
-from tests.simulation.kafka.network import POLL_S
+from tests.simulation.kafka.network import ANSWER_S, POLL_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
@@ -104,12 +104,12 @@ class ModelTopicReader:
 
     async def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
         """See `TopicReader.partitions`."""
-        await self._network.pass_through(asyncio.get_running_loop().time())
+        await self._require(topics)
         return self._blocking.partitions(topics)
 
     async def bounds(self, partitions: Collection[Partition]) -> Mapping[Partition, BoundedRange]:
         """See `TopicReader.bounds`."""
-        await self._network.pass_through(asyncio.get_running_loop().time())
+        await self._require({partition.topic for partition in partitions})
         return self._blocking.bounds(partitions)
 
     async def read(self, ranges: Mapping[Partition, OffsetRange]) -> AsyncIterator[Sequence[Record]]:
@@ -133,3 +133,10 @@ class ModelTopicReader:
 
     async def close(self) -> None:
         """See `TopicReader.close`."""
+
+    async def _require(self, topics: Collection[str]) -> None:
+        """Wait for an answer of the broker. Raises TopicReadError if it is away for too long."""
+        is_reached = await self._network.pass_through(asyncio.get_running_loop().time() + ANSWER_S)
+        with reading(topics):
+            if not (is_reached and self._network.is_up):
+                raise RefusedError("_TRANSPORT")
