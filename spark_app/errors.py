@@ -221,9 +221,32 @@ class RestoreRefusedError(JobError, PermanentError):
     def __init__(self, path: str, reasons: list[str]) -> None:
         super().__init__(
             f"the savepoint {path} cannot be used here: {'; '.join(reasons)}. Use the application and the topics that "
-            "it was made with and an empty STATELOOP_CHECKPOINT, or run `stateloop rebuild`"
+            "it was made with and an empty STATELOOP_CHECKPOINT, or run `stateloop rebuild`. For topics with other "
+            "ids, as on another cluster, there is --other-topics"
         )
         self.reasons = reasons
+
+
+class UnreadableOffsetsError(JobError, PermanentError):
+    """The file of start offsets cannot be read."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(
+            f"{path} has no start offsets ({problem}): write a JSON object of topics, each an object of partitions "
+            "with their offsets, or use --other-topics time"
+        )
+        self.path = path
+
+
+class RecordsLostError(JobError, PermanentError):
+    """The other topics lack records, or may lack some, that follow a savepoint. `losses` lists them."""
+
+    def __init__(self, path: str, losses: list[str]) -> None:
+        super().__init__(
+            f"a job that continues from {path} would lose events: {'; '.join(losses)}. Copy these records too, name "
+            "other offsets, or accept the loss with --accept-loss"
+        )
+        self.losses = losses
 
 
 class NoHistoryError(JobError, PermanentError):

@@ -37,3 +37,30 @@ def parsed(offsets: str) -> Positions:
         for topic, partitions in source.items()
         for number, offset in partitions.items()
     }
+
+
+def move(checkpoint: CheckpointFolder, positions: Positions) -> None:
+    """Have the job continue from these positions, of other topics with the same names.
+
+    The batch before gets them too: an export repeats the last batch, which then has no records.
+    """
+    batch = last_batch(checkpoint) or 0
+    for name in (str(batch), str(batch - 1)):
+        content = checkpoint.read(f"{OFFSETS}/{name}")
+        if content is not None:
+            checkpoint.overwrite(f"{OFFSETS}/{name}", moved(content, positions))
+            checkpoint.delete(f"{OFFSETS}/.{name}.crc")  # Spark's client for local files compares it
+
+
+def moved(offsets: str, positions: Positions) -> str:
+    """Return a file of Spark's offset log with other positions."""
+    version, metadata, *sources = offsets.splitlines()
+    return "\n".join([version, metadata, *(line if line == "-" else _source(line, positions) for line in sources)])
+
+
+def _source(line: str, positions: Positions) -> str:
+    topics: dict[str, dict[int, int]] = {name: {} for name in json.loads(line)}
+    for (topic, number), offset in positions.items():
+        if topic in topics:
+            topics[topic][number] = offset
+    return json.dumps(topics)

@@ -36,6 +36,11 @@ class CheckpointIdentity(BaseModel):
         """Return the number of partitions of each topic."""
         return int(next(iter(self.topics.values()))["partitions"])
 
+    def on_topics(self, topics: dict[str, dict[str, str | int]]) -> "CheckpointIdentity":
+        """Return this identity with the ids of other topics, where these have the same names."""
+        others = {name: facts | {"id": topics.get(name, facts)["id"]} for name, facts in self.topics.items()}
+        return self.model_copy(update={"topics": others})
+
     def differences(self, other: "CheckpointIdentity") -> list[str]:
         """Return the differences of another identity from this one, in words."""
         differences = self.state_model.differences(other.state_model)

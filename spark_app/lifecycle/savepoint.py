@@ -25,6 +25,7 @@ from spark_app.errors import (
     UnreadableSavepointError,
 )
 from spark_app.topics.offsets import Positions
+from spark_app.topics.record_times import RecordTimes
 
 FILE = "savepoint.json"
 FORMAT: Literal[1] = 1
@@ -47,24 +48,29 @@ class Savepoint(BaseModel):
     identity: CheckpointIdentity
     offsets: dict[str, dict[int, int]]
     """The offset of the first record that is not merged, by topic and partition."""
+    last_times: dict[str, dict[int, int]] = {}
+    """The broker's time of the record before, in milliseconds since 1970, where it is known."""
+    next_times: dict[str, dict[int, int]] = {}
+    """The broker's time of the record at the offset, where there is one."""
     files: int
     bytes: int
 
     @property
     def positions(self) -> Positions:
         """Return the offsets by topic and partition."""
-        return {
-            (topic, number): offset
-            for topic, partitions in self.offsets.items()
-            for number, offset in partitions.items()
-        }
+        return positions(self.offsets)
 
 
-def create(checkpoint: CheckpointFolder, target: CheckpointFolder, application: str) -> Savepoint:
+def create(
+    checkpoint: CheckpointFolder,
+    target: CheckpointFolder,
+    application: str,
+    times: Callable[[Positions], RecordTimes] = lambda _: RecordTimes(),
+) -> Savepoint:
     """Copy the last commit of a checkpoint's active generation, whose job may run, into an empty folder.
 
-    Raises EmptyCheckpointError, FolderNotEmptyError, FilesDeletedError, UnreadableCheckpointError and
-    CheckpointUnreachableError.
+    `times` looks up the times of the records around positions. Raises EmptyCheckpointError,
+    FolderNotEmptyError, FilesDeletedError, UnreadableCheckpointError and CheckpointUnreachableError.
     """
     activation, folder = active(checkpoint), active_folder(checkpoint)
     stored = found_at(folder)
@@ -73,6 +79,8 @@ def create(checkpoint: CheckpointFolder, target: CheckpointFolder, application: 
     if target.names():
         raise FolderNotEmptyError(target.path)
     batch, sizes = _copied(folder, target)
+    ends = committed_positions(target) or {}
+    looked_up = times(ends)
     savepoint = Savepoint(
         format=FORMAT,
         application=application,
@@ -80,7 +88,9 @@ def create(checkpoint: CheckpointFolder, target: CheckpointFolder, application: 
         batch=batch,
         epoch=activation.epoch if activation else stored.epoch,
         identity=stored.identity,
-        offsets=_nested(committed_positions(target) or {}),
+        offsets=_nested(ends),
+        last_times=_nested(looked_up.last),
+        next_times=_nested(looked_up.next),
         files=len(sizes),
         bytes=sum(sizes),
     )
@@ -143,12 +153,25 @@ def restore(
         reasons.append(f"the checkpoint {checkpoint.path} is not empty")
     if reasons:
         raise RestoreRefusedError(source.path, reasons)
+    copy_checkpoint(source, checkpoint, mine, savepoint, now_ms)
+    return savepoint
+
+
+def copy_checkpoint(  # noqa: PLR0913, PLR0917  # from where, to where, as what
+    source: CheckpointFolder,
+    checkpoint: CheckpointFolder,
+    mine: CheckpointIdentity,
+    savepoint: Savepoint,
+    now_ms: int,
+    change: Callable[[], object] = lambda: None,
+) -> None:
+    """Copy a savepoint into an empty checkpoint, change that, and complete it: before, no job starts from it."""
     for path in source.files():
         if path != FILE:
             source.copy(path, checkpoint)
+    change()
     request_republication(checkpoint)
     write(checkpoint, mine, max(now_ms, savepoint.epoch + 1))  # the clock may be behind
-    return savepoint
 
 
 def parse(content: str, path: str) -> Savepoint:
@@ -171,6 +194,11 @@ def _lost(positions: Positions, ranges: Mapping[tuple[str, int], tuple[int, int]
             )
         if position > end:
             yield f"the savepoint ends at offset {position} of partition {number} of {topic}, which ends at {end}"
+
+
+def positions(by_topic: Mapping[str, Mapping[int, int]]) -> Positions:
+    """Return what a file has by topic, then partition, by both."""
+    return {(topic, number): value for topic, partitions in by_topic.items() for number, value in partitions.items()}
 
 
 def _nested(positions: Positions) -> dict[str, dict[int, int]]:

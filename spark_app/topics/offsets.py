@@ -40,11 +40,7 @@ def offsets_since(settings: KafkaSettings, topics: list[TopicIdentity], since_ms
     Raises BrokerUnreachableError.
     """
     offsets = TopicOffsets(settings, topics)
-    end_offsets, first_recent = offsets.at(LATEST), offsets.at(since_ms)
-    return {
-        partition: record.offset if record.offset >= 0 else end_offsets[partition].offset
-        for partition, record in first_recent.items()
-    }
+    return offsets.since(dict.fromkeys(offsets.partitions, since_ms))
 
 
 class TopicOffsets:
@@ -53,7 +49,7 @@ class TopicOffsets:
     def __init__(self, settings: KafkaSettings, topics: list[TopicIdentity]) -> None:
         self._admin = KafkaAdmin(settings.client(), NAME)
         self._kafka = settings.kafka
-        self._partitions = [Partition(topic.name, number) for topic in topics for number in range(topic.partitions)]
+        self.partitions = [Partition(topic.name, number) for topic in topics for number in range(topic.partitions)]
 
     def ends(self) -> Positions:
         """Return the end offset of each partition. Raises BrokerUnreachableError."""
@@ -64,7 +60,22 @@ class TopicOffsets:
 
         EARLIEST, LATEST and NEWEST stand in place of a time.
         """
+        return self._records(dict.fromkeys(self.partitions, time_ms))
+
+    def since(self, times: Mapping[tuple[str, int], int]) -> Positions:
+        """Return the offset of the first record of each partition since its time; its end offset if all are older.
+
+        A partition without a time has its first offset. Raises BrokerUnreachableError.
+        """
+        first_recent = self._records({partition: times.get(partition, EARLIEST) for partition in self.partitions})
+        ends = self.ends()
+        return {
+            partition: record.offset if record.offset >= 0 else ends[partition]
+            for partition, record in first_recent.items()
+        }
+
+    def _records(self, at: Mapping[Partition, int]) -> Mapping[Partition, OffsetAt]:
         try:
-            return self._admin.records(dict.fromkeys(self._partitions, time_ms))
+            return self._admin.records(at)
         except KafkaRequestError as error:
             raise BrokerUnreachableError(self._kafka, error.detail) from error

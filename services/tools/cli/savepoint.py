@@ -5,17 +5,25 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
 from contracts.settings import read
 from services.runtime.kafka.broker_check import require_broker
 from services.tools.cli.spark import selected, spark_session
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.identity import identity
+from spark_app.errors import UnreadableOffsetsError
 from spark_app.lifecycle import savepoint
+from spark_app.lifecycle.other_topics import former_ends, partition_copies, restore_onto
+from spark_app.lifecycle.savepoint import positions
+from spark_app.lifecycle.start_offsets import StartAt
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import identify
 from spark_app.topics.offsets import offset_ranges
+from spark_app.topics.record_times import record_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
 
     from contracts import Application
     from spark_app.lifecycle.savepoint import Savepoint
+    from spark_app.topics.offsets import Positions
 
 
 def on_each(run: Callable[[SparkSession, Application, JobSettings, str], None], path: str, name: str | None) -> None:
@@ -34,7 +43,7 @@ def on_each(run: Callable[[SparkSession, Application, JobSettings, str], None], 
             run(spark, application, own, path)
 
 
-def restore_one(path: str, name: str | None) -> None:
+def restore_one(path: str, name: str | None, other_topics: str | None = None, *, accepts_loss: bool = False) -> None:
     """Restore a savepoint, which is of one application of the suite. Raises StateloopError, CommandError."""
     settings = read(JobSettings)
     require_broker(settings)
@@ -43,15 +52,21 @@ def restore_one(path: str, name: str | None) -> None:
         if len(each) > 1:
             each = selected(settings, savepoint.read(CheckpointFolder(spark, path)).application)
         ((application, own),) = each
-        restore(spark, application, own, path)
+        if other_topics is None:
+            restore(spark, application, own, path)
+        else:
+            restore_elsewhere(spark, application, own, path, start_at(other_topics), accepts_loss=accepts_loss)
 
 
 def create(spark: SparkSession, application: Application, settings: JobSettings, folder: str) -> None:
     """Copy the checkpoint's last commit into a new folder below `folder`, and print its path."""
     path = f"{folder.rstrip('/')}/{application.name}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
     checkpoint = CheckpointFolder(spark, settings.checkpoint)
-    made = savepoint.create(checkpoint, CheckpointFolder(spark, path), application.name)
+    target, times = CheckpointFolder(spark, path), partial(record_times, settings)
+    made = savepoint.create(checkpoint, target, application.name, times)
     print(_line(path, made))
+    if not made.last_times:
+        print("warning: its last records could not be read, so it cannot show what other topics lack")
 
 
 def listing(spark: SparkSession, application: Application, _: JobSettings, folder: str) -> None:
@@ -72,6 +87,42 @@ def restore(spark: SparkSession, application: Application, settings: JobSettings
         f"{settings.checkpoint} is {path} again ({restored.files} files): "
         "start the job, which publishes each window once"
     )
+
+
+def restore_elsewhere(  # noqa: PLR0913  # as `restore`, and how
+    spark: SparkSession,
+    application: Application,
+    settings: JobSettings,
+    path: str,
+    start: StartAt | Positions,
+    *,
+    accepts_loss: bool,
+) -> None:
+    """Create the checkpoint from a savepoint, for topics with other ids, and print where the job begins to read."""
+    topics = identify(settings, application)
+    mine = identity(application, topics, settings.state_partitions or topics[0].partitions)
+    source, checkpoint = CheckpointFolder(spark, path), CheckpointFolder(spark, settings.checkpoint)
+    copies = partition_copies(settings, topics, former_ends(application, savepoint.read(source)))
+    now_ms = time.time_ns() // 1_000_000
+    _, made = restore_onto(source, checkpoint, application, mine, copies, start, now_ms, accepts_loss=accepts_loss)
+    for problem in made.losses:
+        print(f"lost: {problem}")
+    for note in made.notes:
+        print(f"note: {note}")
+    for (topic, number), offset in made.offsets.items():
+        print(f"{topic} {number} begins at offset {offset}, {copies[topic, number].end - offset} records to read")
+    print(f"{settings.checkpoint} is {path} on these topics: start the job, which publishes each window once")
+
+
+def start_at(text: str) -> StartAt | Positions:
+    """Return where to begin on other topics: `time`, `beginning`, or the offsets of a file."""
+    if text in tuple(StartAt):
+        return StartAt(text)
+    try:
+        return positions(TypeAdapter(dict[str, dict[int, NonNegativeInt]]).validate_json(Path(text).read_bytes()))
+    except (OSError, ValidationError) as error:
+        problem = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        raise UnreadableOffsetsError(text, problem) from error
 
 
 def _line(path: str, stored: Savepoint) -> str:

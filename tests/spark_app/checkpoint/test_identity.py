@@ -42,6 +42,14 @@ def test_each_difference_is_reported(other: CheckpointIdentity, message: str) ->
 WRITTEN = CheckpointFile(format=1, epoch=EPOCH, identity=MINE)
 
 
+def test_topics_with_other_ids_are_no_difference_once_they_are_accepted() -> None:
+    other = identity(app, [TopicIdentity("events", "new1", 2), TopicIdentity("feedback", "new2", 2)], 2)
+    assert len(other.differences(MINE)) == 2
+    assert other.differences(MINE.on_topics(other.topics)) == []
+    grown = identity(app, [TopicIdentity("events", "new1", 3), TopicIdentity("feedback", "new2", 3)], 2)
+    assert len(grown.differences(MINE.on_topics(grown.topics))) == 2
+
+
 def test_the_file_of_a_checkpoint_is_read_as_it_was_written() -> None:
     assert parse(WRITTEN.model_dump_json(), "folder") == WRITTEN
 

@@ -1,8 +1,18 @@
 """`stateloop savepoint create|list|restore`."""
 
-from cyclopts import App
+from typing import Annotated
+
+from cyclopts import App, Parameter
 
 from services.tools.cli.commands.parameters import ApplicationName
+
+OTHER_TOPICS = Parameter(
+    help=(
+        "the topics have other ids, as on another cluster. Begin at the `time` of the savepoint, at the `beginning` of "
+        "the topics, or at the offsets of a JSON file, {topic: {partition: offset}}"
+    ),
+    metavar="time|beginning|FILE",
+)
 
 savepoint = App(
     name="savepoint",
@@ -27,8 +37,17 @@ def listing(folder: str, /, *, application: ApplicationName = None) -> None:
 
 
 @savepoint.command
-def restore(savepoint: str, /, *, application: ApplicationName = None) -> None:
+def restore(
+    savepoint: str,
+    /,
+    *,
+    other_topics: Annotated[str | None, OTHER_TOPICS] = None,
+    accept_loss: Annotated[
+        bool, Parameter(help="continue although the other topics lack events, or may lack some")
+    ] = False,
+    application: ApplicationName = None,
+) -> None:
     """Make the checkpoint, which must not exist, of SAVEPOINT."""
     from services.tools.cli import savepoint as checkpoint
 
-    checkpoint.restore_one(savepoint, application)
+    checkpoint.restore_one(savepoint, application, other_topics, accepts_loss=accept_loss)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import MagicMock, Mock
+
+import pytest
 
 from examples.departures.application import carriers
 from examples.flights.application import app
 from services.tools.cli import savepoint
 from services.tools.cli.__main__ import main
+from spark_app.errors import UnreadableOffsetsError
+from spark_app.lifecycle.start_offsets import StartAt
 from spark_app.settings import JobSettings
 
 if TYPE_CHECKING:
-    import pytest
+    from pathlib import Path
 
 
 def test_two_savepoints_within_one_second_have_different_names_in_the_order_of_time(
@@ -43,3 +48,19 @@ def test_of_a_suite_the_application_is_restored_that_the_savepoint_is_of(monkeyp
     assert restore.call_count == 1
     assert (application, path) == (carriers, "copies/one")
     assert settings.checkpoint.endswith("/carriers")
+
+
+def test_a_savepoint_is_restored_onto_other_topics_from_a_time_or_from_the_offsets_of_a_file(tmp_path: Path) -> None:
+    assert [savepoint.start_at(name) for name in ("time", "beginning")] == [StartAt.TIME, StartAt.BEGINNING]
+    path = tmp_path / "offsets.json"
+    path.write_text(json.dumps({"events": {"0": 7, "1": 0}, "feedback": {"0": 3}}), encoding="utf-8")
+    assert savepoint.start_at(str(path)) == {("events", 0): 7, ("events", 1): 0, ("feedback", 0): 3}
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", '{"events": 5}', '{"events": {"0": -1}}', '{"events": {"a": 1}}'])
+def test_a_file_without_offsets_is_refused(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "offsets.json"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    with pytest.raises(UnreadableOffsetsError, match="has no start offsets"):
+        savepoint.start_at(str(path))
