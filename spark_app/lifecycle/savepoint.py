@@ -65,12 +65,14 @@ def create(
     checkpoint: CheckpointFolder,
     target: CheckpointFolder,
     application: str,
-    times: Callable[[Positions], RecordTimes] = lambda _: RecordTimes(),
+    times: Callable[[CheckpointIdentity, Positions], RecordTimes] = lambda *_: RecordTimes(),
 ) -> Savepoint:
     """Copy the last commit of a checkpoint's active generation, whose job may run, into an empty folder.
 
-    `times` looks up the times of the records around positions. Raises EmptyCheckpointError,
-    FolderNotEmptyError, FilesDeletedError, UnreadableCheckpointError and CheckpointUnreachableError.
+    `times` looks up the times of the records around positions in the topics of an identity.
+
+    Raises EmptyCheckpointError, FolderNotEmptyError, FilesDeletedError, UnreadableCheckpointError and
+    CheckpointUnreachableError.
     """
     activation, folder = active(checkpoint), active_folder(checkpoint)
     stored = found_at(folder)
@@ -80,7 +82,7 @@ def create(
         raise FolderNotEmptyError(target.path)
     batch, sizes = _copied(folder, target)
     ends = committed_positions(target) or {}
-    looked_up = times(ends)
+    looked_up = times(stored.identity, ends)
     savepoint = Savepoint(
         format=FORMAT,
         application=application,

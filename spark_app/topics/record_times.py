@@ -26,7 +26,10 @@ class RecordTimes:
 
 
 def record_times(settings: KafkaSettings, positions: Positions) -> RecordTimes:
-    """Return the times of the records around positions, without those that cannot be read within some seconds."""
+    """Return the times of the records around positions.
+
+    There is none of a record that the topic does not have, and none that cannot be read within some seconds.
+    """
     times, deadline = RecordTimes(), time.monotonic() + PATIENCE_S
     reader = BlockingKafkaReader(settings.client(), NAME)
     try:
@@ -34,7 +37,7 @@ def record_times(settings: KafkaSettings, positions: Positions) -> RecordTimes:
         for partition, (_, end) in bounds.items():
             position = positions[partition]
             near = range(max(0, position - MARKERS), min(end, position + 1))
-            if near:
+            if near and position <= end:
                 for record in reader.at(partition, near, lambda: time.monotonic() < deadline):
                     (times.last if record.offset < position else times.next)[partition] = record.timestamp_ms
     except KafkaOperationError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
+from contracts.errors import StateloopError
 from contracts.settings import read
 from services.runtime.kafka.broker_check import require_broker
 from services.tools.cli.spark import selected, spark_session
@@ -23,7 +24,7 @@ from spark_app.lifecycle.start_offsets import StartAt
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import identify
 from spark_app.topics.offsets import offset_ranges
-from spark_app.topics.record_times import record_times
+from spark_app.topics.record_times import RecordTimes, record_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from contracts import Application
+    from spark_app.checkpoint.identity import CheckpointIdentity
     from spark_app.lifecycle.savepoint import Savepoint
     from spark_app.topics.offsets import Positions
 
@@ -62,11 +64,20 @@ def create(spark: SparkSession, application: Application, settings: JobSettings,
     """Copy the checkpoint's last commit into a new folder below `folder`, and print its path."""
     path = f"{folder.rstrip('/')}/{application.name}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
     checkpoint = CheckpointFolder(spark, settings.checkpoint)
-    target, times = CheckpointFolder(spark, path), partial(record_times, settings)
-    made = savepoint.create(checkpoint, target, application.name, times)
+    target = CheckpointFolder(spark, path)
+    made = savepoint.create(checkpoint, target, application.name, partial(times, application, settings))
     print(_line(path, made))
     if not made.last_times:
         print("warning: its last records could not be read, so it cannot show what other topics lack")
+
+
+def times(application: Application, settings: JobSettings, stored: CheckpointIdentity, ends: Positions) -> RecordTimes:
+    """Return the times of the records around positions, none if the broker is away or has other topics."""
+    try:
+        topics = {topic.name: topic.facts() for topic in identify(settings, application)}
+    except StateloopError:
+        return RecordTimes()
+    return record_times(settings, ends) if topics == stored.topics else RecordTimes()
 
 
 def listing(spark: SparkSession, application: Application, _: JobSettings, folder: str) -> None:

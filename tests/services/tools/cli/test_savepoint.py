@@ -13,9 +13,12 @@ from examples.departures.application import carriers
 from examples.flights.application import app
 from services.tools.cli import savepoint
 from services.tools.cli.__main__ import main
-from spark_app.errors import UnreadableOffsetsError
+from spark_app.checkpoint.identity import identity
+from spark_app.errors import BrokerUnreachableError, UnreadableOffsetsError
 from spark_app.lifecycle.start_offsets import StartAt
 from spark_app.settings import JobSettings
+from spark_app.topics.identity import TopicIdentity
+from spark_app.topics.record_times import RecordTimes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,3 +67,21 @@ def test_a_file_without_offsets_is_refused(tmp_path: Path, content: str | None) 
         path.write_text(content, encoding="utf-8")
     with pytest.raises(UnreadableOffsetsError, match="has no start offsets"):
         savepoint.start_at(str(path))
+
+
+@pytest.mark.parametrize(("topic_id", "is_read"), [("id", True), ("other", False)])
+def test_times_are_those_of_the_topics_that_the_checkpoint_has_read(
+    monkeypatch: pytest.MonkeyPatch, topic_id: str, *, is_read: bool
+) -> None:
+    found = RecordTimes({("events", 0): 5})
+    monkeypatch.setattr(savepoint, "record_times", Mock(return_value=found))
+    monkeypatch.setattr(savepoint, "identify", Mock(return_value=[TopicIdentity("events", topic_id, 1)]))
+    stored = identity(app, [TopicIdentity("events", "id", 1)], 1)
+    times = savepoint.times(app, JobSettings(application=""), stored, {("events", 0): 7})
+    assert times == (found if is_read else RecordTimes())
+
+
+def test_a_savepoint_is_made_without_a_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(savepoint, "identify", Mock(side_effect=BrokerUnreachableError("kafka:9092", "down")))
+    stored = identity(app, [TopicIdentity("events", "id", 1)], 1)
+    assert savepoint.times(app, JobSettings(application=""), stored, {("events", 0): 7}) == RecordTimes()
