@@ -45,6 +45,7 @@ DRAIN = timedelta(seconds=FRESH_S + ROOM_S + 0.5) + DROP_AFTER
 """The time for which a revoked partition waits for the current write: afterwards none of its records is sent."""
 STOP_WITHIN = timedelta(seconds=2)
 COMMIT_EVERY = timedelta(milliseconds=100)
+IDLE = timedelta(seconds=FOLLOW_S)
 REPORT_EVERY = timedelta(seconds=5)
 STUCK_AFTER = timedelta(seconds=120)
 UNFINISHED, UNFINISHED_BYTES = 100_000, 64 << 20
@@ -90,9 +91,12 @@ async def serve(settings: DeriveSettings, groups: Mapping[str, Application], kaf
 
 
 def worker_of(
-    dependencies: DeriveDependencies, batch: int, *, commit_every: timedelta = COMMIT_EVERY
+    dependencies: DeriveDependencies, batch: int, *, commit_every: timedelta = COMMIT_EVERY, idle: timedelta = IDLE
 ) -> Worker[DerivePartition]:
-    """Return a worker that processes this many snapshots of a partition at once."""
+    """Return a worker that processes this many snapshots of a partition at once.
+
+    After `idle` it looks for changed rules, due alerts and expired windows in a partition without snapshots.
+    """
     backpressure = Backpressure(UNFINISHED, UNFINISHED_BYTES)
     limits = WorkerLimits(
         batch=batch,
@@ -102,7 +106,7 @@ def worker_of(
         stop_within=STOP_WITHIN,
         report_every=REPORT_EVERY,
         stuck_after=STUCK_AFTER,
-        idle=None if dependencies.alerts is None else timedelta(seconds=FOLLOW_S),
+        idle=None if dependencies.alerts is None else idle,
     )
     handler = DeriveHandler(dependencies, backpressure)
     return Worker(handler, dependencies.consumer, limits, backpressure, dependencies.counts, dependencies.clock)

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from contracts.errors import StateloopError
 from contracts.model.application import Application
 from contracts.model.emit import Emit
+from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint.commit_log import committed_positions
@@ -34,7 +35,7 @@ from spark_app.run.session import java_pid, query_session, slots, stop_queries
 from spark_app.run.start import QueryRun, Starter
 from spark_app.run.supervise import Failures, supervise
 from spark_app.settings import JobSettings
-from spark_app.topics.identity import identify
+from spark_app.topics.identity import TopicIdentity, identify
 from spark_app.topics.offsets import TopicOffsets, first_offsets
 
 
@@ -115,7 +116,9 @@ class ApplicationJob:
                 return run
 
             give_up = max(settings.give_up, 2 * settings.batch_of(application))  # only a committed batch is progress
-            progress = PublishedProgress(application, settings, low, topics[0].partitions)
+            snapshots = TopicIdentity(application.topics.snapshots, "", topics[0].partitions)
+            recorded = JobProgress(KafkaAdmin(settings.client(), "progress"), snapshots.name)
+            progress = PublishedProgress(application, TopicOffsets(settings, [snapshots]).ends, recorded, low)
             upkeep = Upkeep(owners, published, low, lag, heartbeat, progress, settings.batch.total_seconds())
             with closing(progress):
                 try:

@@ -6,13 +6,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from contracts.model.emit import Emit
-from services.runtime.job_progress import JobProgress
-from services.runtime.kafka.admin import KafkaAdmin
 from spark_app.errors import BrokerUnreachableError
 from spark_app.run.heartbeat import EVERY
 from spark_app.run.low_watermark import clock
-from spark_app.topics.identity import TopicIdentity
-from spark_app.topics.offsets import TopicOffsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,27 +16,28 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
     from contracts.model.application import Application
+    from services.runtime.job_progress import JobProgress
     from spark_app.run.low_watermark import LowWatermark
-    from spark_app.settings import JobSettings
+    from spark_app.topics.offsets import Positions
 
 
 class PublishedProgress:
     """Records the low watermark of a query with the end offsets of its snapshots. A replay has none.
 
     With `Emit.CLOSE` it records the watermark: the snapshots of windows that began before it are published.
+    `end_offsets` looks the end offsets of the snapshots up; it may raise BrokerUnreachableError.
     """
 
     def __init__(
         self,
         application: Application,
-        settings: JobSettings,
+        end_offsets: Callable[[], Positions],
+        progress: JobProgress,
         low: LowWatermark,
-        partitions: int,
         now: Callable[[], datetime] = clock,
     ) -> None:
-        topic = application.topics.snapshots
-        self._offsets = TopicOffsets(settings, [TopicIdentity(topic, "", partitions)])
-        self._progress = JobProgress(KafkaAdmin(settings.client(), "progress"), topic)
+        self._end_offsets = end_offsets
+        self._progress = progress
         self._low = low
         self._is_live = not application.topics.replay
         self._by_watermark = application.emit is Emit.CLOSE
@@ -61,7 +58,7 @@ class PublishedProgress:
         if not self._is_live or time is None or time == self._recorded or now < self._next:
             return
         try:
-            ends = self._offsets.ends()
+            ends = self._end_offsets()
         except BrokerUnreachableError:
             return
         self._progress.record(time, {number: offset for (_, number), offset in ends.items()})

@@ -1,13 +1,37 @@
-"""The applications that the simulator runs: enrichments that need each other, and one that needs an aggregate."""
+"""The applications that the simulator runs.
+
+They have enrichments that need each other, one that needs an aggregate, alerts by rules, and derived states.
+"""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel
 
-from contracts import Api, Application, Count, Enriched, Event, Latest, Policy, State, Sum, Topics, enrichment
+from contracts import (
+    AlertRule,
+    Alerts,
+    Api,
+    Application,
+    Count,
+    Derived,
+    Enriched,
+    Event,
+    Latest,
+    Policy,
+    State,
+    Sum,
+    Table,
+    Topics,
+    enrichment,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from contracts.wire import Snapshot
 
 TIMEOUT = timedelta(seconds=2)
 POLICY = Policy(timeout=TIMEOUT, attempts=4, backoff=timedelta(milliseconds=200))
@@ -61,6 +85,58 @@ async def quote(api: Api, load: int, owner: Owner | None) -> Quote:
     return await api.get("/quotes", Quote, load=load, name=owner.name if owner else "nobody")
 
 
+class Limit(AlertRule):
+    """A row of the limits. The condition of a negative one raises."""
+
+    high: int
+    low: int
+
+
+def is_heavy(snapshot: Snapshot, limit: Limit) -> bool:
+    if limit.high < 0:
+        raise ValueError("no load is below zero")
+    return _load(snapshot) >= limit.high
+
+
+def is_light(snapshot: Snapshot, limit: Limit) -> bool:
+    return _load(snapshot) < limit.low
+
+
+def is_odd(snapshot: Snapshot, limit: Limit) -> bool:
+    return is_heavy(snapshot, limit) and snapshot.state["sightings"] % 2 == 1
+
+
+def _load(snapshot: Snapshot) -> int:
+    """Return a load that goes up and down."""
+    load: int = snapshot.state["load"]
+    return load % 100
+
+
+class Seen(BaseModel):
+    sightings: int
+
+
+class Level(BaseModel):
+    exceeded: list[str]
+
+
+def seen(snapshot: Snapshot) -> Iterable[tuple[str, Seen]]:
+    if plate := snapshot.state.get("plate"):
+        yield plate, Seen(sightings=snapshot.state["sightings"])
+
+
+def level(snapshot: Snapshot, tables: Mapping[str, Mapping[str, Limit]]) -> Iterable[tuple[str, Level]]:
+    exceeded = sorted(name for name, limit in tables[LIMITS.name].items() if _load(snapshot) >= limit.high)
+    yield snapshot.device_id, Level(exceeded=exceeded)
+
+
+LIMITS = Table("limits", Limit)
+HEAVY = Alerts("heavy", LIMITS, opens=is_heavy, closes=is_light)
+ODD = Alerts("odd", LIMITS, opens=is_odd)
+SEEN = Derived("seen", Seen, seen)
+LEVELS = Derived("levels", Level, level, tables=(LIMITS,))
+
+
 def application(name: str, state: type[State]) -> Application:
     return Application(
         name=name,
@@ -68,6 +144,9 @@ def application(name: str, state: type[State]) -> Application:
         state=state,
         enrichments=(owner, street, quote),
         apis={"registry": POLICY, "prices": POLICY},
+        tables=(LIMITS,),
+        alerts=(HEAVY, ODD),
+        derived=(SEEN, LEVELS),
         topics=Topics(partitions=MOST_PARTITIONS),
     )
 

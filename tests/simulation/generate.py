@@ -9,7 +9,7 @@ import orjson
 
 from tests.simulation.api import FAULTS
 from tests.simulation.application import APPLICATIONS
-from tests.simulation.script import Fault, Forged, Script, Sent, time_at
+from tests.simulation.script import Fault, Forged, Row, Script, Sent, time_at
 from tests.simulation.world import EPOCH
 
 if TYPE_CHECKING:
@@ -34,9 +34,11 @@ def script(seed: int) -> Script:
     application = random.choice([*APPLICATIONS])
     bursts = [random.uniform(1.0, LOAD_S) for _ in range(random.randint(1, 5))]
     steps = [*_load(random, bursts), *_forged(random)]
-    sinks = random.choice([0, 0, 1, 2])
+    sinks, derivers = random.choice([0, 0, 1, 2]), random.choice([0, 0, 0, 0, 1, 2])
+    if derivers:
+        steps += _rows(random, bursts)
     if random.random() < 0.9:
-        steps += _faults(random, workers, sinks, bursts)
+        steps += _faults(random, workers, sinks, derivers, bursts)
     return Script(
         seed,
         tuple(sorted(steps, key=lambda step: step.at)),
@@ -44,6 +46,7 @@ def script(seed: int) -> Script:
         partitions,
         workers,
         sinks,
+        derivers,
         batch_s=random.choice([5.0, 30.0, 60.0, 300.0]),
         backlog=random.choice([20, 1000, 1000]),
         unfinished=random.choice([4, 12, 20_000]),
@@ -123,9 +126,29 @@ def _forged_answer(random: Random, at: float) -> bytes:
     return orjson.dumps(answer)
 
 
-def _faults(random: Random, workers: int, sinks: int, bursts: list[float]) -> Iterator[Fault]:
+def _rows(random: Random, bursts: list[float]) -> Iterator[Row]:
+    """Limits that are put, replaced and removed; some are rejected, and the condition of some raises."""
+    for _ in range(random.randint(1, 8)):
+        at, name, kind = random.choice([0.5, _time(random, bursts)]), f"r{random.randint(0, 2)}", random.random()
+        if kind < 0.2:
+            yield Row(at, name)
+        elif kind < 0.25:
+            yield Row(at, name, random.choice(['{"high": "much"}', "[]", '{"high": 1, "low": 0, "hold": -1}']))
+        else:
+            high = -1 if kind < 0.3 else random.choice([1, 20, 50])
+            limit = {
+                "keys": random.choice(["*", "*", "d*", "d0", "d[12]"]),
+                "high": high,
+                "low": random.choice([0, high, high // 2]),
+                "hold": random.choice([0, 0, 2, 60, 300]),
+            }
+            yield Row(at, name, orjson.dumps(limit).decode())
+
+
+def _faults(random: Random, workers: int, sinks: int, derivers: int, bursts: list[float]) -> Iterator[Fault]:
     """Faults, each perhaps with a second one of the same part while it lasts."""
-    parts = ["job", *(f"worker-{n}" for n in range(workers)), *(f"sink-{n}" for n in range(sinks))]
+    counts = {"worker": workers, "sink": sinks, "derive": derivers}
+    parts = ["job", *(f"{kind}-{n}" for kind, count in counts.items() for n in range(count))]
     others = ["registry", "prices", "broker", *["store"][:sinks]]
     for _ in range(random.randint(1, 4)):
         lasts = random.choice(DURATIONS_S) * random.uniform(0.3, 1.0)

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 
 from contracts.records.record import HEARTBEAT_KEY
 from services.runtime.errors import DeliveryFailedError
+from services.runtime.job_progress import JobProgress
+from services.runtime.kafka.values import Partition
 from spark_app.errors import BrokerUnreachableError
 from spark_app.run.low_watermark import LowWatermark
+from spark_app.run.published_progress import PublishedProgress
+from tests.simulation.kafka.admin import ModelAdmin
 from tests.simulation.kafka.producers import ModelProducer
 from tests.simulation.query import Query, heartbeat
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from tests.simulation.query import JobContext
@@ -27,17 +32,24 @@ WITHIN = timedelta(seconds=10)
 
 
 class JobModel:
-    """A process of the job. The low watermark is the product's own."""
+    """A process of the job. The low watermark and its record in Kafka are the product's own."""
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
         self._prefix = b"%s %d " % (HEARTBEAT_KEY, context.random.getrandbits(64))
         self._producer = ModelProducer(context.broker, context.network, PATIENCE)
         """That of the process: what a query has sent that failed is written before what the next one sends."""
-        self._low = LowWatermark(self._end_offsets, context.now)
+        application = context.application
+        topic = application.topics.snapshots
+        snapshots = [Partition(topic, number) for number in range(context.partitions)]
+        inputs = context.checkpoint.last.positions.keys()
+        self._low = LowWatermark(lambda: self._end_offsets(inputs), context.now)
+        recorded = JobProgress(ModelAdmin(context.broker, context.network), topic)
+        self._published = PublishedProgress(
+            application, lambda: self._end_offsets(snapshots), recorded, self._low, context.now
+        )
         self._written: datetime | None = None
         """The time of the last heartbeat."""
-        application = context.application
         self._limit = application.kept_for + application.skew + timedelta(seconds=context.batch_s)
 
     async def run(self) -> None:
@@ -70,6 +82,7 @@ class JobModel:
         await query.commit()
         positions = self._context.checkpoint.last.positions
         self._low.committed({(topic, number): at for (topic, number), at in positions.items()})
+        self._published.record()
         await self._beat()
 
     async def _beat(self) -> None:
@@ -86,8 +99,8 @@ class JobModel:
         except DeliveryFailedError:
             return
 
-    def _end_offsets(self) -> dict[tuple[str, int], int]:
+    def _end_offsets(self, partitions: Iterable[Partition]) -> dict[tuple[str, int], int]:
         broker = self._context.broker
         if not self._context.network.is_up:
             raise BrokerUnreachableError("the broker", "it is away")
-        return {place: broker.topics.log(place).end for place in self._context.checkpoint.last.positions}
+        return {place: broker.topics.log(place).end for place in partitions}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from contracts.records.record import Reason
 from contracts.wire import DeadLetter, Feedback, decode_snapshot
 from tests.simulation.application import APPLICATIONS
+from tests.simulation.derived import derive_problems
 from tests.simulation.oracle import answered, expected, explained
 from tests.simulation.script import ENDS_S, Forged, Sent, time_at
 from tests.simulation.sink import planner_of
@@ -73,6 +74,8 @@ class _Judge:
         yield from self._backlog()
         if self._script.sinks:
             yield from self._rows()
+        if self._script.derivers:
+            yield from derive_problems(self._script, self._ledgers, self._application)
 
     def _windows(self) -> Iterator[str]:
         """Each window with a valid event has snapshots, and no window without a valid record has any."""

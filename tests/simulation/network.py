@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from tests.simulation.blocking import ProcessTime, is_blocking_call
 from tests.simulation.kafka.broker import Broker
 from tests.simulation.kafka.network import POLL_S, Network
 
@@ -40,10 +41,11 @@ class WatchedBroker(Broker):
 class ProcessNetwork(Network):
     """The connection of a process. Its pauses double while nothing happens, and end when something does."""
 
-    def __init__(self, loop: SimulationLoop, random: Random, broker: WatchedBroker) -> None:
-        super().__init__(loop, random, lambda found: found.uniform(0.0005, 0.02))
+    def __init__(self, loop: SimulationLoop, random: Random, broker: WatchedBroker, idle_s: float = IDLE_S) -> None:
+        super().__init__(ProcessTime(loop), random, lambda found: found.uniform(0.0005, 0.02))
         self._broker = broker
         self._loop = loop
+        self._idle_s = idle_s
         self._pause_s = POLL_S
         self._pauses: list[asyncio.Future[None]] = []
 
@@ -59,13 +61,23 @@ class ProcessNetwork(Network):
         for topic in topics:
             self._broker.readers.setdefault(topic, {})[self] = None
         timer = self._loop.call_at(min(until, self._loop.time() + self._pause_s), _end, pause)
-        self._pause_s = min(2 * self._pause_s, IDLE_S)
+        self._pause_s = min(2 * self._pause_s, self._idle_s)
         try:
             await pause
         finally:
             timer.cancel()
             if pause in self._pauses:
                 self._pauses.remove(pause)
+
+    def latency_s(self) -> float:
+        """Return the time that the next request and its answer take."""
+        return self._latency_s(self._random)
+
+    @override
+    def require(self) -> None:
+        super().require()
+        if is_blocking_call():
+            self.time.sleep(self.latency_s())
 
     def wake(self) -> None:
         """End the pauses: there is something to read, to commit, or a connection again."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from contracts.errors import StateloopError
 from tests.simulation.loop import Process
-from tests.simulation.network import ProcessNetwork
+from tests.simulation.network import IDLE_S, ProcessNetwork
 from tests.simulation.script import time_at
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ class Main(Protocol):
 class Part:
     """A part that one process runs at a time. It starts the next one when that has ended."""
 
-    def __init__(self, name: str, seed: str, loop: SimulationLoop, broker: WatchedBroker, main: Main) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917  # its surroundings
+        self, name: str, seed: str, loop: SimulationLoop, broker: WatchedBroker, main: Main, idle_s: float = IDLE_S
+    ) -> None:
         self.name = name
         self.processes: list[Process] = []
         self.errors: list[StateloopError] = []
@@ -46,6 +48,7 @@ class Part:
         self._loop = loop
         self._broker = broker
         self._main = main
+        self._idle_s = idle_s
         self._random = Random(f"{seed} {name}")
         self._is_cut = 0
         self._is_broker_away = False
@@ -58,7 +61,7 @@ class Part:
         """Start a process."""
         process = Process(f"{self.name} {len(self.processes)}")
         self.processes.append(process)
-        self._network = ProcessNetwork(self._loop, self._random, self._broker)
+        self._network = ProcessNetwork(self._loop, self._random, self._broker, self._idle_s)
         self._connect()
         self._stop, self._restart_s = _nothing, RESTART_S
         _ = self._loop.start(process, self._run(process, self._network))

@@ -42,8 +42,19 @@ class Forged:
 
 
 @dataclass(frozen=True)
+class Row:
+    """Somebody writes a row of the limits as JSON, one that their model may reject, or removes it."""
+
+    at: float
+    name: str
+    value: str | None = None
+
+
+@dataclass(frozen=True)
 class Fault:
-    """A part breaks, for so many seconds: `job`, `worker-0` and so on, `sink-0`, `broker`, `store`, or an API.
+    """A part breaks, for so many seconds.
+
+    The parts are `job`, `worker-0` and so on, `sink-0`, `derive-0`, `broker`, `store`, and the APIs.
 
     Of the part of a process: `crash` (kill -9, and started again), `stop` (SIGTERM, and started again), `freeze`,
     `cut` (no connection to the broker), `clock` (is ahead by `amount` seconds), `unacknowledged` (`amount` requests to
@@ -60,7 +71,7 @@ class Fault:
     amount: float = 1.0
 
 
-Step = Sent | Forged | Fault
+Step = Sent | Forged | Row | Fault
 
 
 @dataclass(frozen=True)
@@ -73,6 +84,8 @@ class Script:
     partitions: int = 2
     workers: int = 1
     sinks: int = 0
+    derivers: int = 0
+    """The number of derive workers."""
     batch_s: float = 60.0
     """The length of a batch of the job: the interval of its commits."""
     backlog: int = 1000

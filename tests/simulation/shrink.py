@@ -10,19 +10,21 @@ if TYPE_CHECKING:
 
     from tests.simulation.script import Script, Step
 
-SIMPLER = {
-    "workers": 1,
-    "sinks": 0,
-    "partitions": 1,
-    "backlog": 1000,
-    "batch_s": 60.0,
-    "unfinished": 20_000,
-    "in_flight": 1000,
-    "slowest_s": 0.2,
-}
+SIMPLER = (
+    ("workers", 1),
+    ("sinks", 0),
+    ("derivers", 1),
+    ("derivers", 0),
+    ("partitions", 1),
+    ("backlog", 1000),
+    ("batch_s", 60.0),
+    ("unfinished", 20_000),
+    ("in_flight", 1000),
+    ("slowest_s", 0.2),
+)
 MOST_RUNS = 400
 IMPORTS = """from tests.simulation.ledgers import problems
-from tests.simulation.script import Fault, Forged, Script, Sent
+from tests.simulation.script import Fault, Forged, Row, Script, Sent
 from tests.simulation.world import run
 
 
@@ -42,7 +44,7 @@ def shrunk(script: Script, fails: Callable[[Script], bool], most: int = MOST_RUN
     while size:
         script, is_smaller = _without(script, max(1, size // 2), still_fails)
         size = size // 2 if size > 1 else int(is_smaller and left > 0)
-    for name, value in SIMPLER.items():
+    for name, value in SIMPLER:
         simpler = replace(script, **{name: value})  # type: ignore[arg-type]
         if simpler != script and still_fails(simpler):
             script = simpler

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
@@ -12,16 +13,21 @@ from typing import TYPE_CHECKING
 import orjson
 
 from contracts.records.record import Record
+from contracts.records.tables import encode_row
 from contracts.wire.partition import partition
+from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.values import BY_KEY, NewTopic, Output, Partition
 from tests.simulation.api import ApiStub
-from tests.simulation.application import APPLICATIONS
+from tests.simulation.application import APPLICATIONS, LIMITS
+from tests.simulation.derive import POLL_S, DeriveContext, derive_group, run_derive
 from tests.simulation.job import JobModel
+from tests.simulation.kafka.admin import ModelAdmin
+from tests.simulation.kafka.network import Network
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.network import WatchedBroker
 from tests.simulation.parts import Part
 from tests.simulation.query import Checkpoint, Commit, JobContext
-from tests.simulation.script import ENDS_S, START, Fault, Forged, Sent, time_at
+from tests.simulation.script import ENDS_S, START, Fault, Row, Sent, time_at
 from tests.simulation.sink import SinkContext, StoreServer, run_sink
 from tests.simulation.worker import WorkerContext, run_worker, worker_settings
 
@@ -31,11 +37,14 @@ if TYPE_CHECKING:
 
     from contracts import Application
     from contracts.testing.memory_store import StoredState
+    from services.runtime.job_progress import Published
     from tests.simulation.api import Call
     from tests.simulation.network import ProcessNetwork
     from tests.simulation.parts import Main, OnStop
-    from tests.simulation.script import Script
+    from tests.simulation.script import Script, Step
 
+FOLLOWED_S = 60.0
+"""The time within which derive workers follow the progress of the job."""
 EPOCH = round(START.timestamp() * 1000)
 
 
@@ -54,6 +63,10 @@ class Ledgers:
     """The last commit of the job."""
     stored: StoredState
     """The rows that the sinks have written."""
+    evaluated: dict[int, int]
+    """The offset that the derive workers have committed, by partition of the snapshots."""
+    progress: dict[int, Published]
+    """The progress of the job some time before the end."""
 
 
 class World:
@@ -75,6 +88,9 @@ class World:
         for number in range(script.sinks):
             name = f"sink-{number}"
             self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._sink(name))
+        for number in range(script.derivers):
+            name = f"derive-{number}"
+            self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._run_derive, POLL_S)
         for number in range(script.workers):
             name = f"worker-{number}"
             self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._worker(name))
@@ -91,7 +107,10 @@ class World:
             part.start()
         for step in sorted(self._script.steps, key=lambda step: step.at):
             self._at(step.at, partial(self._take, step))
-        await asyncio.sleep(ENDS_S)
+        await asyncio.sleep(ENDS_S - FOLLOWED_S)
+        admin = ModelAdmin(self.broker, Network(self.loop, Random(0)))
+        self._progress = JobProgress(admin, self.application.topics.snapshots).read(range(self._script.partitions))
+        await asyncio.sleep(FOLLOWED_S)
 
     async def _unwind(self) -> None:
         """Let the code of all processes clean up, so that nothing is left of the run."""
@@ -105,11 +124,13 @@ class World:
 
     # Steps
 
-    def _take(self, step: Sent | Forged | Fault) -> None:
+    def _take(self, step: Step) -> None:
         if isinstance(step, Fault):
             self._begin(step)
         elif isinstance(step, Sent):
             self._send(step)
+        elif isinstance(step, Row):
+            self._put(step)
         else:
             topic = {"events": self.application.topics.events, "feedback": self.application.topics.feedback}[step.topic]
             self._write(Output(topic, step.key, step.value))
@@ -127,6 +148,13 @@ class World:
         key = sent.device.encode()
         number = BY_KEY if sent.partition is None else sent.partition
         self._write(Output(self.application.topics.events, key, value, number))
+
+    def _put(self, row: Row) -> None:
+        value = None if row.value is None else row.value.encode()
+        if value is not None:
+            with suppress(ValueError):  # written as it is, for the readers to reject
+                value = encode_row(LIMITS, row.name, value, None)
+        self._write(Output(self.application.topics.table(LIMITS), row.name.encode(), value))
 
     def _write(self, output: Output) -> None:
         number = output.partition
@@ -236,6 +264,10 @@ class World:
 
         return main
 
+    async def _run_derive(self, network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:  # noqa: ARG002  # it has no clock
+        context = DeriveContext(self.application, self.loop, self.broker, network)
+        await run_derive(context, lambda worker: on_stop(worker.stop))
+
     def _create_topics(self) -> None:
         for topic in self.application.catalogue():
             self.broker.topics.create(NewTopic(topic.name, self._script.partitions, 1, topic.config()))
@@ -243,18 +275,22 @@ class World:
     # Ledgers
 
     def _ledgers(self) -> Ledgers:
-        topics = self.application.topics
-        names = topics.events, topics.feedback, topics.snapshots, topics.dead_letters
-        group = self.broker.groups.group(self.application.enrichment_group)
+        application = self.application
         errors = [str(error) for part in self.parts.values() for error in part.errors]
         return Ledgers(
-            {name: self._records(name) for name in names},
+            {topic.name: self._records(topic.name) for topic in application.catalogue()},
             self.api.calls,
-            {number: offset.offset for (_, number), offset in sorted(group.offsets.items())},
+            self._committed(application.enrichment_group),
             errors + [repr(error) for error in self.loop.errors],
             self._checkpoint.last,
             self.store.state,
+            self._committed(derive_group(application)),
+            self._progress,
         )
+
+    def _committed(self, group: str) -> dict[int, int]:
+        offsets = self.broker.groups.group(group).offsets
+        return {number: offset.offset for (_, number), offset in sorted(offsets.items())}
 
     def _records(self, topic: str) -> list[Record]:
         return [

@@ -1,0 +1,92 @@
+"""Builds a derive worker as `stateloop derive` does, with the clients of a simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from contracts.metrics.counts import Counts
+from contracts.metrics.derive import CATALOGUE
+from services.alerts.reader import AlertReader, AlertSources
+from services.alerts.tables import Tables
+from services.derive.handler import DeriveDependencies
+from services.derive.service import DRAIN, DROP_AFTER, worker_of
+from services.derive.topics import names, partition_counts
+from services.runtime.job_progress import JobProgress
+from services.runtime.kafka.interfaces import TopicSubscription
+from services.runtime.topic_check import TopicCheck
+from services.runtime.worker.subscription import fenced_member_options
+from tests.simulation.blocking import ModelCalls
+from tests.simulation.kafka.clients import ModelKafka
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from contracts import Application
+    from services.derive.partition import DerivePartition
+    from services.runtime.worker.worker import Worker
+    from tests.simulation.loop import SimulationLoop
+    from tests.simulation.network import ProcessNetwork, WatchedBroker
+
+IDLE = timedelta(seconds=10)
+"""The time after which a partition without snapshots is looked at: that of the product would take most of a run."""
+POLL_S = 2.5
+"""The longest pause between two polls: after a longer one than FRESH_S, a poll proves no membership."""
+BATCH = 5
+
+
+@dataclass(frozen=True)
+class DeriveContext:
+    """The parts of a derive worker."""
+
+    application: Application
+    loop: SimulationLoop
+    broker: WatchedBroker
+    network: ProcessNetwork
+
+
+async def run_derive(context: DeriveContext, started: Callable[[Worker[DerivePartition]], None]) -> None:
+    """Run a derive worker until it is stopped. `started` receives it. Raises a StateloopError if it cannot go on."""
+    application, kafka, clock = context.application, ModelKafka(context.broker, context.network), context.loop.time
+    topics, tables = application.topics, Tables(application)
+    check = TopicCheck((topics.snapshots, *names(application)), "the broker", lambda: None, clock)
+    subscription = TopicSubscription(
+        group=derive_group(application),
+        topic=topics.snapshots,
+        batch=BATCH,
+        drain=DRAIN,
+        check=check,
+        options=fenced_member_options({}),
+    )
+    sources = AlertSources(
+        tables=kafka.blocking_reader("tables"),
+        states=kafka.blocking_reader("alerts"),
+        progress=JobProgress(kafka.admin("progress"), topics.snapshots).read,
+        following=ModelCalls(context.network, *tables.topics),
+        restoring=ModelCalls(context.network),
+    )
+    producer = kafka.producer("derive", DROP_AFTER)
+    dependencies = DeriveDependencies(
+        application=application,
+        consumer=kafka.consumer("derive", subscription),
+        producer=producer,
+        partition_counts=partial(partition_counts, kafka.admin("derive"), check, ModelCalls(context.network)),
+        tables=tables,
+        alerts=AlertReader(application, tables, sources),
+        counts=Counts(CATALOGUE),
+        clock=clock,
+        is_replay=False,
+    )
+    worker = worker_of(dependencies, BATCH, idle=IDLE)
+    started(worker)
+    try:
+        await worker.run()
+    finally:
+        await producer.close()
+
+
+def derive_group(application: Application) -> str:
+    """Return the consumer group of the derive workers."""
+    return f"{application.name}-derive"

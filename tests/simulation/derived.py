@@ -1,0 +1,123 @@
+"""Judges what derive workers write beside alerts: derived states, the dead letters of rows, and their offsets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import orjson
+
+from contracts.records.record import Reason
+from contracts.wire import DeadLetter, decode_snapshot
+from contracts.wire.window_key import derived_key
+from tests.simulation.alerts import alert_problems, limit_of, published_by_window, versions
+from tests.simulation.application import LEVELS, LIMITS, SEEN, level, seen
+from tests.simulation.script import ENDS_S, time_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from contracts import Application, Derived
+    from contracts.records.record import Record
+    from contracts.wire import Snapshot
+    from tests.simulation.application import Limit
+    from tests.simulation.script import Script
+    from tests.simulation.world import Ledgers
+
+    Value = tuple[int, int, dict[str, Any]]
+    """Epoch and version of the snapshot, and the derived value."""
+
+
+def derive_problems(script: Script, ledgers: Ledgers, application: Application) -> Iterator[str]:
+    """Return what is wrong with the work of the derive workers."""
+    snapshots = ledgers.records[application.topics.snapshots]
+    ends = {record.partition: record.offset + 1 for record in snapshots}
+    committed = {number: offset for number, offset in ledgers.evaluated.items() if offset}
+    if committed != ends:
+        yield f"the derive workers have committed {committed}, and the snapshots end at {ends}"
+    yield from alert_problems(script, ledgers, application)
+    rows = ledgers.records[application.topics.table(LIMITS)]
+    yield from _differences(SEEN, _last_seen(snapshots), ledgers, application, is_complete=True)
+    yield from _differences(LEVELS, _levels(snapshots, rows, application), ledgers, application)
+    yield from _row_problems(script, ledgers, application)
+
+
+def _last_seen(snapshots: Sequence[Record]) -> dict[bytes, Value]:
+    """Return the value of the last snapshot that has each key."""
+    found: dict[bytes, Value] = {}
+    for record in snapshots:
+        snapshot = decode_snapshot(record.value or b"")
+        for key, value in seen(snapshot):
+            found[_key(key, snapshot)] = snapshot.epoch, snapshot.version, value.model_dump()
+    return found
+
+
+def _levels(snapshots: Sequence[Record], rows: Sequence[Record], application: Application) -> dict[bytes, Value]:
+    """Return the values of the present windows by the present rows."""
+    tables: Mapping[str, Mapping[str, Limit]] = {
+        LIMITS.name: {one.name: one.limit for one in versions(rows) if one.until is None}
+    }
+    found: dict[bytes, Value] = {}
+    for window, published in published_by_window(snapshots).items():
+        if window[1] + application.kept_for + application.skew > time_at(ENDS_S):
+            snapshot = published[-1].snapshot
+            for key, value in level(snapshot, tables):
+                found[_key(key, snapshot)] = snapshot.epoch, snapshot.version, value.model_dump()
+    return found
+
+
+def _key(key: str, snapshot: Snapshot) -> bytes:
+    return derived_key(key, snapshot.device_id, snapshot.first_seen)
+
+
+def _differences(
+    declared: Derived,
+    expected: Mapping[bytes, Value],
+    ledgers: Ledgers,
+    application: Application,
+    *,
+    is_complete: bool = False,
+) -> Iterator[str]:
+    found: dict[bytes, Value] = {}
+    for record in ledgers.records[application.topics.derived(declared.name)]:
+        values = orjson.loads(record.value or b"")
+        found[record.key or b""] = values["epoch"], values["version"], values["value"]
+    for key, value in expected.items():
+        if found.get(key) != value:
+            yield f"{declared.name} of {key!r} is {found.get(key)}, and {value} is expected"
+    if is_complete:
+        for key in found.keys() - expected.keys():
+            yield f"{declared.name} has {key!r}, and no snapshot gives it"
+
+
+def _row_problems(script: Script, ledgers: Ledgers, application: Application) -> Iterator[str]:
+    """Each rejected row has a dead letter, and so has each rule that raises, once for each worker at most."""
+    topics, rows = application.topics, ledgers.records[application.topics.table(LIMITS)]
+    counts = Counter(
+        _row(record.key, letter)
+        for record in ledgers.records[topics.dead_letters]
+        if (letter := DeadLetter.model_validate_json(record.value or b"")).reason == Reason.INVALID_ROW
+    )
+    rejected = {
+        ((one.key or b"").decode(), one.offset, "") for one in rows if one.value is not None and limit_of(one) is None
+    }
+    raising = {
+        (one.name, one.number, f"the condition of {alerts.name}")
+        for one in versions(rows)
+        for alerts in application.alerts
+        if one.limit.high < 0
+    }
+    for row in rejected - counts.keys():
+        yield f"the row {row} has no dead letter"
+    for row, count in counts.items():
+        if row not in rejected | raising:
+            yield f"the row {row} has a dead letter without a reason"
+        if count > script.derivers:
+            yield f"the row {row} has {count} dead letters"
+
+
+def _row(key: bytes | None, letter: DeadLetter) -> tuple[str, int, str]:
+    """Return the name of a row, its version, and the condition that raised, if one did."""
+    condition, raised, _ = (letter.detail or "").partition(" raised ")
+    return (key or b"").decode(), letter.offset, condition if raised else ""
