@@ -70,6 +70,7 @@ class ModelCalls:
         if self._topics:
             await self._network.pause(*self._topics)
         else:
+            self._network.wake()
             await asyncio.sleep(self._network.latency_s())
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()

@@ -7,6 +7,8 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from contracts.metrics.counts import Counts
 from contracts.metrics.derive import CATALOGUE
 from services.alerts.reader import AlertReader, AlertSources
@@ -30,11 +32,31 @@ if TYPE_CHECKING:
     from tests.simulation.loop import SimulationLoop
     from tests.simulation.network import ProcessNetwork, WatchedBroker
 
-IDLE = timedelta(seconds=10)
-"""The time after which a partition without snapshots is looked at: that of the product would take most of a run."""
+IDLE_PAUSES = 4
+"""The number of pauses between two polls after which a partition without snapshots is looked at."""
 POLL_S = 2.5
 """The longest pause between two polls: after a longer one than FRESH_S, a poll proves no membership."""
 BATCH = 5
+
+
+class Idle(timedelta):
+    """The time after which a partition is looked at: short while something happens, and longer while nothing does.
+
+    That of the product, always 0.05 s, would take most of a run.
+    """
+
+    network: ProcessNetwork
+
+    @classmethod
+    def of(cls, network: ProcessNetwork) -> Idle:
+        """Return the time of a process, by the pauses of its clients."""
+        idle = cls()
+        idle.network = network
+        return idle
+
+    @override
+    def total_seconds(self) -> float:
+        return IDLE_PAUSES * self.network.pause_s
 
 
 @dataclass(frozen=True)
@@ -79,7 +101,7 @@ async def run_derive(context: DeriveContext, started: Callable[[Worker[DerivePar
         clock=clock,
         is_replay=False,
     )
-    worker = worker_of(dependencies, BATCH, idle=IDLE)
+    worker = worker_of(dependencies, BATCH, idle=Idle.of(context.network))
     started(worker)
     try:
         await worker.run()

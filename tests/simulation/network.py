@@ -46,7 +46,8 @@ class ProcessNetwork(Network):
         self._broker = broker
         self._loop = loop
         self._idle_s = idle_s
-        self._pause_s = POLL_S
+        self.pause_s = POLL_S
+        """The next pause."""
         self._pauses: list[asyncio.Future[None]] = []
 
     @override
@@ -60,8 +61,8 @@ class ProcessNetwork(Network):
         self._pauses.append(pause)
         for topic in topics:
             self._broker.readers.setdefault(topic, {})[self] = None
-        timer = self._loop.call_at(min(until, self._loop.time() + self._pause_s), _end, pause)
-        self._pause_s = min(2 * self._pause_s, self._idle_s)
+        timer = self._loop.call_at(min(until, self._loop.time() + self.pause_s), _end, pause)
+        self.pause_s = min(2 * self.pause_s, self._idle_s)
         try:
             await pause
         finally:
@@ -81,7 +82,7 @@ class ProcessNetwork(Network):
 
     def wake(self) -> None:
         """End the pauses: there is something to read, to commit, or a connection again."""
-        self._pause_s = POLL_S
+        self.pause_s = POLL_S
         pauses, self._pauses = self._pauses, []
         for pause in pauses:
             _end(pause)

@@ -109,7 +109,9 @@ class World:
             self._at(step.at, partial(self._take, step))
         await asyncio.sleep(ENDS_S - FOLLOWED_S)
         admin = ModelAdmin(self.broker, Network(self.loop, Random(0)))
-        self._progress = JobProgress(admin, self.application.topics.snapshots).read(range(self._script.partitions))
+        self._progress = (
+            JobProgress(admin, self.application.topics.snapshots).read(range(self._script.partitions)) or {}
+        )
         await asyncio.sleep(FOLLOWED_S)
 
     async def _unwind(self) -> None:
