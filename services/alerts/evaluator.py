@@ -102,7 +102,7 @@ class AlertEvaluator:
     @property
     def is_busy(self) -> bool:
         """Return whether `work` has more to do at once."""
-        return bool(self._sweeps) or any(self._changed.values())
+        return self._can_sweep and (bool(self._sweeps) or any(self._changed.values()))
 
     def change_row(self, change: RowChange) -> None:
         """Note that a row of the tables has changed. `work` evaluates the affected windows."""
@@ -134,8 +134,8 @@ class AlertEvaluator:
         """Return whether a snapshot that was evaluated last is the present state of its window: it was new."""
         return self._changes.states.get(position_of(snapshot.window)) == (snapshot.order, record.value)
 
-    def reach(self, published: Published) -> None:
-        """Follow the progress of the job."""
+    def reach(self, published: Published | None) -> None:
+        """Follow the progress of the job; None if it has recorded none."""
         self.partition.reach(published)
 
     def work(self) -> list[Output]:
@@ -179,7 +179,14 @@ class AlertEvaluator:
     def _is_expired(self, position: Position, time: datetime | None) -> bool:
         return time is not None and start_of(position) + self._kept_for < time
 
+    @property
+    def _can_sweep(self) -> bool:
+        """Whether it is known which windows are expired: another worker has closed their alerts."""
+        return self._is_replay or self.partition.is_current
+
     def _swept(self) -> Iterator[Output]:
+        if not self._can_sweep:
+            return
         if not self._sweeps:
             self._sweeps.extend(self._sweeps_of_changes())
         if not self._sweeps:

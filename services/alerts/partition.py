@@ -27,6 +27,8 @@ class AlertPartition:
         """The largest `as_of` of its snapshots."""
         self.until: datetime | None = None
         """The time before which all records of the input that arrived are in the snapshots before the offset."""
+        self.is_current = False
+        """Whether it was evaluated up to the progress of the job: before, it is unknown which windows are expired."""
         self.states = PresentStates()
         self.records: dict[str, dict[Position, AlertRecord]] = {name: {} for name in names}
         """The last record of each window that has active alerts, or that is ahead of the offset; by name of alerts."""
@@ -45,10 +47,12 @@ class AlertPartition:
         times = [snapshot.as_of for _, snapshot in read]
         self.newest = max([self.newest, *times] if self.newest else times, default=None)
 
-    def reach(self, published: Published) -> None:
-        """Follow the job's progress, if the snapshots are evaluated up to it."""
-        if published.offset <= self.offset:
-            self.until = max(self.until or published.time, published.time)
+    def reach(self, published: Published | None) -> None:
+        """Follow the progress of the job, if the snapshots are evaluated up to it. None: the job has recorded none."""
+        if published is None:
+            self.is_current = True
+        elif published.offset <= self.offset:
+            self.until, self.is_current = max(self.until or published.time, published.time), True
 
     def restore(self, name: str, record: AlertRecord) -> None:
         """Apply a record of the alerts' topic. A closed one matters while earlier snapshots may come again."""

@@ -45,12 +45,12 @@ class JobProgress:
         with suppress(KafkaRequestError):  # the next batch records a later time
             self._admin.commit_async(GROUP, ends)
 
-    def read(self, numbers: Collection[int]) -> dict[int, Published]:
-        """Return the progress in these partitions; nothing for one without."""
+    def read(self, numbers: Collection[int]) -> dict[int, Published] | None:
+        """Return the progress in these partitions; nothing for one without, and None if no broker answers."""
         try:
             committed = self._admin.committed(GROUP, [Partition(self._topic, number) for number in numbers], ANSWER_S)
         except KafkaRequestError:
-            return {}
+            return None
         return {
             partition.number: Published(commit.offset, datetime.fromisoformat(commit.metadata))
             for partition, commit in committed.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.simulation.ledgers import problems
-from tests.simulation.script import Fault, Script, Sent
+from tests.simulation.script import Fault, Row, Script, Sent
 from tests.simulation.world import run
 
 
@@ -114,5 +114,21 @@ def test_seed_700813() -> None:
         ),
         application="visits",
         partitions=1,
+    )
+    assert not problems(script, run(script))
+
+
+def test_seed_1107() -> None:
+    # A derive worker that took a partition did not know which windows were expired, and opened their alerts again.
+    script = Script(
+        1107,
+        (
+            Row(at=0.5, name="r2", value='{"keys":"*","high":1,"low":0,"hold":2}'),
+            Sent(at=151.87897113526935, device="d2", event="e13", ts=76.21882529970301, plate="p1", load=95),
+            Fault(at=1400.0, kind="crash", part="derive-0", lasts=1000.0),
+        ),
+        application="short",
+        partitions=4,
+        derivers=2,
     )
     assert not problems(script, run(script))

@@ -441,6 +441,21 @@ def test_the_alerts_of_a_quiet_partition_expire_by_the_progress_of_the_job() -> 
     assert _last(broker).status == "closed", "a new rule finds no alert in an expired window"
 
 
+def test_an_alert_of_an_expired_window_does_not_open_again_when_another_worker_begins() -> None:
+    """It begins behind the progress of the job, so it does not know which windows are expired."""
+    broker, later = _broker(("r", Limit(high=5, low=5))), AT + 20 * 24 * HOUR
+    _publish(broker, "a", 1, 7)
+    broker.run(is_live=True)
+    broker.published = Published(1, later)
+    broker.run(is_live=True)
+    for version in (1, 2):
+        _publish(broker, "b", version, 1, later)
+    broker.batch, broker.published = 1, Published(3, later + HOUR)
+    broker.run(is_live=True)
+    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
+    assert (len(opened), [by for _, by in closed]) == (1, ["expired"])
+
+
 def test_an_alert_of_an_expired_window_closes_though_the_broker_has_deleted_the_snapshot() -> None:
     """No worker ran for longer than the broker stores snapshots."""
     broker, later = _broker(("r", Limit(high=5, low=5))), AT + 20 * 24 * HOUR
