@@ -168,8 +168,14 @@ def group_name(settings: QuerySettings, suite: Suite) -> str:
     return settings.group or f"{'-'.join(one.name for one in suite.applications)}-query"
 
 
-def build_cluster(
-    settings: QuerySettings, suite: Suite, me: InstanceIdentity, dependencies: InstanceDependencies, kafka: Kafka
+def build_cluster(  # noqa: PLR0913  # what a test replaces
+    settings: QuerySettings,
+    suite: Suite,
+    me: InstanceIdentity,
+    dependencies: InstanceDependencies,
+    kafka: Kafka,
+    *,
+    now: Callable[[], float] = clock,
 ) -> Cluster:
     """Return the cluster with this instance in it, which joins when it runs. An event loop runs already.
 
@@ -186,4 +192,4 @@ def build_cluster(
     announcements = KafkaAnnouncements(kafka, topic=suite.applications[0].topics.instances, group=group, timeout=lease)
     instance = Instance(me, LeaseTiming(lease, lease * SILENCE_PER_LEASE), dependencies, settings.replicas)
     clients = ClusterDependencies(member, announcements, dependencies.ingestion)
-    return Cluster(instance, clients, lease / ANNOUNCEMENTS_PER_LEASE)
+    return Cluster(instance, clients, lease / ANNOUNCEMENTS_PER_LEASE, now)
