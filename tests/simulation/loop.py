@@ -6,6 +6,7 @@ import asyncio
 import heapq
 from collections import deque
 from contextvars import Context, ContextVar, copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
@@ -69,6 +70,8 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         self._is_closed = False
         self.errors: list[BaseException] = []
         """The errors of tasks that nobody awaits."""
+        self.thread_s: Callable[[], float] = lambda: 0.005
+        """Returns the time until the next call in a thread begins, and until its result arrives."""
 
     # Processes
 
@@ -125,6 +128,35 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         self._scheduled += 1
         heapq.heappush(self._timers, (when, self._scheduled, handle))
         return handle
+
+    @override
+    def call_soon_threadsafe(  # type: ignore[override]  # the arguments of asyncio's own callbacks
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> Any:
+        """Call it now: the caller is a step of the loop in place of a thread, and may wait for what the call does."""
+        handle = _Handle(callback, args, context)
+        handle.context.run(callback, *args)
+        return handle
+
+    @override
+    def run_in_executor(  # type: ignore[override]  # the arguments of asyncio's own callbacks
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """Call it a moment later, and return its result a moment after that, in place of a thread.
+
+        It is a request to something outside of the process: it is carried out although the process is stopped.
+        """
+        future = self.create_future()
+
+        def call() -> None:
+            try:
+                settle = partial(future.set_result, func(*args))
+            except Exception as error:  # noqa: BLE001  # raised by the caller
+                settle = partial(future.set_exception, error)
+            self.call_later(self.thread_s(), lambda: future.done() or settle(), context=Context())
+
+        self.call_later(self.thread_s(), call, context=Context())
+        return future
 
     @override
     def create_future(self) -> asyncio.Future[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import ClassVar
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 """The time of day at which a script begins."""
@@ -96,6 +97,20 @@ class Script:
     """The number of requests of an API that a worker runs at once."""
     slowest_s: float = 0.2
     """The longest time of a call without a fault."""
+
+    SIMPLEST: ClassVar[tuple[tuple[str, float], ...]] = (
+        ("workers", 1),
+        ("sinks", 0),
+        ("derivers", 1),
+        ("derivers", 0),
+        ("partitions", 1),
+        ("backlog", 1000),
+        ("batch_s", 60.0),
+        ("unfinished", 20_000),
+        ("in_flight", 1000),
+        ("slowest_s", 0.2),
+    )
+    """The values with which a script is the easiest to understand, in the order in which they are tried."""
 
     @property
     def faults(self) -> list[Fault]:

@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from tests.simulation.instances.script import Script as InstancesScript
+from tests.simulation.script import Script
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.simulation.script import Script, Step
+    from tests.simulation.instances.script import Step as InstancesStep
+    from tests.simulation.script import Step
 
-SIMPLER = (
-    ("workers", 1),
-    ("sinks", 0),
-    ("derivers", 1),
-    ("derivers", 0),
-    ("partitions", 1),
-    ("backlog", 1000),
-    ("batch_s", 60.0),
-    ("unfinished", 20_000),
-    ("in_flight", 1000),
-    ("slowest_s", 0.2),
-)
+S = TypeVar("S", Script, InstancesScript)
 MOST_RUNS = 400
-IMPORTS = """from tests.simulation.ledgers import problems
-from tests.simulation.script import Fault, Forged, Row, Script, Sent
-from tests.simulation.world import run
 
 
-"""
-
-
-def shrunk(script: Script, fails: Callable[[Script], bool], most: int = MOST_RUNS) -> Script:
+def shrunk(script: S, fails: Callable[[S], bool], most: int = MOST_RUNS) -> S:
     """Return a script that `fails` and from which no single step can be removed, after this many runs at most."""
     left = most
 
-    def still_fails(smaller: Script) -> bool:
+    def still_fails(smaller: S) -> bool:
         nonlocal left
         left -= 1
         return left >= 0 and fails(smaller)
@@ -44,14 +31,14 @@ def shrunk(script: Script, fails: Callable[[Script], bool], most: int = MOST_RUN
     while size:
         script, is_smaller = _without(script, max(1, size // 2), still_fails)
         size = size // 2 if size > 1 else int(is_smaller and left > 0)
-    for name, value in SIMPLER:
+    for name, value in script.SIMPLEST:
         simpler = replace(script, **{name: value})  # type: ignore[arg-type]
         if simpler != script and still_fails(simpler):
             script = simpler
     return script
 
 
-def _without(script: Script, size: int, fails: Callable[[Script], bool]) -> tuple[Script, bool]:
+def _without(script: S, size: int, fails: Callable[[S], bool]) -> tuple[S, bool]:
     """Remove runs of so many steps where the rest still fails; return whether there were any."""
     at, is_smaller = 0, False
     while at < len(script.steps):
@@ -63,7 +50,7 @@ def _without(script: Script, size: int, fails: Callable[[Script], bool]) -> tupl
     return script, is_smaller
 
 
-def as_test(script: Script, found: list[str]) -> str:
+def as_test(script: Script | InstancesScript, found: list[str]) -> str:
     """Return the source of a test of this script."""
     steps = "\n".join(f"            {_source(step)}," for step in script.steps)
     others = [
@@ -72,19 +59,29 @@ def as_test(script: Script, found: list[str]) -> str:
         if one.name not in {"seed", "steps"} and getattr(script, one.name) != one.default
     ]
     return (
-        f"{IMPORTS}def test_seed_{script.seed}() -> None:\n"
+        f"{_imports(script)}def test_seed_{script.seed}() -> None:\n"
         f"    # {found[0]}\n"
         f"    script = Script(\n        {script.seed},\n        (\n{steps}\n        ),\n{''.join(others)}    )\n"
         f"    assert not problems(script, run(script))\n"
     )
 
 
-def _source(step: Step) -> str:
+def _imports(script: Script | InstancesScript) -> str:
+    package = type(script).__module__.rpartition(".")[0]
+    names = sorted({type(one).__name__ for one in (script, *script.steps)})
+    return (
+        f"from {package}.ledgers import problems\n"
+        f"from {package}.script import {', '.join(names)}\n"
+        f"from {package}.world import run\n\n\n"
+    )
+
+
+def _source(step: Step | InstancesStep) -> str:
     """Return a step as a call, without the values that are defaults."""
     return f"{type(step).__name__}({', '.join(_arguments(step))})"
 
 
-def _arguments(step: Step) -> Iterator[str]:
+def _arguments(step: Step | InstancesStep) -> Iterator[str]:
     for one in fields(step):
         value = getattr(step, one.name)
         if value != one.default:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tests.simulation.kafka.admin import ModelAdmin
 from tests.simulation.kafka.blocking_producers import ModelBlockingProducer, ModelTransactionalProducer
 from tests.simulation.kafka.consumer import ModelGroupConsumer
-from tests.simulation.kafka.partition_readers import ModelPartitionReader
+from tests.simulation.kafka.partition_readers import BATCH, ModelPartitionReader
 from tests.simulation.kafka.producers import ModelProducer
 from tests.simulation.kafka.readers import PATIENCE_S, ModelBlockingReader, ModelTopicReader
 from tests.simulation.kafka.static_members import ModelStaticMember
@@ -33,12 +33,16 @@ if TYPE_CHECKING:
 
 
 class ModelKafka:
-    """Makes clients of a model broker that share a network. Implements Kafka."""
+    """Makes clients of a model broker that share a network. Implements Kafka.
 
-    def __init__(self, broker: Broker, network: Network, patience_s: float = PATIENCE_S) -> None:
+    `batch` is the number of records that a partition reader reads of a partition at once.
+    """
+
+    def __init__(self, broker: Broker, network: Network, patience_s: float = PATIENCE_S, batch: int = BATCH) -> None:
         self.broker = broker
         self.network = network
         self._patience_s = patience_s
+        self._batch = batch
 
     def consumer(self, name: str, subscription: TopicSubscription) -> FencedGroupConsumer:  # noqa: ARG002
         """See `Kafka.consumer`."""
@@ -70,7 +74,7 @@ class ModelKafka:
 
     def partition_reader(self, name: str) -> PartitionReader:  # noqa: ARG002
         """See `Kafka.partition_reader`."""
-        return ModelPartitionReader(self.broker, self.network)
+        return ModelPartitionReader(self.broker, self.network, self._batch)
 
     def producer(
         self,

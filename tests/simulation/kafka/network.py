@@ -54,8 +54,12 @@ class Network:
             if self.time.time() >= until:
                 return False
             await self.pause(until=until)
-        await asyncio.sleep(self._latency_s(self._random))
+        await asyncio.sleep(self.latency_s())
         return True
+
+    def latency_s(self) -> float:
+        """Return the time that the next request and its answer take."""
+        return self._latency_s(self._random)
 
     async def pause(self, *topics: str, until: float = float("inf")) -> None:  # noqa: ARG002  # for others
         """Wait before the next attempt to reach the broker, or to read these topics, which have no further record."""

@@ -21,9 +21,10 @@ BATCH = 1_000
 class ModelPartitionReader:
     """Calls the work in the event loop, which it must not wait for. Implements PartitionReader."""
 
-    def __init__(self, broker: Broker, network: Network) -> None:
+    def __init__(self, broker: Broker, network: Network, batch: int = BATCH) -> None:
         self._broker = broker
         self._network = network
+        self._batch = batch
         self._positions: dict[Partition, int] = {}
         self._ended: dict[Partition, int] = {}
         self._reported: dict[Partition, int] = {}
@@ -37,7 +38,7 @@ class ModelPartitionReader:
         try:
             while True:
                 work()
-                await asyncio.sleep(POLL_S if self._is_idle else 0.0)
+                await asyncio.sleep(POLL_S if self._is_idle else self._network.latency_s())
         finally:
             self.is_stopping = True
 
@@ -84,7 +85,7 @@ class ModelPartitionReader:
             self._lost.add(partition)
             del self._positions[partition]
             return []
-        entries, following = log.read(position, BATCH)
+        entries, following = log.read(position, self._batch)
         self._positions[partition] = following
         if following == log.stable_end and self._reported.get(partition) != following:
             self._ended[partition] = self._reported[partition] = following

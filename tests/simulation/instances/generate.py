@@ -1,0 +1,81 @@
+"""Makes a script of a seed: what the job writes, and the faults of the instances, of the broker and of the topic."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from tests.simulation.instances.job import APPLICATIONS, MOST_PARTITIONS
+from tests.simulation.instances.script import CLIENTS, FAULTS_S, LONGEST_S, Fault, Script, Written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.simulation.instances.script import Step
+
+FIRST_S = 4.0
+DURATIONS_S = (0.3, 1.5, 4.0, 8.0, 14.0, LONGEST_S)
+OF_INSTANCES = ("crash", "crash", "wipe", "power", "stop", "freeze", "freeze", "cut", "cut", "cut", "apart", "clock")
+LARGEST_STEP_S = 1.5
+"""Of a clock."""
+KINDS = ("version", "version", "version", "window", "removed", "again")
+
+
+def script(seed: int) -> Script:
+    """Return the script of a seed."""
+    random = Random(seed)
+    instances = random.choice([1, 2, 2, 3, 3, 4])
+    bursts = [random.uniform(FIRST_S, FAULTS_S) for _ in range(random.randint(1, 4))]
+    steps: list[Step] = [*_load(random, bursts), *_faults(random, instances, bursts)]
+    return Script(
+        seed,
+        tuple(sorted(steps, key=lambda step: step.at)),
+        random.choice([*APPLICATIONS]),
+        random.randint(1, MOST_PARTITIONS),
+        instances,
+        random.choice([1, 2, 2, 3]),
+        random.choice([1, 3, 1000]),
+        random.choice([0.0, 0.0, 0.1]),
+        random.choice([0.02, 0.5, 3.0]),
+    )
+
+
+def _time(random: Random, bursts: list[float]) -> float:
+    """Return a time at which something happens: mostly in a burst, because parts break while others are broken."""
+    if random.random() < 0.7:
+        return min(FAULTS_S, random.choice(bursts) + random.uniform(0.0, 6.0))
+    return random.uniform(FIRST_S, FAULTS_S)
+
+
+def _load(random: Random, bursts: list[float]) -> Iterator[Step]:
+    keys = [f"k{number}" for number in range(random.randint(1, 4))]
+    for _ in range(random.randint(5, 60)):
+        yield Written(_time(random, bursts), random.choice(keys), random.choice(KINDS), random.randint(1, 5))
+
+
+def _faults(random: Random, instances: int, bursts: list[float]) -> Iterator[Step]:
+    for _ in range(random.randint(0, 10)):
+        lasts, at = random.choice(DURATIONS_S), _time(random, bursts)
+        drawn = random.random()
+        if drawn < 0.08:
+            yield Fault(at, "away", "broker", lasts)
+        elif drawn < 0.2:
+            yield Fault(at, "compact", "topic")
+        elif drawn < 0.23:
+            yield Fault(at, "recreate", "topic")
+        elif drawn < 0.3:
+            yield Fault(at, "rebuild", "job")
+        else:
+            yield _of_instance(random, at, lasts, instances)
+
+
+def _of_instance(random: Random, at: float, lasts: float, instances: int) -> Fault:
+    kind = random.choice(OF_INSTANCES)
+    amount = 0.0
+    if kind == "clock":
+        amount = random.uniform(-LARGEST_STEP_S, LARGEST_STEP_S)
+    elif kind == "cut":
+        amount = float(random.randrange(len(CLIENTS)))
+    elif kind == "freeze":
+        amount = float(random.randrange(2))  # whether the requests that came meanwhile are first
+    return Fault(at, kind, "abcd"[random.randrange(instances)], lasts, amount)

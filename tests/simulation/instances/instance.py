@@ -1,0 +1,298 @@
+"""An instance of the query service: the real cluster, ingest and store, as one process after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections import Counter
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from contracts.metrics.counts import Counts
+from contracts.metrics.query import CATALOGUE
+from services.query.cluster import InstanceDependencies, InstanceIdentity, build_cluster
+from services.query.dependencies import Dependencies
+from services.query.ingest import ChangeListeners, KafkaIngestion, TombstoneRetention
+from services.query.lookup.decision import Conditions
+from services.query.lookup.problems import Problem
+from services.query.lookup.state_reader import StateReader
+from services.query.settings import QuerySettings
+from services.query.store import Store
+from tests.simulation.instances.requests import settle
+from tests.simulation.instances.script import CLIENTS
+from tests.simulation.kafka.clients import ModelKafka
+from tests.simulation.kafka.errors import RefusedError
+from tests.simulation.kafka.network import Network
+from tests.simulation.loop import RUNNING, Process
+from tests.simulation.script import time_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from random import Random
+
+    from contracts import Suite
+    from contracts.model.named_state import NamedState
+    from services.query.cluster import Cluster
+    from tests.simulation.instances.requests import Outcome, Request, Requests
+    from tests.simulation.kafka.broker import Broker
+    from tests.simulation.loop import SimulationLoop
+
+RESTART_S = 2.0
+"""The pause before a process that ended with an error is started again."""
+RECOVERED_S = 1.0
+"""The time after which an instance that was cut off has heard the others."""
+
+
+class Connection(Network):
+    """The connection of a client, whose requests from a thread fail at once while the broker is away."""
+
+    @override
+    def require(self) -> None:
+        if not self.is_up:
+            raise RefusedError("_TRANSPORT")
+
+
+class CrashableStore(Store):
+    """A store whose process can be killed, and whose machine can go down."""
+
+    def lose_unsynced(self) -> None:
+        """Lose the entries, which are not synced to the disk, and not the positions."""
+        with self._databases.writing() as transaction:
+            for slot in self._databases.slots:
+                for database in slot.databases:
+                    transaction.drop(database, delete=False)
+
+    def abandon(self) -> None:
+        """Close the file as the end of a process does."""
+        self._databases.environment.close()
+        self._folder.release()
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What all instances share."""
+
+    loop: SimulationLoop
+    broker: Broker
+    requests: Requests
+    suite: Suite
+    state: NamedState
+    retention_ms: int
+    """The time for which the topic keeps tombstones."""
+    replicas: int
+    batch: int
+    errors: list[str] = field(default_factory=list)
+    """The errors with which processes ended."""
+
+
+class SimulatedInstance:
+    """An instance with its folder, over its processes."""
+
+    def __init__(self, name: str, folder: Path, around: Surroundings, random: Random) -> None:
+        self.name = name
+        self.processes: list[Process] = []
+        self.reader: StateReader | None = None
+        self.cluster: Cluster | None = None
+        """None while no process runs."""
+        self._folder = folder
+        self._around = around
+        self._settings = QuerySettings(application="simulated", instance=name, replicas=around.replicas)
+        self._connections = {
+            client: Connection(around.loop, random, lambda found: found.uniform(0.001, 0.02)) for client in CLIENTS[1:]
+        }
+        self._cuts: Counter[str] = Counter()
+        self._cut_at = float("-inf")
+        """When a connection was cut or restored last."""
+        self._is_broker_away = False
+        self._folders = 1
+        self._boots = 0
+        self._ahead_s = 0.0
+        self._store: CrashableStore | None = None
+        self._restart_s = RESTART_S
+
+    # Processes
+
+    def start(self) -> None:
+        """Start a process."""
+        process = Process(f"{self.name} {len(self.processes)}")
+        self.processes.append(process)
+        self._stopping = self._around.loop.create_future()
+        self._restart_s = RESTART_S
+        self._connect()
+        self.context = copy_context()
+        self.context.run(RUNNING.set, process)
+        _ = self._around.loop.create_task(self._run(process), context=self.context)
+
+    @property
+    def process(self) -> Process:
+        """The present process, or the last one."""
+        return self.processes[-1]
+
+    def now_ms(self) -> int:
+        """Return the time of day by the clock of its machine, in milliseconds since 1970."""
+        time = time_at(self._around.loop.time()) + timedelta(seconds=self._ahead_s)
+        return round(time.timestamp() * 1000)
+
+    async def _run(self, process: Process) -> None:
+        try:
+            await self._serve()
+        except Exception as error:  # noqa: BLE001  # whatever it is, the script has found it
+            self._around.errors.append(f"{self.name}: {error!r}")
+        self._start_later(process)
+
+    async def _serve(self) -> None:
+        """Run until an error or a signal to stop, in the order of `services.query.service.serve`."""
+        self._store = store = CrashableStore(self._folder, self._around.state, f"boot {self._boots}")
+        ingestion, cluster = self._build(store)
+        tasks = [asyncio.ensure_future(work) for work in (cluster.run(), ingestion.run())]
+        await asyncio.wait([*tasks, self._stopping], return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:  # the cluster first: the others take over
+            task.cancel()
+            await asyncio.wait([task])
+            if not task.cancelled() and (error := task.exception()) is not None:
+                self._around.errors.append(f"{self.name}: {_causes(error)}")
+        self._end()
+        store.close()
+
+    def _build(self, store: Store) -> tuple[KafkaIngestion, Cluster]:
+        """Build the layers below HTTP as the service does."""
+        around, settings = self._around, self._settings
+        state, broker = around.state, around.broker
+        states, stores = {state.name: state}, {state.name: store}
+        kafka = {name: ModelKafka(broker, one, batch=around.batch) for name, one in self._connections.items()}
+        listeners = ChangeListeners()
+        retention = TombstoneRetention({state.name: around.retention_ms}, self.now_ms)
+        admin = kafka["admin"].admin("query")
+        ingestion = KafkaIngestion(kafka["ingest"], admin, states, stores, listeners, retention=retention)
+        me = InstanceIdentity(self.name, f"http://{self.name}", f"{self.name} {self._folders}", len(self.processes))
+        dependencies = InstanceDependencies(states, ingestion, stores, self.now_ms)
+        cluster = build_cluster(settings, around.suite, me, dependencies, kafka["cluster"], now=around.loop.time)
+        listeners.on_restarted.append(cluster.restarted)
+        misplaced = ingestion.misplaced.counts
+        found = Dependencies(
+            settings, states, stores, cluster, Counts(CATALOGUE), self.now_ms, around.loop.time, misplaced
+        )
+        self.reader, self.cluster = StateReader(state, found), cluster
+        return ingestion, cluster
+
+    # Faults
+
+    def kill(self, down_s: float, *, loses: str = "") -> None:
+        """Kill the process, and start another one later. It `loses` the "folder", what is "unsynced", or nothing."""
+        if self._store is not None:
+            if loses == "unsynced":
+                self._store.lose_unsynced()
+            self._store.abandon()
+        if loses == "unsynced":
+            self._boots += 1
+        if loses == "folder":
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folders += 1
+        if not self.process.is_killed:
+            self._around.loop.kill_process(self.process)
+            self._restart_s = down_s
+            self._start_later(self.process)
+        self._end()
+
+    def stop(self, down_s: float) -> None:
+        """Ask the process to stop, as SIGTERM does, and start another one when it has ended."""
+        self._restart_s = down_s
+        if not self._stopping.done():
+            self._stopping.set_result(None)
+
+    def freeze(self) -> None:
+        """Run none of its code until it is thawed."""
+        self._around.loop.stop_process(self.process)
+
+    def thaw(self, process: Process, *, requests_first: bool) -> None:
+        """Go on with a process that was frozen; perhaps with the requests that came meanwhile before all else."""
+        if process.is_killed:
+            return
+        if requests_first:
+            process.waiting.sort(key=lambda handle: handle.callback != self.receive)
+        self._around.loop.resume_process(process)
+
+    def cut(self, client: str, by: int) -> None:
+        """Cut the connection of a client to the broker, or with -1 restore it."""
+        for name in CLIENTS[1:] if client == "all" else [client]:
+            self._cuts[name] += by
+        self._cut_at = self._around.loop.time()
+        self._connect()
+
+    def lose_broker(self, *, is_away: bool) -> None:
+        """Note that the broker is away, or back."""
+        self._is_broker_away = is_away
+        self._connect()
+
+    @property
+    def _is_cut_off_alone(self) -> bool:
+        """Whether it believes to be the only instance, and the network has cut it off: the one documented exception."""
+        assert self.cluster is not None
+        is_cut = self._cuts["cluster"] > 0 or self._around.loop.time() - self._cut_at < RECOVERED_S
+        return is_cut and not self.cluster.instance.lease_table.membership.peers()
+
+    def step_clock(self, seconds: float) -> None:
+        """Set the clock of its machine ahead, or back."""
+        self._ahead_s += seconds
+
+    def close(self) -> None:
+        """Close what is open, at the end of the simulation."""
+        self._around.loop.kill_process(self.process)
+        if self._store is not None:
+            self._store.abandon()
+        self._end()
+
+    # Requests
+
+    def receive(self, request: Request, answer: asyncio.Future[Outcome | None]) -> None:
+        """Answer a request, in its process, or forward it."""
+        if self.reader is None or self.cluster is None:
+            settle(answer, None)
+            return
+        found = self.reader.read(request.key, Conditions(at_least=request.at_least))
+        if found.belongs_to_peer and not request.is_forwarded:
+            owners = self.cluster.owners(self._around.state.name, found.partition)
+            _ = self._around.loop.create_task(self._forward([one.instance for one in owners], request, answer))
+        else:
+            settle(answer, None if self._is_cut_off_alone else found.outcome)
+
+    async def _forward(self, owners: Sequence[str], request: Request, answer: asyncio.Future[Outcome | None]) -> None:
+        """Return the first answer of an owner, as `HttpPeerClient` does."""
+        unavailable: Outcome | None = None
+        for owner in owners:
+            found = await self._around.requests.forward(self.name, owner, request._replace(is_forwarded=True))
+            if isinstance(found, Problem) and found.status == HTTPStatus.SERVICE_UNAVAILABLE:
+                unavailable = unavailable or found
+            elif found is not None and not (isinstance(found, Problem) and found.kind == "elsewhere"):
+                settle(answer, found)
+                return
+        settle(answer, unavailable or Problem("unreachable", "No answer from the owners"))
+
+    def _connect(self) -> None:
+        for name, connection in self._connections.items():
+            connection.is_up = not (self._cuts[name] or self._is_broker_away)
+
+    def _end(self) -> None:
+        self._store = self.reader = self.cluster = None
+
+    def _start_later(self, ended: Process) -> None:
+        again = partial(self._start_after, ended)
+        self._around.loop.call_later(self._restart_s, again, context=Context())  # the simulation starts it
+
+    def _start_after(self, ended: Process) -> None:
+        if self.process is ended:
+            self.start()
+
+
+def _causes(error: BaseException) -> str:
+    """Return the errors of a group, or the error."""
+    if isinstance(error, BaseExceptionGroup):
+        return ", ".join(_causes(one) for one in error.exceptions)
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,78 @@
+"""Scripts of query instances: what the job writes, and what breaks when. A seed gives one; a test can have it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+FAULTS_S = 50.0
+"""The time at which the load and the last fault begin at the latest."""
+LONGEST_S = 24.0
+"""The longest fault."""
+QUIET_S = FAULTS_S + LONGEST_S + 16.0
+"""From then on every key must be answered with its last value."""
+ENDS_S = QUIET_S + 8.0
+
+
+@dataclass(frozen=True)
+class Written:
+    """The job writes records of a key.
+
+    `version`: its next version; `window`: the first version of its next window; `removed`: the tombstone of its newest
+    window; `again`: its last `count` records once more, one after the other, as after a crash of the job.
+    """
+
+    at: float
+    key: str
+    kind: str = "version"
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A part breaks, for so many seconds: an instance (`a` and so on), the `broker`, the `topic` or the `job`.
+
+    Of an instance: `crash` (kill -9), `wipe` (the same, and its folder is lost), `power` (its machine goes down with
+    what is not synced), `stop` (SIGTERM), each of them started again afterwards; `freeze`, `cut` (no connection of its
+    client `amount` of CLIENTS to the broker, or of all), `apart` (no connection to other instances), `clock` (is ahead
+    by `amount` seconds).
+    Of the broker: `away`. Of the topic: `compact`, `recreate`. Of the job: `rebuild`.
+    """
+
+    at: float
+    kind: str
+    part: str
+    lasts: float = 0.0
+    amount: float = 0.0
+
+
+CLIENTS = ("all", "ingest", "cluster", "admin")
+Step = Written | Fault
+
+
+@dataclass(frozen=True)
+class Script:
+    """The steps of a run, and the instances. `seed` decides latencies and interleavings."""
+
+    seed: int
+    steps: tuple[Step, ...]
+    application: str = "cars"
+    partitions: int = 1
+    instances: int = 2
+    replicas: int = 2
+    batch: int = 1000
+    """The number of records that an instance reads of a partition at once."""
+    loss: float = 0.0
+    """The share of requests that are lost."""
+    slowest_s: float = 0.02
+    """The longest way of a request to an instance, and of its answer back."""
+
+    SIMPLEST: ClassVar[tuple[tuple[str, float], ...]] = (
+        ("partitions", 1),
+        ("instances", 2),
+        ("replicas", 2),
+        ("batch", 1000),
+        ("loss", 0.0),
+        ("slowest_s", 0.02),
+    )
+    """The values with which a script is the easiest to understand, in the order in which they are tried."""

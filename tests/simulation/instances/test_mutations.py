@@ -1,0 +1,129 @@
+"""Each guard of the query service is necessary: without it, a script fails. So the simulator can fail."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from services.query.cluster.instance import Instance
+from services.query.cluster.leases import CatchUpTarget, LeaseTable
+from services.query.ingest.freshness import FreshnessTracker
+from services.query.ingest.kafka_ingestion import KafkaIngestion
+from services.query.store import write_batch
+from services.query.store.folder import StoreFolder
+from services.query.store.packing import order
+from tests.simulation.instances.generate import script as script_of
+from tests.simulation.instances.script import Fault, Script, Written
+from tests.simulation.verdict import instances_verdict as verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from services.query.store.entry import EntryOrder
+    from tests.simulation.instances.script import Step
+
+    Patch = Callable[[pytest.MonkeyPatch], None]
+
+MOST_SEEDS = 400
+
+
+class Mutation(NamedTuple):
+    """A guard that is taken out, a script that needs it, and whether some of a few hundred seeds do."""
+
+    patch: Patch
+    script: Script
+    is_found_by_seeds: bool
+
+
+MUTATIONS: dict[str, Mutation] = {}
+
+
+def mutation(script: Script, *, is_found_by_seeds: bool = True) -> Callable[[Patch], Patch]:
+    """Register a defect by the name of its function."""
+
+    def register(patch: Patch) -> Patch:
+        MUTATIONS[patch.__name__] = Mutation(patch, script, is_found_by_seeds)
+        return patch
+
+    return register
+
+
+def versions(first: float, last: float, every: float = 1.0) -> tuple[Written, ...]:
+    """Return versions of one key at these times."""
+    return tuple(Written(first + every * number, "k0") for number in range(round((last - first) / every)))
+
+
+@mutation(Script(1, (*versions(5.0, 45.0), Fault(20.0, "freeze", "b", 20.0, 1.0))))
+def a_lease_never_ends(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LeaseTable, "is_valid", lambda *_: True)
+
+
+@mutation(Script(1, (*versions(5.0, 45.0), Fault(20.0, "cut", "a", 20.0, 1.0), Fault(22.0, "crash", "b", 8.0))))
+def a_new_owner_does_not_read_to_the_end(patch: pytest.MonkeyPatch) -> None:
+    def check(target: CatchUpTarget, _: int) -> bool:
+        target.reached = True
+        return True
+
+    patch.setattr(CatchUpTarget, "check", check)
+
+
+@mutation(Script(1, (*versions(5.0, 45.0), Fault(20.0, "freeze", "b", 5.5), Fault(20.0, "cut", "b", 24.0, 1.0))))
+def a_lease_is_not_released_to_another_instance(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LeaseTable, "_release_to", lambda *_: None)
+
+
+@mutation(Script(1, (*versions(5.0, 10.0), Written(12.0, "k0", "again", 5))))
+def versions_are_not_compared(patch: pytest.MonkeyPatch) -> None:
+    def before_all(data: bytes) -> EntryOrder:
+        return order(data)[0], 0, 0
+
+    patch.setattr(write_batch, "order", before_all)
+
+
+@mutation(Script(1, (*versions(5.0, 10.0), Fault(20.0, "power", "a", 1.5), Fault(20.0, "power", "b", 1.5))))
+def a_store_that_was_open_when_its_machine_went_down_is_used(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StoreFolder, "_unusable", lambda *_: None)
+
+
+@mutation(Script(1, (*versions(5.0, 10.0), Fault(20.0, "recreate", "topic"))))
+def a_partition_without_the_next_record_is_not_read_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(KafkaIngestion, "_restart", lambda *_: None)
+
+
+REMOVED: tuple[Step, ...] = (
+    *(Written(5.0 + number / 10, f"k{number}") for number in range(20)),
+    Written(14.0, "k0", "removed"),
+    Written(32.0, "k1"),
+    Fault(33.0, "compact", "topic"),
+)
+"""A tombstone that is compacted away."""
+
+
+@mutation(Script(1, (*REMOVED, Fault(12.0, "crash", "a", 24.0), Fault(37.0, "crash", "b", 20.0))))
+def a_missed_tombstone_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(FreshnessTracker, "may_miss_tombstone", lambda *_: False)
+
+
+@mutation(Script(1, (*REMOVED, Fault(12.0, "cut", "b", 24.0, 1.0)), batch=1))
+def a_partition_that_is_read_again_is_answered_for(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Instance, "restarted", lambda *_: None)
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_script_fails_without_a_guard(name: str) -> None:
+    patch_guard, script, _ = MUTATIONS[name]
+    assert not verdict(script)
+    with pytest.MonkeyPatch.context() as patch:
+        patch_guard(patch)
+        assert verdict(script)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", [name for name, found in MUTATIONS.items() if found.is_found_by_seeds])
+def test_fresh_seeds_find_a_missing_guard(name: str) -> None:
+    first = secrets.randbelow(1 << 32)
+    with pytest.MonkeyPatch.context() as patch:
+        MUTATIONS[name].patch(patch)
+        assert any(verdict(script_of(seed)) for seed in range(first, first + MOST_SEEDS))

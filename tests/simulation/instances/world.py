@@ -1,0 +1,220 @@
+"""Runs a script: a model broker, a model of the job, real instances of the query service, and readers of all keys."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from contextvars import Context
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from contracts import Suite
+from contracts.records.named_states import named
+from services.runtime.kafka.values import NewTopic
+from tests.simulation.instances.instance import SimulatedInstance, Surroundings
+from tests.simulation.instances.job import APPLICATIONS, Job, KeyHistory
+from tests.simulation.instances.ledgers import Ledgers
+from tests.simulation.instances.reader import Answers, KeyReader
+from tests.simulation.instances.requests import Requests
+from tests.simulation.instances.script import CLIENTS, ENDS_S, Fault, Written
+from tests.simulation.kafka.broker import Broker
+from tests.simulation.loop import SimulationLoop
+from tests.simulation.script import START
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tests.simulation.instances.script import Script
+
+RETENTION_S = 8.0
+"""The time for which the topic keeps tombstones."""
+MARGIN_S = 4.0
+"""The broker keeps them longer by this time: more than the clocks of two machines differ."""
+LAG_S = 3.0
+"""Younger records are not compacted."""
+REPEAT_S = 0.3
+"""Between two records that the job writes once more."""
+NOTICED_S = 3.0
+"""The time after which an instance without another fault has noticed that the topic is empty."""
+
+
+class World:
+    """One run of a script."""
+
+    def __init__(self, script: Script, folder: Path) -> None:
+        self._script = script
+        self.loop = SimulationLoop()  # type: ignore[abstract]  # it has what asyncio's tasks and futures need
+        self.loop.thread_s = partial(Random(f"{script.seed} threads").uniform, 0.0, 0.05)
+        self.broker = Broker(self.loop, START, Random(f"{script.seed} broker"))
+        application = APPLICATIONS[script.application]
+        self._topics = {
+            topic.name: NewTopic(topic.name, script.partitions, 1, topic.config()) for topic in application.catalogue()
+        }
+        for topic in self._topics.values():
+            self.broker.topics.create(topic)
+        self._snapshots = application.topics.snapshots
+        self.job = Job(application, script.partitions, self.broker)
+        self.requests = Requests(self.loop, Random(f"{script.seed} requests"), script.loss, script.slowest_s)
+        self.around = Surroundings(
+            self.loop,
+            self.broker,
+            self.requests,
+            Suite(application),
+            replace(named(application)[application.name], partitions=script.partitions),
+            round(RETENTION_S * 1000),
+            script.replicas,
+            script.batch,
+        )
+        for name in "abcd"[: script.instances]:
+            random = Random(f"{script.seed} {name}")
+            self.requests.instances[name] = SimulatedInstance(name, folder / name, self.around, random)
+        self.answers = Answers(self.job)
+        self._waiting: list[Written] = []
+        """What the job writes when the broker is back."""
+        self._outages = 0
+        self._disturbed = dict.fromkeys(self.requests.instances, 0.0)
+        """The end of the last fault of each instance."""
+
+    def run(self) -> Ledgers:
+        """Run the script to its end."""
+        self.loop.run_until_complete(self._play())
+        states = {key: history.states for key, history in self.job.histories.items()}
+        errors = [*self.around.errors, *map(repr, self.loop.errors)]
+        found = Ledgers(self.answers.list, states, errors)
+        self.loop.run_until_complete(self._unwind())
+        return found
+
+    async def _play(self) -> None:
+        random = Random(f"{self._script.seed} readers")
+        for instance in self.requests.instances.values():
+            self._at(random.uniform(0.0, 3.0), instance.start)
+        for step in sorted(self._script.steps, key=lambda step: step.at):
+            self._at(step.at, partial(self._take, step))
+        keys = sorted({step.key for step in self._script.steps if isinstance(step, Written)})
+        self.job.histories |= {key: KeyHistory(has_windows=self.job.has_windows) for key in keys}
+        await asyncio.sleep(3.0)
+        readers = [KeyReader(key, self.requests, self.answers, random) for key in keys]
+        reading = [asyncio.ensure_future(reader.run()) for reader in readers]
+        await asyncio.sleep(ENDS_S - self.loop.time())
+        for task in reading:
+            task.cancel()
+
+    async def _unwind(self) -> None:
+        """Let the code of all processes clean up, so that nothing is left of the run."""
+        processes = [process for one in self.requests.instances.values() for process in one.processes]
+        for instance in self.requests.instances.values():
+            instance.close()
+        for process in processes:
+            self.loop.unwind(process)
+        if tasks := [task for process in processes for task in process.tasks]:
+            await asyncio.wait(tasks)
+
+    # Steps
+
+    def _take(self, step: Written | Fault) -> None:
+        if isinstance(step, Written):
+            self._write(step)
+        elif step.part in self.requests.instances:
+            self._break(self.requests.instances[step.part], step)
+        elif step.kind == "away":
+            self._lose_broker(step)
+        elif step.kind == "compact":
+            self._compact()
+        elif step.kind == "rebuild" and not self._outages:
+            self.job.rebuild()
+        elif step.kind == "recreate" and not self._outages:
+            self._recreate()
+
+    def _write(self, step: Written) -> None:
+        if self._outages:
+            self._waiting.append(step)
+        elif step.kind == "again":
+            for number, repeat in enumerate(self.job.repeats(step)):
+                self._at(self.loop.time() + number * REPEAT_S, repeat)
+        else:
+            self.job.write(step)
+
+    def _break(self, instance: SimulatedInstance, fault: Fault) -> None:
+        end = fault.at + fault.lasts
+        self._disturb([instance.name], end)
+        match fault.kind:
+            case "crash":
+                instance.kill(fault.lasts)
+            case "wipe":
+                instance.kill(fault.lasts, loses="folder")
+            case "power":
+                instance.kill(fault.lasts, loses="unsynced")
+            case "stop":
+                instance.stop(fault.lasts)
+            case "freeze":
+                process, requests_first = instance.process, fault.amount > 0
+                instance.freeze()
+                self._at(end, lambda: instance.thaw(process, requests_first=requests_first))
+            case "cut":
+                client = CLIENTS[int(fault.amount)]
+                instance.cut(client, 1)
+                self._at(end, lambda: instance.cut(client, -1))
+            case "apart":
+                self.requests.apart.append(instance.name)
+                self._at(end, lambda: self.requests.apart.remove(instance.name))
+            case "clock":
+                instance.step_clock(fault.amount)
+                self._at(end, lambda: instance.step_clock(-fault.amount))
+
+    def _lose_broker(self, fault: Fault) -> None:
+        end = fault.at + fault.lasts
+        self._outages += 1
+        self._disturb(self._disturbed, end)
+        for instance in self.requests.instances.values():
+            instance.lose_broker(is_away=True)
+        self._at(end, self._restore_broker)
+
+    def _restore_broker(self) -> None:
+        self._outages -= 1
+        if self._outages:
+            return
+        self.broker.resume()
+        waiting, self._waiting = self._waiting, []
+        for step in waiting:
+            self._write(step)
+        for instance in self.requests.instances.values():
+            instance.lose_broker(is_away=False)
+
+    def _compact(self) -> None:
+        """Compact the logs up to the first record that is too young."""
+        now_ms = self.broker.now_ms
+        for log in self.broker.topics.topic(self._snapshots).logs:
+            young = log.first_since(now_ms - round(LAG_S * 1000))
+            end = log.end if young is None else young.offset
+            log.compact(min(end, log.end - 1), now_ms - round((RETENTION_S + MARGIN_S) * 1000))
+
+    def _recreate(self) -> None:
+        """Replace the topic by an empty one. The folders of instances that may not notice it are deleted."""
+        began = self.loop.time()
+        self.broker.delete_topic(self._snapshots)
+        self.broker.topics.create(self._topics[self._snapshots])
+        self.job.lose_topic()
+
+        def fill() -> None:
+            for name, instance in self.requests.instances.items():
+                if self._disturbed[name] + 1.0 >= began:
+                    instance.kill(1.0, loses="folder")
+            self.job.rebuild()
+
+        self._at(began + NOTICED_S, fill)
+
+    def _disturb(self, names: Iterable[str], until: float) -> None:
+        for name in names:
+            self._disturbed[name] = max(self._disturbed[name], until)
+
+    def _at(self, time: float, act: Callable[[], object]) -> None:
+        self.loop.call_at(time, act, context=Context())
+
+
+def run(script: Script) -> Ledgers:
+    """Run a script, and return what it has left."""
+    with tempfile.TemporaryDirectory() as folder:
+        return World(script, Path(folder)).run()
