@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from tests.simulation.kafka.broker import Broker
     from tests.simulation.loop import SimulationLoop
 
-RESTART_S = 2.0
-"""The pause before a process that ended with an error is started again."""
+RESTART_S = 0.5
+"""The pause before a process that has ended by itself is started again, at least."""
 RECOVERED_S = 1.0
 """The time after which an instance that was cut off has heard the others."""
 
@@ -115,7 +115,8 @@ class SimulatedInstance:
         self._boots = 0
         self._ahead_s = 0.0
         self._store: CrashableStore | None = None
-        self._restart_s = RESTART_S
+        self._restart_at = 0.0
+        """The time before which no process is started after one that has ended."""
 
     # Processes
 
@@ -124,7 +125,6 @@ class SimulatedInstance:
         process = Process(f"{self.name} {len(self.processes)}")
         self.processes.append(process)
         self._stopping = self._around.loop.create_future()
-        self._restart_s = RESTART_S
         self._connect()
         self.context = copy_context()
         self.context.run(RUNNING.set, process)
@@ -197,13 +197,13 @@ class SimulatedInstance:
             self._folders += 1
         if not self.process.is_killed:
             self._around.loop.kill_process(self.process)
-            self._restart_s = down_s
+            self._restart_at = self._around.loop.time() + down_s
             self._start_later(self.process)
         self._end()
 
     def stop(self, down_s: float) -> None:
         """Ask the process to stop, as SIGTERM does, and start another one when it has ended."""
-        self._restart_s = down_s
+        self._restart_at = self._around.loop.time() + down_s
         if not self._stopping.done():
             self._stopping.set_result(None)
 
@@ -283,8 +283,9 @@ class SimulatedInstance:
         self._store = self.reader = self.cluster = None
 
     def _start_later(self, ended: Process) -> None:
-        again = partial(self._start_after, ended)
-        self._around.loop.call_later(self._restart_s, again, context=Context())  # the simulation starts it
+        loop, again = self._around.loop, partial(self._start_after, ended)
+        at = max(self._restart_at, loop.time() + RESTART_S * (not ended.is_killed))
+        loop.call_at(at, again, context=Context())  # the simulation starts it
 
     def _start_after(self, ended: Process) -> None:
         if self.process is ended:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.simulation.instances.script import QUIET_S
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -23,13 +21,13 @@ class Ledgers(NamedTuple):
     """The errors with which processes ended, and of tasks that nobody awaited."""
 
 
-def problems(script: Script, found: Ledgers) -> list[str]:  # noqa: ARG001  # as of the loop's ledgers
+def problems(script: Script, found: Ledgers) -> list[str]:
     """Return what is wrong: errors, answers that go back or were never written, and keys that end without the last."""
     wrong = [f"an error: {error}" for error in found.errors]
     for key, states in found.states.items():
         answers = [answer for answer in found.answers if answer.key == key]
         wrong += _wrong_answers(answers, states)
-        wrong += _wrong_ends(key, [answer for answer in answers if answer.sent_at >= QUIET_S], states[-1])
+        wrong += _wrong_ends(key, [answer for answer in answers if answer.sent_at >= script.quiet_at], states[-1])
     return wrong
 
 
@@ -53,7 +51,7 @@ def _wrong_answers(answers: Sequence[Answered], states: Sequence[EntryOrder | No
 
 def _wrong_ends(key: str, answers: Sequence[Answered], last: EntryOrder | None) -> Iterator[str]:
     if not answers:
-        yield f"{key} has no answer after {QUIET_S:.0f} s"
+        yield f"{key} has no answer in the end"
     for answer in answers:
         if answer.order != last:
             yield f"{answer.instance} answers {key} in the end with {answer.order}, and the last is {last}"

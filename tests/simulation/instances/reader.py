@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.simulation.instances.job import Job
     from tests.simulation.instances.requests import Outcome, Requests
 
-PAUSES_S = (0.05, 0.2, 0.6)
+PAUSES_S = (0.05, 0.5, 1.0)
 """Between two reads of a key."""
 
 

@@ -9,9 +9,10 @@ FAULTS_S = 50.0
 """The time at which the load and the last fault begin at the latest."""
 LONGEST_S = 24.0
 """The longest fault."""
-QUIET_S = FAULTS_S + LONGEST_S + 16.0
-"""From then on every key must be answered with its last value."""
-ENDS_S = QUIET_S + 8.0
+BOUND_S = 16.0
+"""The time after the last fault after which every key must be answered with its last value."""
+READ_S = 6.0
+"""The time for which it is read then."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,12 @@ class Script:
     """The share of requests that are lost."""
     slowest_s: float = 0.02
     """The longest way of a request to an instance, and of its answer back."""
+
+    @property
+    def quiet_at(self) -> float:
+        """The time from which on every key must be answered with its last value."""
+        ends = (step.at + (step.lasts if isinstance(step, Fault) else 0.0) for step in self.steps)
+        return max(ends, default=0.0) + BOUND_S
 
     SIMPLEST: ClassVar[tuple[tuple[str, float], ...]] = (
         ("partitions", 1),

@@ -15,8 +15,8 @@ from tests.simulation.instances.world import run
 from tests.simulation.shrink import as_test, shrunk
 from tests.simulation.verdict import instances_verdict as verdict
 
-FIXED = range(6)
-FRESH = 3
+FIXED = range(4)
+FRESH = 2
 FIRST_FRESH = secrets.randbelow(1 << 32)
 
 

@@ -19,7 +19,7 @@ from tests.simulation.instances.job import APPLICATIONS, Job, KeyHistory
 from tests.simulation.instances.ledgers import Ledgers
 from tests.simulation.instances.reader import Answers, KeyReader
 from tests.simulation.instances.requests import Requests
-from tests.simulation.instances.script import CLIENTS, ENDS_S, Fault, Written
+from tests.simulation.instances.script import CLIENTS, READ_S, Fault, Written
 from tests.simulation.kafka.broker import Broker
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.script import START
@@ -98,7 +98,7 @@ class World:
         await asyncio.sleep(3.0)
         readers = [KeyReader(key, self.requests, self.answers, random) for key in keys]
         reading = [asyncio.ensure_future(reader.run()) for reader in readers]
-        await asyncio.sleep(ENDS_S - self.loop.time())
+        await asyncio.sleep(self._script.quiet_at + READ_S - self.loop.time())
         for task in reading:
             task.cancel()
 
