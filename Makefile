@@ -132,6 +132,15 @@ SEEDS ?= 200
 simulate: install ## Simulate the loop with faults, an hour for each seed (SEEDS=n FIRST=seed, ARGS=--goes-on)
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)) $(ARGS)
 
+# The faults of tests/faults/catalogue.py on a loop of real parts; the results of all runs are in artifacts/faults.json.
+.PHONY: faults
+faults: install classes ## Run each fault on a real loop, three seeds each (hours; ARGS="--only 24 25", ARGS="--random --hours 2")
+	@$(BIN)/python -m tests.faults $(ARGS)
+
+.PHONY: soak
+soak: install classes ## Run a real loop under load, with a kill an hour and figures each minute (ARGS="--hours 8")
+	@$(BIN)/python -m tests.faults --soak $(ARGS)
+
 # In an environment of its own; the tools of the tests have the versions of the lock, as far as the lowest allow them.
 LOWEST := $(STATE)/lowest
 RESOLVE = $(BIN)/uv pip compile pyproject.toml --quiet --python $(BIN)/python --all-extras --no-emit-index-url \

@@ -8,25 +8,35 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.services.tools.broker.embedded import free_port_pair, free_ports
 
 if TYPE_CHECKING:
-    from datetime import date
+    from collections.abc import Mapping
     from typing import Self
 
 CHECKOUT = Path(__file__).parents[2]
 STOP_S = 90
+REPLAYED = date(2013, 1, 1)
 PARTS = 5
 """Query service, job, worker that derives and two workers: each answers at a port, from the first on."""
 
 
 class Launched:
-    """`stateloop up --headless` in a folder of its own, replaying one day."""
+    """`stateloop up --headless` in a folder of its own, replaying one day, or with other `settings`."""
 
-    def __init__(self, folder: Path, day: date, speed: float, *, catch_up: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        day: date = REPLAYED,
+        speed: float = 1.0,
+        *,
+        catch_up: bool = True,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder = folder
         port = free_port_pair()
         self.kafka = f"127.0.0.1:{port}"
@@ -44,6 +54,7 @@ class Launched:
             "STATELOOP_REPLAY_SPEED": str(speed),
             "STATELOOP_BATCH": "PT15S",
             "STATELOOP_CATCH_UP": str(catch_up),
+            **(settings or {}),
         }
         self._process: subprocess.Popen[bytes] | None = None
 

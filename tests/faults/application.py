@@ -1,0 +1,57 @@
+"""The application of the loop that `make faults` disturbs: meters, whose owner an API knows."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import BaseModel
+
+from contracts import Api, Application, Count, Enriched, Event, Latest, Policy, State, Sum, Topics, enrichment
+
+PREFIX = "faults."
+PARTITIONS = 4
+DEADLINE = timedelta(seconds=60)
+"""A request without an answer is a failure after this time, longer than each fault of the API lasts."""
+
+
+class Reading(Event):
+    """A reading of a meter."""
+
+    value: int
+    plate: str | None = None
+
+
+class Owner(BaseModel):
+    """The owner of a plate."""
+
+    name: str
+
+
+class Meter(State, lifetime=timedelta(days=1)):
+    """What a meter has sent."""
+
+    readings: Annotated[int, Count()]
+    total: Annotated[int, Sum(of="value")]
+    plate: Annotated[str | None, Latest()]
+    owner: Annotated[Owner | None, Enriched()]
+
+
+@enrichment(api="registry")
+async def owner(api: Api, plate: str) -> Owner:
+    """Look the owner up."""
+    return await api.get("/owners/{plate}", Owner, plate=plate)
+
+
+app = Application(
+    name="meters",
+    event=Reading,
+    state=Meter,
+    enrichments=(owner,),
+    apis={
+        "registry": Policy(
+            timeout=timedelta(seconds=8), deadline=DEADLINE, attempts=60, max_backoff=timedelta(seconds=2)
+        )
+    },
+    topics=Topics(prefix=PREFIX, partitions=PARTITIONS),
+)

@@ -1,0 +1,141 @@
+"""The results of all runs so far, as a table of the terminal and as a page."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from tests.faults.catalogue import FAULTS
+from tests.faults.ledgers import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from tests.faults.catalogue import Fault
+
+COLUMNS = (
+    "fault", "seeds", "lost", "counted twice", "answers missing", "calls repeated", "reads backwards",
+    "longest stall", "people needed",
+)  # fmt: skip
+BY_TEST = "by test"
+HEAD = """# Reliability
+
+`make faults` runs a loop of real parts (broker, Spark job, two workers, query service) under the launcher of
+`stateloop up`, with an API that misbehaves on demand. A seed gives the load: {rate} readings a second of {meters}
+meters, each with an owner that the API knows. While they are sent, a fault begins and ends. Then the run is judged.
+
+## How a run is judged
+
+- **Events and snapshots**: count, sum and last plate of each meter are those of a plain Python fold, and each record
+  that must be refused has a dead letter. Else it is *lost*, or *counted twice*.
+- **Calls that the API logged**: a call for a plate that was answered before is *repeated*.
+- **Feedback**: each meter has the owner of its last plate, or a dead letter with the reason. Else an *answer* is
+  *missing*.
+- **Answers of the query service**: at last it has the newest snapshot of each meter; no answer is older than the one
+  before. Else it is *lost*, or a *read* went *backwards*.
+
+The longest stall is the longest time without a newer state for a client that reads all the time, the fault included.
+A person is needed if the launcher gives up, or if not all is right {patience} s after the fault. All columns but
+*calls repeated* and *longest stall* have to be 0. `tests/faults/test_ledgers.py` shows that each ledger can fail.
+
+## Results
+
+On a machine of 2 cores with other work at the same time. Each row has its date and commit.
+
+"""
+
+
+@dataclass
+class Result:
+    """What became of a fault, by seed."""
+
+    commit: str = ""
+    day: str = ""
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    """Why a person was needed."""
+
+
+class Results:
+    """The results, in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        self.by_name = {name: _decoded(result) for name, result in found.items()}
+
+    def add(self, fault: Fault, seed: str, verdict: Verdict, note: str = "") -> None:
+        """Add the verdict of a run, and write the file. The results of another commit are dropped."""
+        commit = git_commit()
+        result = self.by_name.get(fault.name)
+        if result is None or result.commit != commit:
+            result = self.by_name[fault.name] = Result(commit, datetime.now(UTC).date().isoformat())
+        result.verdicts[seed] = verdict
+        result.notes += [note] if note else []
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        encoded = {name: one.__dict__ for name, one in self.by_name.items()}
+        self._path.write_text(json.dumps(encoded, indent=1), encoding="utf-8")
+
+    def table(self) -> Table:
+        """Return the table for a terminal."""
+        table = Table(*COLUMNS)
+        for fault in FAULTS:
+            if result := self.by_name.get(fault.name):
+                is_right = all(verdict.is_right for verdict in result.verdicts.values())
+                table.add_row(*_cells(fault, result), style="" if is_right else "bold red")
+        return table
+
+    def page(self, head: str) -> str:
+        """Return the page."""
+        done = [fault for fault in FAULTS if fault.name in self.by_name]
+        left = [fault for fault in FAULTS if fault.name not in self.by_name]
+        columns = (*COLUMNS, "date", "commit")
+        rows = [columns, ("---",) * len(columns)]
+        rows += [(*_cells(fault, result := self.by_name[fault.name]), result.day, result.commit) for fault in done]
+        notes = [f"- {fault.name}: {note}" for fault in done for note in dict.fromkeys(self.by_name[fault.name].notes)]
+        parts = [head + _rows(rows)]
+        if notes:
+            parts.append("## Where a person was needed\n\n" + "\n".join(notes))
+        parts.append("## Not run\n\n" + "\n".join(f"- {line}" for line in (*(fault.name for fault in left), *NOT_RUN)))
+        return "\n\n".join(parts) + "\n"
+
+
+NOT_RUN = (
+    "22 has no row of its own: it is declared, and refused, as 21.",
+    "32, broker at 100 ms and 3 Mbit/s: the network of the loop is the loopback of the machine.",
+    "36, system clock stepped by an hour: a process cannot have a clock of its own here. The simulator steps clocks.",
+)
+
+
+PRODUCT = ("contracts", "services", "spark_app", "stateloop")
+
+
+def git_commit() -> str:
+    """Return the short name of the last commit that changed the product."""
+    command = ["git", "log", "-1", "--format=%h", "--", *PRODUCT]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _decoded(result: dict[str, Any]) -> Result:
+    verdicts = {seed: Verdict(*verdict) for seed, verdict in result["verdicts"].items()}
+    return Result(**(result | {"verdicts": verdicts}))
+
+
+def _cells(fault: Fault, result: Result) -> tuple[str, ...]:
+    verdicts = result.verdicts.values()
+    if fault.tests:
+        failed = sum(verdict.people for verdict in verdicts)
+        return fault.name, BY_TEST, *("" for _ in COLUMNS[2:-1]), "failed" if failed else "passed"
+    *counts, stall_s, people = (column for column in zip(*verdicts, strict=True))
+    stall = f"{max(stall_s):.1f} s"
+    return fault.name, str(len(verdicts)), *(str(sum(count)) for count in counts), stall, str(sum(people))
+
+
+def _rows(rows: Iterable[tuple[str, ...]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

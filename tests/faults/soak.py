@@ -1,0 +1,119 @@
+"""The loop for hours under load, with one kill an hour: `make soak`. Its figures go into a CSV file and a picture."""
+
+from __future__ import annotations
+
+import csv
+import os
+import random
+import signal
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from tests.faults.catalogue import Fault, signalled
+from tests.faults.stage import Stage
+
+PARTS = ("job", "worker-1", "worker-2", "query", "broker")
+MINUTE_S, KILL_AT, HOUR = 60.0, 10, 60
+"""In the tenth minute of each hour, one part is killed."""
+WIDTH, HEIGHT, GAP, LEFT = 860, 90, 34, 16
+COLORS = ("#4f46e5", "#d97706", "#059669", "#dc2626", "#6b7280")
+PANELS = {"memory_mb": "memory, MB", "descriptors": "file descriptors", "threads": "threads"}
+SINGLE = {
+    "disk_mb": "disk, MB",
+    "events_per_s": "events/s",
+    "read_p99_ms": "read p99, ms",
+    "stall_s": "longest stall, s",
+}
+STYLE = (
+    "svg{font:12px system-ui,sans-serif;color-scheme:light dark}text{fill:#111827}polyline{fill:none;stroke-width:1.5}"
+    "@media(prefers-color-scheme:dark){text{fill:#f3f4f6}}"
+)
+
+
+def soak(folder: Path, hours: float, out: Path) -> None:
+    """Run for hours, in minutes of load that are each judged."""
+    rows: list[dict[str, float | str]] = []
+    chance, end = random.Random(hours), time.monotonic() + hours * 3600
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with Stage(folder) as stage:
+        while time.monotonic() < end:
+            minute = len(rows)
+            part = chance.choice(PARTS) if minute % HOUR == KILL_AT else ""
+            rows.append({"minute": minute, "killed": part, **soaked(stage, part, minute)})
+            sys.stdout.write(f"{rows[-1]}\n")
+            sys.stdout.flush()
+            with out.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, list(rows[0]))
+                writer.writeheader()
+                writer.writerows(rows)
+            out.with_suffix(".svg").write_text(picture(rows), encoding="utf-8")
+
+
+def soaked(stage: Stage, part: str, seed: int) -> dict[str, float]:
+    """Run a minute of load, and return its figures and its verdict."""
+    began = time.monotonic()
+    inject = signalled(signal.SIGKILL, part) if part else Fault.inject
+    verdict = stage.run(Fault(0, "soak", inject, MINUTE_S), seed)
+    load, reader = stage.load, stage.reader
+    cost = {f"{name}_{part}": value for part in PARTS for name, value in used(stage, part).items()}
+    return {
+        **verdict._asdict(),
+        "events_per_s": round(load.sent / (time.monotonic() - began), 1),
+        "read_p50_ms": round(1000 * statistics.median(reader.latencies), 2),
+        "read_p99_ms": round(1000 * statistics.quantiles(reader.latencies, n=100)[98], 2),
+        "disk_mb": round(sum(size_of(path) for path in stage.folder.rglob("*")) / 1e6, 1),
+        **cost,
+    }
+
+
+def used(stage: Stage, part: str) -> dict[str, float]:
+    """Return the memory, descriptors and threads of all processes of a part."""
+    group = os.getpgid(stage.launched.runs(part))
+    found = dict.fromkeys(PANELS, 0.0)
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.getpgid(int(process.name)) != group:
+                continue
+            status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+            found["memory_mb"] += round(int(status["VmRSS"].split()[0]) / 1024, 1)
+            found["threads"] += int(status["Threads"])
+            found["descriptors"] += len(list((process / "fd").iterdir()))
+        except (OSError, KeyError):  # it has ended
+            continue
+    return found
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes that a file takes on the disk; 0 for one that is gone."""
+    try:
+        return path.lstat().st_blocks * 512
+    except OSError:
+        return 0
+
+
+def picture(rows: list[dict[str, float | str]]) -> str:
+    """Return an SVG with a panel for each figure."""
+    panels = [(title, [(part, f"{name}_{part}") for part in PARTS]) for name, title in PANELS.items()]
+    panels += [(title, [("", name)]) for name, title in SINGLE.items()]
+    drawn: list[str] = []
+    for number, panel in enumerate(panels):
+        drawn += _panel(rows, LEFT + number * (HEIGHT + GAP), *panel)
+    height = len(panels) * (HEIGHT + GAP) + LEFT
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"><style>{STYLE}</style>'
+    return "\n".join([head, *drawn, "</svg>"]) + "\n"
+
+
+def _panel(rows: list[dict[str, float | str]], top: int, title: str, lines: list[tuple[str, str]]) -> list[str]:
+    most = max(float(row[column]) for row in rows for _, column in lines) or 1.0
+    drawn = [f'<text x="{LEFT}" y="{top + 12}">{title} (top: {most:g}), {len(rows)} minutes</text>']
+    for number, (name, column) in enumerate(lines):
+        color, step = COLORS[number], (WIDTH - 2 * LEFT) / max(1, len(rows) - 1)
+        points = " ".join(
+            f"{LEFT + at * step:.1f},{top + 18 + HEIGHT * (1 - float(row[column]) / most):.1f}"
+            for at, row in enumerate(rows)
+        )
+        drawn.append(f'<polyline stroke="{color}" points="{points}"/>')
+        drawn.append(f'<text x="{380 + 90 * number}" y="{top + 12}" style="fill:{color}">{name}</text>')
+    return drawn

@@ -1,0 +1,164 @@
+"""The running loop: the launcher and all parts, the API, the sender and the readers of topics."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Self
+
+from tests.e2e.launched import Launched
+from tests.faults.api import ApiStub
+from tests.faults.ledgers import TopicReader, Verdict, judge
+from tests.faults.load import Load, Sender
+from tests.faults.reader import MonotonicReader, read_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.faults.catalogue import Fault
+
+START_S, PATIENCE_S, QUIET_S, AFTER_S = 300.0, 240.0, 2.0, 3.0
+"""Until the loop has started; until all is right after a fault; how long it stays so; the load after a fault."""
+SAMPLE = 200
+"""The number of final states that are read."""
+SMALL_DISK = "512m"
+
+
+class PersonNeededError(Exception):
+    """The loop gave up, or a fault found what it must not find."""
+
+
+class Stage:
+    """A loop in a folder. With `small_disk`, checkpoint and store are on a file system of their own."""
+
+    def __init__(self, folder: Path, *, small_disk: bool = False) -> None:
+        self.folder = folder.absolute()
+        self._closing = ExitStack()
+        self._has_small_disk = small_disk
+        self.api = ApiStub()
+        self.runs = 0
+
+    def __enter__(self) -> Self:
+        """Start all parts from nothing, and return when the query service answers."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        if self._has_small_disk:
+            self._closing.enter_context(small_disk(self.folder))
+        settings = {
+            "STATELOOP_APPLICATION": "tests.faults.application:app",
+            "STATELOOP_APIS": json.dumps({"registry": self.api.url}),
+            "STATELOOP_BATCH": "PT10S",
+            "STATELOOP_DRIVER_MEMORY": "1g",
+            "STATELOOP_RATE": "0",
+        }
+        self.launched = self._closing.enter_context(Launched(self.folder, settings=settings))
+        try:
+            self._await("the query service", lambda: read_state(self.launched.http, "nobody")[0], START_S)
+            self.sender, self.topics = Sender(self.launched.kafka), TopicReader(self.launched.kafka)
+        except BaseException:
+            self._closing.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.api.shutdown()
+        self._closing.close()
+
+    def run(self, fault: Fault, seed: int) -> Verdict:
+        """Disturb the loop under load, and judge it when it is quiet."""
+        self.runs += 1
+        load = Load(f"{fault.number}.{self.runs}", seed, hot=fault.hot)
+        is_over = threading.Event()
+        thread = threading.Thread(target=self._send, args=(fault, load, is_over), daemon=True)
+        self.load, self.reader = load, MonotonicReader(self.launched.http, load.meters)
+        with self.reader as reader:
+            thread.start()
+            try:
+                self._await("states before the fault", lambda: len(self.topics.read().newest.keys() & load.meters) > 1)
+                with fault.inject(self, load):
+                    time.sleep(fault.hold_s)
+                time.sleep(AFTER_S)
+            finally:
+                is_over.set()
+                thread.join()
+            for record in load.last():
+                self.sender.send(record)
+            self.sender.flush()
+            verdict = self._settle(load)
+        return verdict._replace(
+            repeated=sum(number for plate, number in self.api.repeated.items() if plate in load.plates),
+            backwards=len(reader.backwards),
+            stall_s=reader.stall_s,
+        )
+
+    def signal(self, part: str, number: int) -> None:
+        """Send a signal to every process of a part; SIGTERM to the first one, as an operator does."""
+        pid = self.launched.runs(part)
+        if number == signal.SIGTERM:
+            os.kill(pid, number)
+        else:
+            os.killpg(os.getpgid(pid), number)
+
+    @contextmanager
+    def without(self, part: str) -> Iterator[None]:
+        """Kill a part, and keep the launcher from restarting it meanwhile."""
+        os.kill(self.launched.pid, signal.SIGSTOP)
+        try:
+            self.launched.kill(part)
+            yield
+        finally:
+            os.kill(self.launched.pid, signal.SIGCONT)
+
+    def _send(self, fault: Fault, load: Load, is_over: threading.Event) -> None:
+        for record in fault.spoil(load.random, load.events(is_over)):
+            self.sender.send(record)
+
+    def _settle(self, load: Load) -> Verdict:
+        """Judge until all is right and stays so, or the time is over."""
+        end, quiet_since, changes = time.monotonic() + PATIENCE_S, time.monotonic(), -1
+        while True:
+            self._require_launcher()
+            published, now = self.topics.read(), time.monotonic()
+            if published.changes != changes:
+                quiet_since, changes = now, published.changes
+            verdict = judge(load.meters, self.sender.refused, published, None)
+            if now > end or (verdict.is_complete and now - quiet_since > QUIET_S):
+                answers = {name: read_state(self.launched.http, name)[1] for name in list(load.meters)[:SAMPLE]}
+                verdict = judge(load.meters, self.sender.refused, published, answers)
+                if now > end or verdict.is_complete:
+                    return verdict._replace(people=int(not verdict.is_complete))
+            time.sleep(0.2)
+
+    def _await(self, what: str, condition: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
+        end = time.monotonic() + patience_s
+        while not condition():
+            self._require_launcher()
+            if time.monotonic() > end:
+                raise PersonNeededError(f"{what}: not within {patience_s:.0f} s")
+            time.sleep(0.1)
+
+    def _require_launcher(self) -> None:
+        if not self.launched.alive():
+            raise PersonNeededError(self.launched.tail()[-3000:])
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """Mount a small file system for checkpoint and store. Only root can."""
+    small = folder / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "tmpfs", str(small)], check=True)  # noqa: S607
+    try:
+        for name in ("checkpoint", "query"):
+            (small / name).mkdir()
+            (folder / name).symlink_to(small / name)
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(small)], check=True)  # noqa: S607
