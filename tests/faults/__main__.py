@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import itertools
+import math
 import random
 import subprocess
 import sys
@@ -37,14 +39,16 @@ def main() -> int:
     results = Results(RESULTS)
     chosen = [fault for fault in FAULTS if not options.only or fault.number in options.only]
     if options.soak:
-        soak(options.folder, options.hours, options.out)
+        soak(options.folder, options.hours or 1.0, options.out)
     elif options.random:
         seed = options.seed or random.randrange(1 << 31)
         print(f"--random --seed {seed}")
-        run(random_runs(chosen, seed, options.hours), results, options.folder)
+        run(random_runs(chosen, seed, options.hours or 1.0), results, options.folder)
     elif options.seeds:
         run_tests([fault for fault in chosen if fault.tests and not options.loop_only], results)
-        run([(fault, seed) for fault in chosen if not fault.tests for seed in options.seeds], results, options.folder)
+        runs = [(fault, seed) for seed in options.seeds for fault in chosen if not fault.tests]
+        left = [one for one in runs if not (options.resume and results.has(*one))]
+        run(within(left, options.hours), results, options.folder)
     if options.write:
         head = HEAD.format(rate=RATE, meters=METERS, patience=int(PATIENCE_S))
         options.write.write_text(results.page(head), encoding="utf-8")
@@ -57,12 +61,13 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--only", type=int, nargs="+", help="the numbers of the faults to run")
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3], help="none: only --write the results so far")
+    parser.add_argument("--resume", action="store_true", help="leave out the runs that artifacts/faults.json has")
     parser.add_argument("--loop-only", action="store_true", help="no fault that tests prove")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="of data and logs")
     parser.add_argument("--write", type=Path, help="the page to write, such as docs/reliability.md")
     parser.add_argument("--random", action="store_true", help="faults in random order, of a seed that is printed")
     parser.add_argument("--seed", type=int, help="of --random")
-    parser.add_argument("--hours", type=float, default=1.0, help="of --random and --soak")
+    parser.add_argument("--hours", type=float, help="no further run after this time (--random, --soak: 1)")
     parser.add_argument("--soak", action="store_true", help="no fault but a kill an hour; figures each minute")
     parser.add_argument("--out", type=Path, default=Path("artifacts/soak.csv"), help="the figures of --soak, as CSV")
     return parser.parse_args()
@@ -103,10 +108,15 @@ def run_tests(faults: Iterable[Fault], results: Results) -> None:
 
 def random_runs(faults: list[Fault], seed: int, hours: float) -> Iterator[Run]:
     """Return random faults until the time is over."""
-    chance, end = random.Random(seed), time.monotonic() + hours * 3600
+    chance = random.Random(seed)
     choice = [fault for fault in faults if not (fault.tests or fault.needs_small_disk)]
-    while time.monotonic() < end:
-        yield chance.choice(choice), chance.randrange(1000)
+    return within(((chance.choice(choice), chance.randrange(1000)) for _ in itertools.count()), hours)
+
+
+def within(runs: Iterable[Run], hours: float | None) -> Iterator[Run]:
+    """Return the runs that begin within this time."""
+    end = time.monotonic() + (math.inf if hours is None else hours * 3600)
+    return itertools.takewhile(lambda _: time.monotonic() < end, runs)
 
 
 if __name__ == "__main__":

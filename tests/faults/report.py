@@ -70,6 +70,11 @@ class Results:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         self.by_name = {name: _decoded(result) for name, result in found.items()}
 
+    def has(self, fault: Fault, seed: int) -> bool:
+        """Return whether there is a verdict of this commit."""
+        result = self.by_name.get(fault.name)
+        return result is not None and result.commit == git_commit() and str(seed) in result.verdicts
+
     def add(self, fault: Fault, seed: str, verdict: Verdict, note: str = "") -> None:
         """Add the verdict of a run, and write the file. The results of another commit are dropped."""
         commit = git_commit()
