@@ -47,7 +47,7 @@ def main() -> int:
     elif options.seeds:
         run_tests([fault for fault in chosen if fault.tests and not options.loop_only], results)
         runs = [(fault, seed) for seed in options.seeds for fault in chosen if not fault.tests]
-        left = [one for one in runs if not (options.resume and results.has(*one))]
+        left = [(fault, seed) for fault, seed in runs if not (options.resume and results.has(fault, seed))]
         run(within(left, options.hours), results, options.folder)
     if options.write:
         head = HEAD.format(rate=RATE, meters=METERS, patience=int(PATIENCE_S))

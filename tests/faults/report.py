@@ -67,8 +67,11 @@ class Results:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        self.by_name = {name: _decoded(result) for name, result in found.items()}
+        self.by_name = self._read()
+
+    def _read(self) -> dict[str, Result]:
+        found = json.loads(self._path.read_text(encoding="utf-8")) if self._path.exists() else {}
+        return {name: _decoded(result) for name, result in found.items()}
 
     def has(self, fault: Fault, seed: int) -> bool:
         """Return whether there is a verdict of this commit."""
@@ -77,7 +80,7 @@ class Results:
 
     def add(self, fault: Fault, seed: str, verdict: Verdict, note: str = "") -> None:
         """Add the verdict of a run, and write the file. The results of another commit are dropped."""
-        commit = git_commit()
+        commit, self.by_name = git_commit(), self._read()  # another process may have added some
         result = self.by_name.get(fault.name)
         if result is None or result.commit != commit:
             result = self.by_name[fault.name] = Result(commit, datetime.now(UTC).date().isoformat())
