@@ -58,8 +58,8 @@ class Result:
     commit: str = ""
     day: str = ""
     verdicts: dict[str, Verdict] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    """Why a person was needed."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """Why a person was needed, by seed."""
 
 
 class Results:
@@ -85,7 +85,7 @@ class Results:
         if result is None or result.commit != commit:
             result = self.by_name[fault.name] = Result(commit, datetime.now(UTC).date().isoformat())
         result.verdicts[seed] = verdict
-        result.notes += [note] if note else []
+        result.notes[seed] = note
         self._path.parent.mkdir(parents=True, exist_ok=True)
         encoded = {name: one.__dict__ for name, one in self.by_name.items()}
         self._path.write_text(json.dumps(encoded, indent=1), encoding="utf-8")
@@ -106,7 +106,12 @@ class Results:
         columns = (*COLUMNS, "date", "commit")
         rows = [columns, ("---",) * len(columns)]
         rows += [(*_cells(fault, result := self.by_name[fault.name]), result.day, result.commit) for fault in done]
-        notes = [f"- {fault.name}: {note}" for fault in done for note in dict.fromkeys(self.by_name[fault.name].notes)]
+        notes = [
+            f"- {fault.name}, seed {seed}: {note}"
+            for fault in done
+            for seed, note in self.by_name[fault.name].notes.items()
+            if note
+        ]
         parts = [head + _rows(rows)]
         if notes:
             parts.append("## Where a person was needed\n\n" + "\n".join(notes))

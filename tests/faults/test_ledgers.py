@@ -160,7 +160,7 @@ def test_a_row_that_is_not_right_is_shown(tmp_path: Path) -> None:
     results.add(FAULTS[0], "2", Verdict(stall_s=2.5, lost=3, people=1), "why")
     again = Results(tmp_path / "faults.json")
     assert "| 0 none | 2 | 3 | 0 | 0 | 2 | 0 | 2.5 s | 1 |" in again.page("")
-    assert "- 0 none: why" in again.page("")
+    assert "- 0 none, seed 2: why" in again.page("")
     assert FAULTS[1].name in again.page("").partition("## Not run")[2]
 
 
