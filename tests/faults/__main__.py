@@ -81,7 +81,6 @@ def run(runs: Iterable[Run], results: Results, folder: Path) -> None:
             if stage is None or fault.needs_small_disk:
                 running.close()
                 stage = running.enter_context(Stage(folder, small_disk=fault.needs_small_disk))
-                stage.run(FAULTS[0], 0)  # the first records wait until all has started
             verdict, note = judged(stage, fault, seed)
             results.add(fault, str(seed), verdict, note)
             live.console.print(f"{fault.name}, seed {seed}: {verdict} {note[-300:]}")

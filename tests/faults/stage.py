@@ -46,7 +46,7 @@ class Stage:
         self.runs = 0
 
     def __enter__(self) -> Self:
-        """Start all parts from nothing, and return when the query service answers."""
+        """Start all parts from nothing, and return when there is a snapshot."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         if self._has_small_disk:
@@ -58,10 +58,12 @@ class Stage:
             "STATELOOP_DRIVER_MEMORY": "1g",
             "STATELOOP_RATE": "0",
         }
-        self.launched = self._closing.enter_context(Launched(self.folder, settings=settings))
+        self.launched = self._closing.enter_context(Launched(self.folder, catch_up=False, settings=settings))
         try:
             self._await("the query service", lambda: read_state(self.launched.http, "nobody")[0], START_S)
             self.sender, self.topics = Sender(self.launched.kafka), TopicReader(self.launched.kafka)
+            self.sender.send(Load("first", 0).event())
+            self._await("the first snapshot", lambda: self.topics.read().changes, START_S)
         except BaseException:
             self._closing.close()
             raise
