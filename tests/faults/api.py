@@ -16,21 +16,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SLOW_S = 5.0
-LONGEST_BODY_S = 20.0
+CALL_S, SLOW_S, LONGEST_BODY_S = 0.05, 5.0, 20.0
 BOMB = gzip.compress(b'{"name": "' + b"0" * (200 << 20), 9)
 """200 MB, as 200 kB."""
-GARBAGE = (
-    b"NaN",
-    b"",
-    b"<html></html>",
-    b'{"name": 1}',
-    b'{"name": NaN}',
-    b'{"name": "x"',
-    b"[]",
-    b"\xff\xfe",
-    b"null",
-)
+GARBAGE = (b"NaN", b"", b"<html></html>", b'{"name": 1}', b'{"name": NaN}', b'{"name": "x"', b"[]", b"\xff\xfe")
 RESET = struct.pack("ii", 1, 0)
 """SO_LINGER of a socket that closes with RST."""
 
@@ -42,29 +31,34 @@ class Handler(BaseHTTPRequestHandler):
     server: ApiStub
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-        """Print nothing."""
+        pass
 
     def do_GET(self) -> None:
-        """Return the owner of a plate, or what the fault has in its place."""
         plate = self.path.rpartition("/")[2]
-        self.server.calls.append(plate)
+        self.server.calls += 1
         self.server.repeated[plate] += plate in self.server.answered
         with suppress(OSError):  # a worker that was killed, or does not wait
             self.server.respond(self, plate)
 
-    def answer(self, plate: str) -> None:
+    def answer(self, plate: str, after_s: float = CALL_S) -> None:
         """Answer as the API does without a fault."""
-        time.sleep(0.05)
-        self.body(json.dumps({"name": f"owner of {plate}"}).encode())
+        time.sleep(after_s)
+        self.send(200, json.dumps({"name": f"owner of {plate}"}).encode())
         self.server.answered.add(plate)
 
-    def body(self, content: bytes, status: int = 200, **headers: str) -> None:
-        """Send a response."""
+    def send(self, status: int, content: bytes, **headers: str) -> None:
         self.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(content)), **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
+        fields = {"Content-Type": "application/json", "Content-Length": str(len(content))}
+        fields |= {name.replace("_", "-"): value for name, value in headers.items()}
+        for name, value in fields.items():
+            if value:
+                self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
+
+    def reset(self) -> None:
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        self.connection.close()
 
 
 class ApiStub(ThreadingHTTPServer):
@@ -72,13 +66,11 @@ class ApiStub(ThreadingHTTPServer):
 
     request_queue_size = 512
     daemon_threads = True
-    allow_reuse_address = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.respond: Callable[[Handler, str], None] = Handler.answer
-        self.calls: list[str] = []
-        """The plate of each call."""
+        self.calls = 0
         self.answered: set[str] = set()
         """The plates of which an answer was sent."""
         self.repeated: Counter[str] = Counter()
@@ -87,7 +79,7 @@ class ApiStub(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Print nothing: the fault closes connections."""
+        """Print nothing: a fault closes connections."""
 
     @contextmanager
     def answers(self, respond: Callable[[Handler, str], None]) -> Iterator[None]:
@@ -102,12 +94,7 @@ class ApiStub(ThreadingHTTPServer):
     def hangs(self) -> Iterator[None]:
         """Answer nothing until the fault ends."""
         is_over = threading.Event()
-
-        def hang(handler: Handler, plate: str) -> None:
-            is_over.wait()
-            handler.answer(plate)
-
-        with self.answers(hang):
+        with self.answers(lambda handler, plate: handler.answer(plate) if is_over.wait() else None):
             try:
                 yield
             finally:
@@ -115,55 +102,42 @@ class ApiStub(ThreadingHTTPServer):
 
 
 def is_slow(handler: Handler, plate: str) -> None:
-    """Answer after five seconds."""
-    time.sleep(SLOW_S)
-    handler.answer(plate)
+    handler.answer(plate, SLOW_S)
 
 
 def closes(handler: Handler, _: str) -> None:
-    """Close each connection without a word, as a proxy without its upstream."""
-    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-    handler.connection.close()
+    handler.reset()
 
 
 def resets_in_body(handler: Handler, _: str) -> None:
-    """Reset the connection in the middle of the body."""
-    handler.send_response(200)
-    handler.send_header("Content-Length", "1000")
-    handler.end_headers()
-    handler.wfile.write(b'{"name": "half of')
-    closes(handler, _)
+    handler.send(200, b'{"name": "half of', Content_Length="1000")
+    handler.reset()
 
 
-def fails(handler: Handler, plate: str) -> None:
-    """Answer 500, 502, 503 and 504."""
-    handler.body(b"no", (500, 502, 503, 504)[hash(plate) % 4])
+def fails(handler: Handler, _: str) -> None:
+    handler.send((500, 502, 503, 504)[handler.server.calls % 4], b"no")
 
 
 def limits_rate(handler: Handler, _: str) -> None:
     """Answer 429, every other time with Retry-After."""
-    headers = {"Retry_After": "1"} if len(handler.server.calls) % 2 else {}
-    handler.body(b"slow down", 429, **headers)
+    handler.send(429, b"slow down", **({"Retry_After": "1"} if handler.server.calls % 2 else {}))
 
 
 def garbles(handler: Handler, _: str) -> None:
     """Answer 200 with a body that is no owner."""
-    handler.body(GARBAGE[len(handler.server.calls) % len(GARBAGE)])
+    handler.send(200, GARBAGE[handler.server.calls % len(GARBAGE)])
 
 
 def has_no_end(handler: Handler, _: str) -> None:
     """Send a body without an end, or a small one that is large when it is unpacked, in turns."""
-    if len(handler.server.calls) % 2:
-        handler.body(BOMB, Content_Encoding="gzip")
+    if handler.server.calls % 2:
+        handler.send(200, BOMB, Content_Encoding="gzip")
         return
-    handler.send_response(200)
-    handler.send_header("Connection", "close")
-    handler.end_headers()
+    handler.send(200, b"", Content_Length="", Connection="close")
     until = time.monotonic() + LONGEST_BODY_S
     while time.monotonic() < until:
         handler.wfile.write(b" " * 65536)
 
 
 def redirects_inwards(handler: Handler, _: str) -> None:
-    """Redirect to an address that is not public."""
-    handler.body(b"", 302, Location="http://169.254.169.254/latest/meta-data")
+    handler.send(302, b"", Location="http://169.254.169.254/latest/meta-data")
