@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.faults.catalogue import Fault
 
 START_S, PATIENCE_S, QUIET_S, AFTER_S = 300.0, 240.0, 2.0, 3.0
-"""Until the loop has started; until all is right after a fault; how long it stays so; the load after a fault."""
+"""Until the loop has started; without progress, before all is right; how long it stays so; the load after a fault."""
 SAMPLE = 200
 """The number of final states that are read."""
 SMALL_DISK = "512m"
@@ -123,18 +123,19 @@ class Stage:
             self.sender.send(record)
 
     def _settle(self, load: Load) -> Verdict:
-        """Judge until all is right and stays so, or the time is over."""
-        end, quiet_since, changes = time.monotonic() + PATIENCE_S, time.monotonic(), -1
+        """Judge until all is right and stays so, or nothing changes any more."""
+        quiet_since, changes = time.monotonic(), -1
         while True:
             self._require_launcher()
             published, now = self.topics.read(), time.monotonic()
             if published.changes != changes:
                 quiet_since, changes = now, published.changes
             verdict = judge(load.meters, self.sender.refused, published, None)
-            if now > end or (verdict.is_complete and now - quiet_since > QUIET_S):
+            quiet_s = now - quiet_since
+            if quiet_s > PATIENCE_S or (verdict.is_complete and quiet_s > QUIET_S):
                 answers = {name: read_state(self.launched.http, name)[1] for name in list(load.meters)[:SAMPLE]}
                 verdict = judge(load.meters, self.sender.refused, published, answers)
-                if now > end or verdict.is_complete:
+                if quiet_s > PATIENCE_S or verdict.is_complete:
                     return verdict._replace(people=int(not verdict.is_complete))
             time.sleep(0.2)
 
