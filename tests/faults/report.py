@@ -41,8 +41,8 @@ meters, each with an owner that the API knows. While they are sent, a fault begi
   before. Else it is *lost*, or a *read* went *backwards*.
 
 The longest stall is the longest time without a newer state for a client that reads all the time, the fault included.
-A person is needed if the launcher gives up, or if nothing changes for {patience} s and not all is right. All columns but
-*calls repeated* and *longest stall* have to be 0. `tests/faults/test_ledgers.py` shows that each ledger can fail.
+A person is needed if the launcher gives up, or if nothing changes for {patience} s and not all is right. All columns
+but *calls repeated* and *longest stall* have to be 0. `tests/faults/test_ledgers.py` shows that each ledger can fail.
 
 ## Results
 
