@@ -55,6 +55,7 @@ class Stage:
             "STATELOOP_APPLICATION": "tests.faults.application:app",
             "STATELOOP_APIS": json.dumps({"registry": self.api.url}),
             "STATELOOP_BATCH": "PT10S",
+            "STATELOOP_BROKER_SESSION": "PT10S",  # a busy machine is no fault
             "STATELOOP_DRIVER_MEMORY": "1g",
             "STATELOOP_RATE": "0",
         }
