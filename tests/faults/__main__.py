@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import math
 import random
 import subprocess
@@ -93,9 +94,17 @@ def run(runs: Iterable[Run], results: Results, folder: Path) -> None:
 def judged(stage: Stage, fault: Fault, seed: int) -> tuple[Verdict, str]:
     """Run a fault; return the verdict, and why a person was needed."""
     try:
-        return stage.run(fault, seed), ""
+        verdict = stage.run(fault, seed)
+        return verdict, last_problem(stage.folder / "logs") if verdict.people else ""
     except (PersonNeededError, TimeoutError) as error:
         return Verdict(people=1), str(error)
+
+
+def last_problem(logs: Path) -> str:
+    """Return the last problem that the job has reported."""
+    lines = (logs / "job.log").read_text(encoding="utf-8", errors="replace").splitlines()
+    problems = [json.loads(line)["problem"] for line in lines if line.startswith('{"job"') and '"problem"' in line]
+    return f"the job reported: {problems[-1]}" if problems else "the job reported no problem"
 
 
 def run_tests(faults: Iterable[Fault], results: Results) -> None:
