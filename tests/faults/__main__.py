@@ -101,10 +101,10 @@ def judged(stage: Stage, fault: Fault, seed: int) -> tuple[Verdict, str]:
 
 
 def last_problem(logs: Path) -> str:
-    """Return the last problem that the job has reported."""
+    """Return the last warning of the job."""
     lines = (logs / "job.log").read_text(encoding="utf-8", errors="replace").splitlines()
-    problems = [json.loads(line)["problem"] for line in lines if line.startswith('{"job"') and '"problem"' in line]
-    return f"the job reported: {problems[-1]}" if problems else "the job reported no problem"
+    warnings = [json.loads(line)["problem"] for line in lines if line.startswith('{"job": "warning"')]
+    return f"the job warned: {warnings[-1]}" if warnings else "the job warned of nothing"
 
 
 def run_tests(faults: Iterable[Fault], results: Results) -> None:
