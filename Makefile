@@ -165,10 +165,11 @@ lock: install ## Remake the lock files from pyproject.toml; with ARGS=--upgrade,
 
 # The tools have environments of their own: nothing else here needs them.
 .PHONY: sbom
-sbom: install ## Write the SBOM of the packages in requirements-run.lock (CycloneDX) to artifacts/sbom.cdx.json
+sbom: install jars ## Write the SBOM of the packages in requirements-run.lock and of the jars (CycloneDX) to artifacts/sbom.cdx.json
 	@mkdir -p artifacts
 	@$(BIN)/uv tool run --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements-run.lock \
 	  --pyproject pyproject.toml --mc-type application --output-reproducible -o artifacts/sbom.cdx.json
+	@$(BIN)/python -m services.tools.broker.sbom artifacts/sbom.cdx.json
 
 .PHONY: audit
 audit: install ## Look for known vulnerabilities of these packages; fails where the registry does not publish them
