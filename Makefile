@@ -23,7 +23,7 @@ $(INSTALLED): requirements-run.lock pyproject.toml
 	    "install one and name it, as in: make install PYTHON=python3.11" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { \
 	  echo "python3 cannot make a virtual environment here: on Debian or Ubuntu, apt install python3-venv" >&2; exit 1; }
-	@echo "Installing Python packages into $(VENV) (800 MB on disk; a minute or more the first time)"
+	@echo "Installing Python packages into $(VENV) (1.3 GB on disk; a minute or more the first time)"
 	@$(call pip_install,requirements-run.lock)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
