@@ -71,6 +71,12 @@ COPY services /opt/stateloop/services
 COPY examples /opt/stateloop/examples
 RUN python3 -m compileall -q /opt/stateloop
 USER 10001:10001
+ARG STATELOOP_VERSION
+ARG STATELOOP_SOURCE
+LABEL org.opencontainers.image.title="stateloop-services" \
+      org.opencontainers.image.version="${STATELOOP_VERSION}" \
+      org.opencontainers.image.source="${STATELOOP_SOURCE}" \
+      org.opencontainers.image.licenses="Apache-2.0"
 
 FROM spark-base AS spark
 COPY --from=jars /opt/jars/spark /opt/jars/spark
@@ -86,3 +92,9 @@ COPY spark_app /opt/stateloop/spark_app
 COPY examples /opt/stateloop/examples
 RUN python3 -m compileall -q /opt/stateloop
 USER 10001:10001
+ARG STATELOOP_VERSION
+ARG STATELOOP_SOURCE
+LABEL org.opencontainers.image.title="stateloop-spark" \
+      org.opencontainers.image.version="${STATELOOP_VERSION}" \
+      org.opencontainers.image.source="${STATELOOP_SOURCE}" \
+      org.opencontainers.image.licenses="Apache-2.0"
