@@ -85,11 +85,14 @@ def test_its_versions_are_those_of_this_checkout(folder: Path) -> None:
     theirs = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     assert f"stateloop[job]=={ours['version']}" in theirs["dependencies"]
     assert theirs["requires-python"] == ours["requires-python"]
+    labels = re.findall(r'image\.version="(.*)"', (folder / "Dockerfile").read_text())
+    assert labels == [theirs["version"]] * 2
     own = dict(re.findall(r"^(\w+)=(.*)$", (folder / ".env").read_text(), re.MULTILINE))
     assert own.items() <= variables().items()
 
 
 def test_its_containers_are_ours_with_its_application(folder: Path) -> None:
+    """`include` and `extends` read files: an image's are out of reach, and a wheel's have no path that stays."""
     ours, theirs = configured(), configured(root=folder)
     assert set(theirs) == SAME_AS_OURS | {"source"}
     for name in SAME_AS_OURS:
@@ -114,17 +117,21 @@ def general(service: dict[str, Any]) -> dict[str, Any]:
     return left | {"environment": given, "command": command, "networks": networks}
 
 
-def test_its_images_are_ours_and_the_package(folder: Path) -> None:
+def test_its_images_are_ours_with_the_package_and_its_requirements(folder: Path) -> None:
     dockerfile = (folder / "Dockerfile").read_text()
     assert re.findall(r"^FROM (\S+) AS (\S+)$", dockerfile, re.MULTILINE) == [
+        ("stateloop-spark:${STATELOOP_VERSION}", "packages"),
         ("stateloop-services:${STATELOOP_VERSION}", "services"),
         ("stateloop-spark:${STATELOOP_VERSION}", "spark"),
     ]
-    ((package, target),) = set(re.findall(r"^COPY (\S+) (\S+)$", dockerfile, re.MULTILINE))
+    copied = dict(re.findall(r"^COPY (\S+) (\S+)$", dockerfile, re.MULTILINE))
+    (target,) = set(re.findall(r"--target (\S+)", dockerfile))
+    assert copied == {NAME: f"{target}/{NAME}", "requirements.txt": "/tmp/requirements.txt"}  # noqa: S108
+    assert dockerfile.count(f"COPY --from=packages {target} {target}\n") == 2
     path = re.search(r"^ENV PYTHONPATH=(\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert path
-    assert str(Path(target).parent) in path[1].split(":")
-    assert f"!{package}" in (folder / ".dockerignore").read_text().splitlines()
+    assert target in path[1].split(":")
+    assert {f"!{name}" for name in copied} <= {*(folder / ".dockerignore").read_text().splitlines()}
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")

@@ -53,9 +53,12 @@ def main() -> None:
     producer = Producer({**settings.client(), **options})
     started = {"kafka": settings.kafka, "devices": len(DEVICES)}
     sys.stderr.write(f"stateloop source: {json.dumps(started)}\n")  # `make up` waits for it
+    sent = 0
     while not stopped.wait(EVERY_S):
         send(producer, datetime.now(UTC))
-    producer.flush(FLUSH_S)
+        sent += len(DEVICES)
+    ended = {"sent": sent, "unacknowledged": producer.flush(FLUSH_S)}
+    sys.stderr.write(f"stateloop source: {json.dumps(ended)}\n")
 
 
 if __name__ == "__main__":
