@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from tests.compose.configured import query_token, variables
-from tests.compose.lab import layers, sinks, state
+from tests.compose.lab import layers, project, sinks, state
 from tests.compose.lab.commands import Commands
 from tests.compose.lab.court import Court
 from tests.compose.lab.engine import find
 from tests.compose.lab.errors import LabError
+from tests.compose.lab.hardening import require_labels
 from tests.compose.lab.images import Images
 from tests.compose.lab.scenario import Scenario
 from tests.compose.lab.stack import Stack
@@ -33,12 +34,14 @@ if TYPE_CHECKING:
     from tests.compose.lab.engine import Engine
 
 CHECKOUT = Path(__file__).parents[3]
-OVERLAY = "tests/compose/lab/overlay.yaml"
+HOST_NETWORK = "tests/compose/lab/host-network.yaml"
+EACH_VERSION = "tests/compose/lab/each-version.yaml"
 WITHOUT_GRAFANA = "tests/compose/lab/without-grafana.yaml"
 DAY, NEXT_DAY = "2013-01-01", "2013-01-02"
 VERSION = "compose-test"
+SOURCE = "https://source.example"
 PORTS = ("KAFKA_PORT", "QUERY_PORT", "PROMETHEUS_PORT", "REDIS_PORT", "POSTGRESQL_PORT")
-PARTS = ("stack", "layers", "sink", "state")
+PARTS = ("stack", "layers", "sink", "state", "project")
 INTERRUPTED = 130  # the exit code of a shell after Ctrl-C
 
 
@@ -71,9 +74,14 @@ def test(folder: Path, log: Path, steps: Steps, parts: Collection[str]) -> None:
         steps.report("one of its own, in a network of its own" if engine.own else "the one that runs here")
     commands = Commands(log, engine.environment | settings(free_ports(len(PORTS))))
     copy = checkout(folder)
-    only_here = (OVERLAY,) if engine.own else ()
+    network = (HOST_NETWORK,) if engine.own else ()
+    only_here = (*network, EACH_VERSION)
+    written = project.write(commands, folder, steps) if "project" in parts else folder
+    own_stack = Stack(commands, written, tuple(str(CHECKOUT / file) for file in network))
     with engine.building():
         left_out = build(engine, Stack(commands, copy, only_here), folder, steps, parts)
+        if "project" in parts:
+            project.build(own_stack, steps)
     with engine.running():
         if "stack" in parts:
             stack = Stack(commands, copy, only_here)
@@ -93,6 +101,10 @@ def test(folder: Path, log: Path, steps: Steps, parts: Collection[str]) -> None:
             stack = Stack(commands, copy, only_here)
             with taken_down(stack):
                 state.StateCommands(stack, steps, Court(stack, steps, engine.inside())).run()
+        if "project" in parts:
+            commands.environment |= {"STATELOOP_TOKEN": query_token()}
+            with taken_down(own_stack):
+                project.Project(own_stack, steps, Court(own_stack, steps, engine.inside())).run()
 
 
 @contextmanager
@@ -126,7 +138,10 @@ def build(engine: Engine, stack: Stack, folder: Path, steps: Steps, parts: Colle
             with steps.step(f"{name}:{tag}"):
                 images.require_store(name, tag, pinned["DEBIAN_TAG"])
     with steps.step("docker compose build"):
-        stack.compose("build")
+        stack.compose("build", f"--build-arg=STATELOOP_SOURCE={SOURCE}")
+        for image in ("services", "spark"):
+            labels = {"title": f"stateloop-{image}", "version": VERSION, "source": SOURCE, "licenses": "Apache-2.0"}
+            require_labels(stack.commands, f"stateloop-{image}:{VERSION}", labels)
         for line in sizes(stack.commands):
             steps.report(line)
     return left_out

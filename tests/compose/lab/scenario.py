@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.compose.lab.errors import StackError
+from tests.compose.lab.hardening import require_hardened
 from tests.compose.lab.image_layers import is_of_code, new_instructions, read_layers
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Scenario:
             self._steps.report(f"the engine has restarted {', '.join(left) or 'none of them'}")
             self._stack.up()
             self._stack.await_well(*STAY)
+            require_hardened(self._stack, set(STAY) - {"kafka"})
         with self._steps.step("every flight is still as in the tables"):
             self._court.agree()
 
