@@ -13,7 +13,8 @@ from tests.compose.lab.errors import CommandFailedError
 if TYPE_CHECKING:
     from pathlib import Path
 
-PATIENCE_S = 600.0
+PATIENCE_S = 1_800.0
+"""On a machine with a load of 30, the images take more than ten minutes."""
 TAIL = 3_000
 
 
