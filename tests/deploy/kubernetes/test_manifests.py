@@ -18,6 +18,7 @@ from services.query.console.components import unmonitored
 from services.query.settings import QuerySettings
 from services.sink.settings import SinkSettings
 from services.tools.cli.command_table import COMMANDS
+from services.tools.new.project import TEMPLATE
 from services.tools.topics.settings import TopicsSettings
 from spark_app.run.session import slots
 from spark_app.settings import JobSettings
@@ -25,15 +26,37 @@ from spark_app.settings import JobSettings
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy" / "kubernetes"
 NEWEST, OLDEST = "1.34", "1.29"
-OPTIONAL = {"kustomization.yaml", "job-cluster.yaml", "sink.yaml"}
-"""The files that `kubectl apply -k` does not apply."""
-OTHERS = {"Kustomization", "ScaledObject", "SparkApplication"}
+COMPONENTS = FOLDER / "components"
+BY_THEMSELVES = {"kustomization.yaml", "job-cluster.yaml", "volume.yaml"}
+"""The files that no `kubectl apply -k` applies."""
+OTHERS = {"Kustomization", "Component", "ScaledObject", "SparkApplication"}
+SERVICES = (
+    "job/StatefulSet",
+    "enrichment/Deployment",
+    "derive/Deployment",
+    "query/StatefulSet",
+    "sink/sink/Deployment",
+)
+OF_THE_JOB = {
+    "commands/commands/CronJob",
+    *(f"commands/commands/CronJob/stateloop-{name}" for name in ("archive", "rebuild", "restore")),
+}
+"""The commands on the checkpoint of the job."""
 Manifest = dict[str, Any]
 
 
 def manifests() -> dict[str, Manifest]:
-    files = ((path.stem, path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.yaml")))
-    found = ((stem, one) for stem, text in files for one in yaml.safe_load_all(text))
+    """The manifests of the base by file and kind, and those of a component by its folder too."""
+    paths = [
+        *((FOLDER, path) for path in FOLDER.glob("*.yaml")),
+        *((COMPONENTS, path) for path in COMPONENTS.rglob("*.yaml")),
+    ]
+    files = [
+        (path.relative_to(root).with_suffix("").as_posix(), path.read_text(encoding="utf-8"))
+        for root, path in sorted(paths)
+    ]
+    documents = ((stem, one) for stem, text in files for one in yaml.safe_load_all(text))
+    found = ((stem, one) for stem, document in documents for one in document.get("items", [document]))
     named: dict[str, Manifest] = {}
     for stem, one in found:  # the first of a file by its kind, a second of that kind by its name too
         kind = f"{stem}/{one['kind']}"
@@ -48,9 +71,9 @@ OWN_SCHEMA = sorted(name for name, one in MANIFESTS.items() if one["kind"] not i
 
 def pods() -> dict[str, Manifest]:
     """The pods' specs."""
-    return {
-        name: one["spec"]["template"]["spec"] for name, one in MANIFESTS.items() if "template" in one.get("spec", {})
-    }
+    owners = {name: one["spec"] for name, one in MANIFESTS.items() if "spec" in one}
+    owners = {name: spec["jobTemplate"]["spec"] if "jobTemplate" in spec else spec for name, spec in owners.items()}
+    return {name: spec["template"]["spec"] for name, spec in owners.items() if "template" in spec}
 
 
 def test_only_an_unhealthy_process_is_restarted() -> None:
@@ -102,24 +125,28 @@ def test_sparks_operator_knows_every_field() -> None:
 
 
 def test_every_service_is_probed_on_its_port() -> None:
-    for name in ("job/StatefulSet", "enrichment/Deployment", "query/StatefulSet", "sink/Deployment"):
+    for name in SERVICES:
         (container,) = pods()[name]["containers"]
         variables = {variable["name"]: variable.get("value", "") for variable in container["env"]}
         assert container["ports"] == [{"name": "http", "containerPort": int(variables["STATELOOP_HTTP_PORT"])}], name
-        probes = {kind: container[kind]["httpGet"] for kind in ("livenessProbe", "readinessProbe")}
+        probes = {kind: container[kind]["httpGet"] for kind in ("startupProbe", "livenessProbe", "readinessProbe")}
         assert probes == {
+            "startupProbe": {"path": "/healthz", "port": "http"},
             "livenessProbe": {"path": "/healthz", "port": "http"},
             "readinessProbe": {"path": "/readyz", "port": "http"},
         }, name
 
 
-def test_kustomize_lists_all_manifests() -> None:
-    listed = set(MANIFESTS["kustomization/Kustomization"]["resources"])
-    assert listed == {path.name for path in FOLDER.glob("*.yaml")} - {
-        "kustomization.yaml",
-        "job-cluster.yaml",
-        "sink.yaml",
-    }
+@pytest.mark.parametrize("folder", [FOLDER, *sorted(COMPONENTS.iterdir())], ids=lambda folder: folder.name)
+def test_kustomize_lists_all_manifests(folder: Path) -> None:
+    listed = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
+    assert set(listed) == {path.name for path in folder.glob("*.yaml")} - BY_THEMSELVES
+
+
+def test_a_project_may_select_each_component() -> None:
+    overlay = (TEMPLATE / "deploy" / "kubernetes" / "kustomization.yaml").read_text(encoding="utf-8")
+    named = set(re.findall(r"^  # - base/components/(\w+) # .", overlay, re.MULTILINE))
+    assert named == {folder.name for folder in COMPONENTS.iterdir()}
 
 
 def test_no_container_runs_as_root_or_gains_rights() -> None:
@@ -165,12 +192,12 @@ def test_sparks_pods_may_write_their_volume() -> None:
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
-        ("topics/Job", TopicsSettings),
+        ("topics/CronJob", TopicsSettings),
         ("job/StatefulSet", JobSettings),
         ("enrichment/Deployment", EnrichmentSettings),
         ("derive/Deployment", DeriveSettings),
         ("query/StatefulSet", QuerySettings),
-        ("sink/Deployment", SinkSettings),
+        ("sink/sink/Deployment", SinkSettings),
     ],
 )
 def test_the_commands_and_settings_exist(name: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,6 +211,29 @@ def test_the_commands_and_settings_exist(name: str, settings: Any, monkeypatch: 
     for variable, value in (MANIFESTS["settings/ConfigMap"]["data"] | own).items():
         monkeypatch.setenv(variable, value)
     settings()
+
+
+def test_the_commands_find_the_checkpoint_and_the_brokers_as_the_job_does() -> None:
+    (job,) = pods()["job/StatefulSet"]["containers"]
+    claims = MANIFESTS["job/StatefulSet"]["spec"]["volumeClaimTemplates"]
+    claim = f"{claims[0]['metadata']['name']}-{MANIFESTS['job/StatefulSet']['metadata']['name']}-0"
+    assert set(pods()) >= OF_THE_JOB
+    for name in OF_THE_JOB:
+        (command,) = pods()[name]["containers"]
+        assert command["envFrom"] == job["envFrom"]
+        assert all(variable in job["env"] for variable in command["env"])
+        assert job["volumeMounts"][0] in command["volumeMounts"]
+        assert {"name": "checkpoint", "persistentVolumeClaim": {"claimName": claim}} in pods()[name]["volumes"]
+
+
+def test_the_policies_know_every_pod() -> None:
+    policies = [one["spec"] for one in MANIFESTS.values() if one["kind"] == "NetworkPolicy"]
+    (selector,) = (
+        one["podSelector"]["matchExpressions"][0] for one in policies if "matchExpressions" in one["podSelector"]
+    )
+    owners = [one["spec"] for one in MANIFESTS.values() if one["kind"] in {"Deployment", "StatefulSet", "CronJob"}]
+    templates = [(one.get("jobTemplate", {}).get("spec") or one)["template"] for one in owners]
+    assert {one["metadata"]["labels"][selector["key"]] for one in templates} == set(selector["values"])
 
 
 def test_instances_reach_each_other_by_the_name_of_their_pod() -> None:
@@ -225,20 +275,20 @@ def test_the_console_finds_sparks_driver_by_the_same_name() -> None:
 
 
 def test_the_scaler_watches_the_workers_group_and_topic() -> None:
-    scaler = MANIFESTS["enrichment-scaling/ScaledObject"]["spec"]
+    scaler = MANIFESTS["scaling/enrichment/ScaledObject"]["spec"]
     triggers = [one["metadata"] for one in scaler["triggers"]]
     workers = [(one.enrichment_group, one.topics.snapshots) for one in APPLICATIONS if one.enrichments]
     assert [(trigger["consumerGroup"], trigger["topic"]) for trigger in triggers] == workers
     for watched in triggers:
         assert watched["bootstrapServers"] == MANIFESTS["settings/ConfigMap"]["data"]["STATELOOP_KAFKA"]
-    partitions = {one["name"]: one["value"] for one in pods()["topics/Job"]["containers"][0]["env"]}
+    partitions = {one["name"]: one["value"] for one in pods()["topics/CronJob"]["containers"][0]["env"]}
     assert scaler["maxReplicaCount"] == int(partitions["STATELOOP_PARTITIONS"])
     assert scaler["scaleTargetRef"]["name"] == MANIFESTS["enrichment/Deployment"]["metadata"]["name"]
 
 
 def test_the_executors_have_a_slot_for_every_task() -> None:
     executor = MANIFESTS["job-cluster/SparkApplication"]["spec"]["executor"]
-    partitions = MANIFESTS["enrichment-scaling/ScaledObject"]["spec"]["maxReplicaCount"]
+    partitions = MANIFESTS["scaling/enrichment/ScaledObject"]["spec"]["maxReplicaCount"]
     needed = sum(slots(one, partitions, partitions) for one in APPLICATIONS)
     assert executor["instances"] * executor["cores"] >= needed
 

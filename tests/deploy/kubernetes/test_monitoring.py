@@ -18,7 +18,7 @@ DRIVER = {"sparkoperator.k8s.io/app-name": "stateloop-job", "spark-role": "drive
 def labels() -> dict[str, dict[str, str]]:
     """The labels of the pods with metrics, by their manifest."""
     pods = {name: one["spec"].get("template") for name, one in MANIFESTS.items() if one.get("spec")}
-    found = {name: pod["metadata"]["labels"] for name, pod in pods.items() if pod and name != "topics/Job"}
+    found = {name: pod["metadata"]["labels"] for name, pod in pods.items() if pod}
     return found | {"job-cluster/SparkApplication": DRIVER}
 
 
