@@ -53,7 +53,7 @@ from spark_app.topics.identity import identify
 from spark_app.topics.offsets import EARLIEST_MS, offset_ranges, offsets_since
 
 CLOCKS = timedelta(minutes=10)
-"""The maximum difference of the clocks of broker and builder."""
+"""The maximum difference of the clocks of two brokers."""
 LEVEL = 10_000
 """A build is level with fewer unread records than these: the job reads them in a moment. It also ends when another pass
 would not shrink the backlog: records come as fast as it reads."""
@@ -112,7 +112,7 @@ class Rebuild:
     def plan(self, now_ms: int) -> RebuildPlan:
         """Return the plan of a rebuild. Raises BrokerUnreachableError and CheckpointUnreachableError."""
         begun = next((name for name in unfinished(self._checkpoint) if self._is_mine(name)), None)
-        since = self._since_ms(now_ms)
+        since = self._since_ms()
         first, ranges = offsets_since(self._settings, self._topics, since), offset_ranges(self._settings, self._topics)
         done = committed_positions(generation_folder(self._checkpoint, begun)) or {} if begun else {}
         return RebuildPlan(
@@ -146,7 +146,7 @@ class Rebuild:
             epoch = max(now_ms, self._epoch() + 1)  # later than each answer, also where a build continues
             claim(folder, self._mine, epoch)
             settings = self._settings.at(folder.path)
-            since = self._since_ms(now_ms)
+            since = self._since_ms()
             if committed_positions(folder) is None and not self._is_complete:
                 require_whole_windows(folder, self._settings, self._application, self._topics, warn, since_ms=since)
             query = build(self._spark, self._application, settings, epoch, since, self._partitions)
@@ -209,23 +209,24 @@ class Rebuild:
         if closed is not None:
             store_bound(folder, max(closed, stored_bound(folder) or closed))
 
-    def _since_ms(self, now_ms: int) -> int:
-        """Return the time of the oldest record that an open window can have, by the clock and in the active generation.
+    def _since_ms(self) -> int:
+        """Return the time of the oldest record that an open window of the active generation can have.
 
-        A job that was down has windows that are over by the clock, and that it has not published to the end. A replay's
-        records are of any time.
+        Only the watermark shows which windows are published to the end: a job that was down has others that are over by
+        the clock. Without a watermark all may be open. A replay's records are of any time.
         """
-        application = self._application
-        if self._is_complete or application.topics.replay:
+        application, watermark = self._application, self._watermark()
+        if self._is_complete or application.topics.replay or watermark is None:
             return EARLIEST_MS
-        oldest = now_ms - (application.kept_for + application.skew) // MILLISECOND
-        watermark = self._watermark()
-        oldest = oldest if watermark is None else min(oldest, watermark)
-        return max(EARLIEST_MS, oldest - (application.skew + CLOCKS) // MILLISECOND)
+        return max(EARLIEST_MS, watermark - (application.skew + CLOCKS) // MILLISECOND)
 
     def _watermark(self) -> int | None:
-        """Return the watermark of the active generation: its windows until then are closed."""
-        return committed_watermark(active_folder(self._checkpoint))
+        """Return the watermark of the active generation: its windows until then are closed.
+
+        Before its first one, the generation before it had closed the windows that it does not publish.
+        """
+        folder = active_folder(self._checkpoint)
+        return committed_watermark(folder) or stored_bound(folder)
 
     def _unread(self, folder: CheckpointFolder) -> int:
         done = committed_positions(folder) or {}

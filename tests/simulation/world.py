@@ -221,11 +221,9 @@ class World:
 
     def _rebuilt(self) -> Commit:
         """Return the empty state of a rebuild: the job reads the topics again, in a new epoch."""
-        now, watermark = time_at(self.loop.time()), self._checkpoint.last.watermark
-        bound = now - self.application.kept_for - self.application.skew
-        bound = bound if watermark is None else min(bound, watermark)  # of a job that is behind
-        positions = dict.fromkeys(self._checkpoint.last.positions, 0)
-        return Commit(round(now.timestamp() * 1000), positions, bound=bound, is_built=False)
+        last = self._checkpoint.last
+        epoch = round(time_at(self.loop.time()).timestamp() * 1000)
+        return Commit(epoch, dict.fromkeys(last.positions, 0), bound=last.watermark, is_built=False)
 
     def _at(self, time: float, act: Callable[[], object]) -> None:
         self.loop.call_at(time, act, context=Context())

@@ -9,6 +9,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from spark_app.checkpoint.commit_log import COMMITS, OFFSETS
+from spark_app.checkpoint.first_window import store_bound
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import activate, active
 from spark_app.checkpoint.identity import identity, write
@@ -59,15 +61,36 @@ def milliseconds(time: datetime) -> int:
     return round(time.timestamp() * 1000)
 
 
-def test_a_plan_counts_the_records_that_a_live_window_can_have(rebuild: Rebuild, now_topics: Topics) -> None:
+def write_watermark(checkpoint: CheckpointFolder, time: datetime) -> None:
+    """Write what Spark's logs have of a committed batch with this watermark."""
+    checkpoint.overwrite(f"{OFFSETS}/0", f'v1\n{{"batchWatermarkMs":{milliseconds(time)}}}')
+    checkpoint.overwrite(f"{COMMITS}/0", "v1")
+
+
+def test_a_plan_counts_the_records_that_a_live_window_can_have(
+    rebuild: Rebuild, checkpoint: CheckpointFolder, now_topics: Topics
+) -> None:
     now = datetime.now(UTC)
     now_topics.send(now_topics.names.events, map(event_record, events(10, now)))
     plan = rebuild.plan(milliseconds(now))
     assert (plan.differences, plan.records, plan.missing) == (["there is no checkpoint"], 10, [])
     assert not plan.is_begun
-    app = everything.application()
-    later = now + app.kept_for + 2 * app.skew + CLOCKS + timedelta(minutes=1)
-    assert rebuild.plan(milliseconds(later)).records == 0
+    ten_years = timedelta(days=3650)
+    assert rebuild.plan(milliseconds(now + ten_years)).records == 10, "a clock that is ahead"
+    old = everything.application().skew + CLOCKS + timedelta(minutes=1)
+    for watermark, records in ((now, 10), (now + old, 0)):
+        write_watermark(checkpoint, watermark)
+        assert rebuild.plan(milliseconds(now)).records == records
+
+
+def test_without_a_watermark_the_bound_of_the_generation_counts(
+    rebuild: Rebuild, checkpoint: CheckpointFolder, now_topics: Topics
+) -> None:
+    """It had closed none of its own windows, and publishes none of the former generation's."""
+    now = datetime.now(UTC)
+    now_topics.send(now_topics.names.events, map(event_record, events(10, now)))
+    store_bound(checkpoint, milliseconds(now + timedelta(days=1)))
+    assert rebuild.plan(milliseconds(now)).records == 0
 
 
 def test_a_plan_names_the_deleted_records(rebuild: Rebuild, now_topics: Topics) -> None:
