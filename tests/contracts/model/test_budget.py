@@ -93,7 +93,7 @@ def test_a_skip_costs_nothing_and_forgets_nothing() -> None:
 
 def test_requests_that_no_slot_has_yet_count_too() -> None:
     snapshot = at(9, {"x": 99, "y": 1})
-    called_for = wanted(app, snapshot, NOW)
+    called_for = wanted(app, snapshot, NOW, NOW)
     admission = admit(app, snapshot, NOW, called_for, {"a": LastRequest(NOW, 2)})
     assert [(request.enrichment, request.spent) for request in admission.admitted] == [("a", 3)]
     assert [request.enrichment for request in admission.over_budget] == ["b"]
