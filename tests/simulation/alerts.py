@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     Window = tuple[str, datetime]
 
-SETTLED_S = 60.0
-"""The time after a change and after the last fault within which workers follow a change of a rule."""
+SETTLED = timedelta(seconds=60)
+"""The time after a change and after a fault within which workers follow a change of a rule."""
 STATUSES = "pending", "open", "closed"
 
 
@@ -196,15 +196,20 @@ class _Topic:
 
 
 class _Certainty:
-    """Judges whether workers have followed a change before a time."""
+    """Judges whether workers have followed a change before a time. A worker that starts reads all changes."""
 
     def __init__(self, script: Script) -> None:
-        self._faults = [one for one in script.faults if one.part == "broker" or one.part.startswith("derive")]
+        faults = [one for one in script.faults if one.part == "broker" or one.part.startswith("derive")]
+        self._faults = sorted((time_at(fault.at), time_at(fault.at + fault.lasts)) for fault in faults)
 
     def has_followed(self, change: datetime, at: datetime) -> bool:
-        """Return whether no fault of a derive worker or the broker can be the reason for which one has not."""
-        ends = [time_at(fault.at + fault.lasts) for fault in self._faults if time_at(fault.at) < at]
-        return max([change, *ends]) + timedelta(seconds=SETTLED_S) < at
+        """Return whether derive workers and broker were without a fault for long enough since the change."""
+        for begin, end in self._faults:
+            if begin < at and end > change:
+                if begin - change > SETTLED:
+                    return True
+                change = end
+        return at - change > SETTLED
 
 
 class _Judge:

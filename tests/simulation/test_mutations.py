@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 import pytest
@@ -13,6 +13,11 @@ from typing_extensions import override
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
 from contracts.reducers import Enriched
+from services.alerts import restore
+from services.alerts.evaluator import AlertEvaluator
+from services.alerts.partition import AlertPartition
+from services.alerts.reported_rows import ReportedRows
+from services.derive.handler import DeriveHandler
 from services.enrichment.broker_clock import BrokerClock
 from services.enrichment.calls.circuit_breaker import CircuitBreaker
 from services.enrichment.deferred_queue import DeferredQueue
@@ -23,7 +28,7 @@ from services.sink.handler import SinkHandler
 from spark_app.run.low_watermark import LowWatermark
 from tests.simulation import query
 from tests.simulation.generate import script as script_of
-from tests.simulation.script import Fault, Forged, Script, Sent, time_at
+from tests.simulation.script import Fault, Forged, Row, Script, Sent, Step, time_at
 from tests.simulation.verdict import verdict
 from tests.simulation.world import EPOCH
 
@@ -32,6 +37,8 @@ if TYPE_CHECKING:
 
     from contracts.records.record import Delta
     from contracts.wire import Snapshot
+    from contracts.wire.alert_record import AlertRecord
+    from services.runtime.job_progress import Published
 
     Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -159,6 +166,110 @@ def the_clock_of_a_worker_ends_windows(patch: pytest.MonkeyPatch) -> None:
 @mutation(Script(1, (sent(10.0), Fault(100.0, "loss", "store")), sinks=1))
 def a_store_that_has_lost_everything_is_not_filled_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SinkHandler, "_read_again", lambda *_: None)
+
+
+def row(at: float, high: int = 50, hold: int = 0) -> Row:
+    return Row(at, "r0", f'{{"high": {high}, "low": {min(high, 20)}, "hold": {hold}}}')
+
+
+def loaded(at: float, load: int, device: str = "d0") -> Sent:
+    return Sent(at, device, f"e{at}", ts=at, plate="p1", load=load)
+
+
+def derived(*steps: Step, application: str = "cars", backlog: int = 1000) -> Script:
+    return Script(1, steps, application, partitions=1, derivers=1, backlog=backlog)
+
+
+@mutation(derived(row(0.5, hold=60), loaded(10.0, 60)), is_found_by_seeds=False)
+def an_alert_that_is_due_waits_for_a_snapshot(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(AlertEvaluator, "_due", lambda _: iter(()))
+
+
+@mutation(derived(row(0.5), loaded(10.0, 60), application="short"))
+def alerts_of_expired_windows_stay_open(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(AlertEvaluator, "_expired", lambda _: iter(()))
+
+
+@mutation(derived(loaded(10.0, 60), Fault(20.0, "crash", "derive-0", 30.0), row(30.0)), is_found_by_seeds=False)
+def a_worker_that_begins_evaluates_no_rules(patch: pytest.MonkeyPatch) -> None:
+    sweep = AlertEvaluator._sweep  # noqa: SLF001
+
+    def without_first(evaluator: AlertEvaluator, declared: Any, names: Any) -> Any:
+        found = sweep(evaluator, declared, names)
+        return found._replace(slices=iter(())) if names is None else found
+
+    patch.setattr(AlertEvaluator, "_sweep", without_first)
+
+
+@mutation(
+    derived(
+        row(0.5, hold=60),
+        loaded(10.0, 60),
+        Fault(15.0, "crash", "job", 20.0),
+        loaded(20.0, 50),
+        loaded(25.0, 50),
+        backlog=2,
+    ),
+    is_found_by_seeds=False,
+)
+def missing_snapshots_end_no_pending_alert(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(AlertEvaluator, "_is_next", lambda *_: True)
+
+
+@mutation(
+    derived(
+        row(0.5, hold=60),
+        loaded(10.0, 60),
+        Fault(20.0, "crash", "derive-0", 200.0),
+        *(loaded(30.0 + number, 1, "d1") for number in range(5)),
+        loaded(65.0, 50),
+    ),
+    is_found_by_seeds=False,
+)
+def the_progress_counts_before_its_snapshots_are_read(patch: pytest.MonkeyPatch) -> None:
+    def reach(partition: AlertPartition, published: Published | None) -> None:
+        partition.until, partition.is_current = published and published.time, True
+
+    patch.setattr(AlertPartition, "reach", reach)
+
+
+@mutation(
+    derived(row(0.5), Fault(80.0, "crash", "derive-0", 30.0), loaded(90.0, 60), loaded(95.0, 50)),
+    is_found_by_seeds=False,
+)
+def snapshots_count_as_evaluated_before_they_are(patch: pytest.MonkeyPatch) -> None:
+    stored = restore.stored
+    patch.setattr(restore, "stored", lambda reader, places, is_ended, *_: stored(reader, places, is_ended))
+
+
+@mutation(
+    derived(row(0.5), Fault(9.9, "unacknowledged", "derive-0", 0.0, 2), loaded(10.0, 60), row(12.0, high=40)),
+    is_found_by_seeds=False,
+)
+def alerts_are_not_read_again_after_an_unknown_write(patch: pytest.MonkeyPatch) -> None:
+    async def is_restored(*_: object) -> bool:
+        return True
+
+    patch.setattr(DeriveHandler, "_is_restored", is_restored)
+
+
+@mutation(
+    derived(row(0.5), loaded(10.0, 60), loaded(10.03, 50), Fault(10.138, "crash", "derive-0", 5.0)),
+    is_found_by_seeds=False,
+)
+def alerts_that_closed_before_the_commit_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    def restored(partition: AlertPartition, name: str, record: AlertRecord) -> None:
+        partition._put(name, record, matters=bool(record.active))  # noqa: SLF001
+
+    patch.setattr(AlertPartition, "restore", restored)
+
+
+@mutation(
+    derived(row(0.5, high=-1), loaded(10.0, 60), Fault(30.0, "crash", "derive-0", 5.0)),
+    is_found_by_seeds=False,
+)
+def a_rule_that_raises_is_reported_by_each_worker(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ReportedRows, "unreported", lambda _, outputs, __: outputs)
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
