@@ -87,7 +87,7 @@ class AlertEvaluator:
             *(derived for derived in application.derived if derived.tables),
         )
         self._kept_for = application.kept_for + application.skew
-        self._changed: dict[str, set[str]] = {declared.name: set() for declared in self._declared}
+        self._changed: dict[str, dict[str, None]] = {declared.name: {} for declared in self._declared}
         self._slice: list[Position] | None = None
         self._is_swept = False
         self._changes = Changes(partition)
@@ -109,7 +109,7 @@ class AlertEvaluator:
         for declared in self._declared:
             tables = declared.tables if isinstance(declared, Derived) else (declared.rules,)
             if any(used.name == change.table for used in tables):
-                self._changed[declared.name].add(change.key)
+                self._changed[declared.name][change.key] = None
 
     def evaluate(self, record: Record, snapshot: Snapshot | None) -> Iterator[Output]:
         """Yield the alert records of the next record of snapshots. It has no snapshot if it removes a window."""
@@ -206,7 +206,7 @@ class AlertEvaluator:
 
     def _sweeps_of_changes(self) -> Iterator[Sweep]:
         for declared in self._declared:
-            names = frozenset(self._changed[declared.name])
+            names = dict(self._changed[declared.name])
             self._changed[declared.name].clear()
             if names:
                 yield self._sweep(declared, names)

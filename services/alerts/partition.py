@@ -32,13 +32,13 @@ class AlertPartition:
         self.states = PresentStates()
         self.records: dict[str, dict[Position, AlertRecord]] = {name: {} for name in names}
         """The last record of each window that has active alerts, or that is ahead of the offset; by name of alerts."""
-        self.pending: dict[str, set[Position]] = {name: set() for name in names}
-        """The windows that have pending alerts; by name of alerts."""
+        self.pending: dict[str, dict[Position, None]] = {name: {} for name in names}
+        """The windows that have pending alerts, in their order; by name of alerts."""
 
     def forget_alerts(self) -> None:
         """Drop the alerts, so that they are restored."""
         for name in self.records:
-            self.records[name], self.pending[name] = {}, set()
+            self.records[name], self.pending[name] = {}, {}
 
     def fill(self, snapshots: Iterable[tuple[Record, Snapshot]]) -> None:
         """Store snapshots that were evaluated before."""
@@ -74,9 +74,9 @@ class AlertPartition:
         else:
             self.records[name].pop(position, None)
         if any(alert.status == "pending" for alert in record.alerts):
-            self.pending[name].add(position)
+            self.pending[name][position] = None
         else:
-            self.pending[name].discard(position)
+            self.pending[name].pop(position, None)
 
 
 class Changes:

@@ -42,7 +42,7 @@ def test_many_fresh_seeds_keep_all_promises() -> None:
 @pytest.mark.slow
 def test_a_seed_gives_the_same_run_in_every_process() -> None:
     """The order of sets and the addresses of objects differ between these processes."""
-    code = "from tests.simulation.test_seeds import digest; print([digest(seed) for seed in (0, 5, 11, 19)])"
+    code = "from tests.simulation.test_seeds import digest; print([digest(seed) for seed in (0, 6, 11, 19)])"
     found = {
         subprocess.run(
             [sys.executable, "-c", code],
