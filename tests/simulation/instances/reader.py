@@ -48,9 +48,9 @@ class Answers:
         """Return the number of the next request or answer."""
         return next(self._numbers)
 
-    def add(self, request: Answered) -> None:
+    def add(self, answer: Answered) -> None:
         """Add an answer."""
-        self.list.append(request)
+        self.list.append(answer)
 
     def written(self, key: str) -> int:
         """Return how many states the topic has given the key."""
