@@ -114,7 +114,7 @@ class Results:
         ]
         parts = [head + _rows(rows)]
         if notes:
-            parts.append("## Where a person was needed\n\n" + "\n".join(notes))
+            parts.append("## Notes\n\n" + "\n".join(notes))
         parts.append("## Not run\n\n" + "\n".join(f"- {line}" for line in (*(fault.name for fault in left), *NOT_RUN)))
         return "\n\n".join(parts) + "\n"
 
@@ -122,7 +122,7 @@ class Results:
 NOT_RUN = (
     "22 has no row of its own: it is declared, and refused, as 21.",
     "32, broker at 100 ms and 3 Mbit/s: the network of the loop is the loopback of the machine.",
-    "36, system clock stepped by an hour: a process cannot have a clock of its own here. The simulator steps clocks.",
+    "36, system clock stepped by an hour: a process cannot have a clock of its own here.",
 )
 
 
