@@ -180,7 +180,7 @@ def derived(*steps: Step, application: str = "cars", backlog: int = 1000) -> Scr
     return Script(1, steps, application, partitions=1, derivers=1, backlog=backlog)
 
 
-@mutation(derived(row(0.5, hold=60), loaded(10.0, 60)), is_found_by_seeds=False)
+@mutation(derived(row(0.5, hold=60), loaded(10.0, 60)))
 def an_alert_that_is_due_waits_for_a_snapshot(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(AlertEvaluator, "_due", lambda _: iter(()))
 
