@@ -130,12 +130,16 @@ class AlertEvaluator:
             yield from self._next(evaluation, [(position, snapshot)])
         yield from self._dead_letters()
 
+    def skip(self, record: Record) -> None:
+        """Pass a record that is no snapshot."""
+        self._changes.offset = record.offset + 1
+
     def is_present(self, record: Record, snapshot: Snapshot) -> bool:
         """Return whether a snapshot that was evaluated last is the present state of its window: it was new."""
         return self._changes.states.get(position_of(snapshot.window)) == (snapshot.order, record.value)
 
-    def reach(self, published: Published | None) -> None:
-        """Follow the progress of the job; None if it has recorded none."""
+    def reach(self, published: Published) -> None:
+        """Follow the progress of the job."""
         self.partition.reach(published)
 
     def work(self) -> list[Output]:

@@ -27,6 +27,8 @@ class AlertPartition:
         """The largest `as_of` of its snapshots."""
         self.until: datetime | None = None
         """The time before which all records of the input that arrived are in the snapshots before the offset."""
+        self._unread: Published | None = None
+        """A progress of the job up to which the snapshots are not evaluated yet."""
         self.is_current = False
         """Whether it was evaluated up to the progress of the job: before, it is unknown which windows are expired."""
         self.states = PresentStates()
@@ -47,12 +49,16 @@ class AlertPartition:
         times = [snapshot.as_of for _, snapshot in read]
         self.newest = max([self.newest, *times] if self.newest else times, default=None)
 
-    def reach(self, published: Published | None) -> None:
-        """Follow the progress of the job, if the snapshots are evaluated up to it. None: the job has recorded none."""
-        if published is None:
-            self.is_current = True
-        elif published.offset <= self.offset:
-            self.until, self.is_current = max(self.until or published.time, published.time), True
+    def reach(self, published: Published) -> None:
+        """Follow the progress of the job, as far as the snapshots are evaluated up to it.
+
+        A worker that is always behind the newest progress follows an earlier one.
+        """
+        for progress in (self._unread or published, published):
+            if progress.offset <= self.offset:
+                self.until, self.is_current = max(self.until or progress.time, progress.time), True
+        if self._unread is None or self._unread.offset <= self.offset or published.offset < self._unread.offset:
+            self._unread = published if published.offset > self.offset else None
 
     def restore(self, name: str, record: AlertRecord) -> None:
         """Apply a record of the alerts' topic. A closed one matters while earlier snapshots may come again."""

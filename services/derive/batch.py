@@ -62,9 +62,12 @@ class DerivedBatch:
         """Yield the records for one snapshot, none for an undecodable one: the enrichment worker reports that."""
         if record.value is None:
             yield from self._evaluated(record, None)
+            return
         try:
-            snapshot = decode_snapshot(record.value or b"")
+            snapshot = decode_snapshot(record.value)
         except ValueError as error:
+            if self._evaluator is not None:
+                self._evaluator.skip(record)
             self.counts[metrics.REJECTED] += 1
             log.warning("no snapshot at %s of partition %s: %.200s", record.offset, record.partition, error)
             return

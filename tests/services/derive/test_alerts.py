@@ -456,6 +456,48 @@ def test_an_alert_of_an_expired_window_does_not_open_again_when_another_worker_b
     assert (len(opened), [by for _, by in closed]) == (1, ["expired"])
 
 
+def test_without_progress_of_the_job_no_rule_is_evaluated_against_windows_that_may_be_expired() -> None:
+    """Progress is lost with the cluster, or expires while the job is down; the snapshots and alerts may not be."""
+    broker, later = _broker(("r", Limit(high=5, low=5))), AT + 20 * 24 * HOUR
+    _publish(broker, "a", 1, 7)
+    broker.committed = 1
+    broker.run(is_live=True)
+    assert not broker.topics["too_high"]
+    broker.published = Published(1, later)
+    broker.run(is_live=True)
+    assert not broker.topics["too_high"]
+
+
+def test_a_worker_that_is_always_behind_the_newest_progress_follows_an_earlier_one() -> None:
+    partition = AlertPartition(0, 3, ())
+    partition.reach(Published(5, AT))
+    partition.offset = 4
+    partition.reach(Published(9, AT + HOUR))
+    assert (partition.until, partition.is_current) == (None, False)
+    partition.offset = 7
+    partition.reach(Published(12, AT + 2 * HOUR))
+    assert (partition.until, partition.is_current) == (AT, True)
+    partition.offset = 12
+    partition.reach(Published(12, AT + 3 * HOUR))
+    assert partition.until == AT + 3 * HOUR
+    partition.reach(Published(30, AT + 4 * HOUR))
+    partition.reach(Published(10, AT + 5 * HOUR))  # the topic was made anew
+    assert partition.until == AT + 5 * HOUR
+    partition.states.close()
+
+
+def test_a_record_that_is_no_snapshot_does_not_hold_up_the_progress() -> None:
+    broker, later = _broker(("r", Limit(high=5, low=5))), AT + 20 * 24 * HOUR
+    _publish(broker, "a", 1, 7)
+    broker.append("snapshots", b"b", b"no snapshot")
+    broker.published = Published(2, later)
+    broker.restarts = False
+    broker.run(is_live=True)
+    broker.run(is_live=True)
+    broker.end()
+    assert [alert.closed_by for alert in _last_of(broker, "a").alerts] == ["expired"]
+
+
 def test_an_alert_of_an_expired_window_closes_though_the_broker_has_deleted_the_snapshot() -> None:
     """No worker ran for longer than the broker stores snapshots."""
     broker, later = _broker(("r", Limit(high=5, low=5))), AT + 20 * 24 * HOUR
