@@ -15,7 +15,7 @@ class BrokerClock:
     """Shows the earliest time that the broker's clock can have now, by the records that the broker has stamped.
 
     A record was read after the broker had stamped it, and the time since then is measured with `clock`. So it is behind
-    the broker's clock, and never ahead of it. Without records it began in 1970.
+    the broker's clock, unless that was set back, or runs slower than `clock`. Without records it began in 1970.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:

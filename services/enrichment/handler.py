@@ -46,6 +46,8 @@ UNDECODABLE = (
 """What to do when no record of a topic can be decoded."""
 PRECISION = timedelta(minutes=1)
 """The precision with which the broker's clock must be known. Else the newest record of a new partition is read."""
+NEWEST_S = 10.0
+"""How long that may take: the other partitions wait meanwhile."""
 
 
 class EnrichmentHandler(Handler[PartitionState]):
@@ -162,8 +164,11 @@ class EnrichmentHandler(Handler[PartitionState]):
     async def _note_newest(self, partition: AssignedPartition) -> None:
         """Note the newest record unless the broker's clock is known: the windows of a backlog may be over."""
         async with self._noting:
-            if self._now() - self._broker_clock.now() > PRECISION:
-                newest = await self._rereader.newest(partition.number, lambda: not partition.is_closing)
+            if self._now() - self._broker_clock.now() > PRECISION and not partition.is_closing:
+                until = self._clock() + NEWEST_S
+                newest = await self._rereader.newest(
+                    partition.number, lambda: not partition.is_closing and self._clock() < until
+                )
                 if newest is not None:
                     self._broker_clock.note(newest)
 
