@@ -24,7 +24,7 @@ class StartAt(StrEnum):
     TIME = "time"
     """At the time of the last record that the state has, less the difference of clocks."""
     BEGINNING = "beginning"
-    """At the first record: the state has none of the records, or duplicates are removed."""
+    """At the first record: the topics are empty, or the state has none of their records, or duplicates are removed."""
 
 
 class FormerEnd(NamedTuple):
@@ -93,10 +93,10 @@ def plan(
             made.refusals.append(f"the file {problem} {_named(partition)}, which ends at {copy.end}")
             continue
         made.offsets[partition] = max(offset, copy.begin)
-        is_new = start is StartAt.BEGINNING
-        if partition[0] == events and not deduplicates:
-            made.refusals += _twice(partition, copy, made.offsets[partition], end, is_new=is_new)
-        if not is_new:
+        is_empty = start is StartAt.BEGINNING and copy.begin == copy.end
+        if partition[0] == events and not deduplicates and not is_empty:
+            made.refusals += _twice(partition, copy, made.offsets[partition], end)
+        if not is_empty:
             lost = [*_skipped(partition, copy, offset, end), *_gap(partition, copy, end)]
             (made.losses if partition[0] == events else made.notes).extend(lost)
         if partition[0] == events and copy.end < end.position:
@@ -113,9 +113,7 @@ def _offset(partition: tuple[str, int], copy: PartitionCopy, start: StartAt | Po
     return copy.since if start is StartAt.TIME else start.get(partition)
 
 
-def _twice(
-    partition: tuple[str, int], copy: PartitionCopy, offset: int, end: FormerEnd, *, is_new: bool
-) -> Iterator[str]:
+def _twice(partition: tuple[str, int], copy: PartitionCopy, offset: int, end: FormerEnd) -> Iterator[str]:
     """Yield why events might count twice, as duplicates are not removed."""
     if end.position == 0:
         return
@@ -124,7 +122,7 @@ def _twice(
             f"the state may have the {copy.after - offset} records of {_named(partition)} from offset {offset} to "
             f"{copy.after}, and the application does not remove duplicates: they would count twice"
         )
-    elif end.last_ms is None and not is_new:
+    elif end.last_ms is None:
         yield f"the savepoint has no time for {_named(partition)}: its events might count twice"
 
 

@@ -67,8 +67,17 @@ def create(spark: SparkSession, application: Application, settings: JobSettings,
     target = CheckpointFolder(spark, path)
     made = savepoint.create(checkpoint, target, application.name, partial(times, application, settings))
     print(_line(path, made))
-    if not made.last_times:
-        print("warning: its last records could not be read, so it cannot show what other topics lack")
+    if unknown := untimed(made, application.topics.events):
+        print(
+            f"warning: it has no times for the partitions {unknown} of {application.topics.events}: their last records "
+            "could not be read, so it cannot show what other topics lack"
+        )
+
+
+def untimed(made: Savepoint, events: str) -> list[int]:
+    """Return the partitions of events that have records, and no time of the last one."""
+    times = made.last_times.get(events, {})
+    return [number for number, offset in made.offsets.get(events, {}).items() if offset > 0 and number not in times]
 
 
 def times(application: Application, settings: JobSettings, stored: CheckpointIdentity, ends: Positions) -> RecordTimes:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def test_two_savepoints_within_one_second_have_different_names_in_the_order_of_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("spark_app.lifecycle.savepoint.create", Mock())
+    monkeypatch.setattr("spark_app.lifecycle.savepoint.create", Mock(return_value=Mock(offsets={}, last_times={})))
     monkeypatch.setattr(savepoint, "CheckpointFolder", Mock())
     monkeypatch.setattr(savepoint, "_line", lambda path, _: path)
     settings = JobSettings(application="")
@@ -37,6 +37,11 @@ def test_two_savepoints_within_one_second_have_different_names_in_the_order_of_t
     assert len(set(made)) == 20
     assert sorted(made) == made
     assert all(re.fullmatch(r"copies/flights-\d{8}T\d{6}\.\d{6}Z", path) for path in made)
+
+
+def test_partitions_whose_last_records_have_no_time_are_named() -> None:
+    made = Mock(offsets={"events": {0: 7, 1: 5, 2: 0}, "feedback": {0: 3}}, last_times={"events": {0: 1_000}})
+    assert savepoint.untimed(made, "events") == [1]
 
 
 def test_of_a_suite_the_application_is_restored_that_the_savepoint_is_of(monkeypatch: pytest.MonkeyPatch) -> None:
