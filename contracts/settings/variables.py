@@ -85,6 +85,7 @@ NAMES = (
     "SINK_TIMEOUT",
     "SINK_URL",
     "SINK_WINDOWS",
+    "SOURCE",
     "STATE_PARTITIONS",
     "STATS_EVERY",
     "STATUS",

@@ -231,6 +231,7 @@ def the_progress_counts_before_its_snapshots_are_read(patch: pytest.MonkeyPatch)
         partition.until, partition.is_current = published.time, True
 
     patch.setattr(AlertPartition, "reach", reach)
+    patch.setattr("services.derive.handler.FOLLOW_S", 0.001)  # it looks before the worker reads
 
 
 @mutation(

@@ -15,7 +15,7 @@ from contracts.settings.variables import KNOWN, PREFIX, unknown_variables
 
 ROOT = Path(__file__).parents[3]
 PARTS = ("contracts", "spark_app", "services", "examples", "bench")
-NOT_OF_MODELS = {"STATELOOP_VERSION", "STATELOOP_WHEEL"}
+NOT_OF_MODELS = {"STATELOOP_SOURCE", "STATELOOP_VERSION", "STATELOOP_WHEEL"}
 LINKS = ("STATELOOP_QUERY_SERVICE_HOST", "STATELOOP_QUERY_SERVICE_PORT_HTTP", "STATELOOP_QUERY_PORT_8080_TCP_ADDR")
 """Variables that Kubernetes sets in each pod for the service `stateloop-query`."""
 
