@@ -138,8 +138,8 @@ class AlertEvaluator:
         """Return whether a snapshot that was evaluated last is the present state of its window: it was new."""
         return self._changes.states.get(position_of(snapshot.window)) == (snapshot.order, record.value)
 
-    def reach(self, published: Published) -> None:
-        """Follow the progress of the job."""
+    def reach(self, published: Published | None) -> None:
+        """Follow the progress of the job; None if it has recorded none."""
         self.partition.reach(published)
 
     def work(self) -> list[Output]:

@@ -49,11 +49,14 @@ class AlertPartition:
         times = [snapshot.as_of for _, snapshot in read]
         self.newest = max([self.newest, *times] if self.newest else times, default=None)
 
-    def reach(self, published: Published) -> None:
-        """Follow the progress of the job, as far as the snapshots are evaluated up to it.
+    def reach(self, published: Published | None) -> None:
+        """Follow the progress of the job, as far as the snapshots are evaluated up to it. None: it has recorded none.
 
         A worker that is always behind the newest progress follows an earlier one.
         """
+        if published is None:
+            self.is_current = True
+            return
         for progress in (self._unread or published, published):
             if progress.offset <= self.offset:
                 self.until, self.is_current = max(self.until or progress.time, progress.time), True

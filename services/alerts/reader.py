@@ -26,7 +26,7 @@ class AlertSources(NamedTuple):
     tables: BlockingTopicReader
     states: BlockingTopicReader
     """The client of snapshots, alerts and dead letters."""
-    progress: Callable[[Collection[int]], Mapping[int, Published]]
+    progress: Callable[[Collection[int]], Mapping[int, Published] | None]
     following: BlockingCalls
     """The calls that follow the tables and the job's progress."""
     restoring: BlockingCalls
@@ -59,8 +59,8 @@ class AlertReader:
         """Return the changes of the tables that have come since, without waiting for more."""
         return self._tables.apply(await self._sources.following.call(self._sources.tables.poll))
 
-    async def progress(self, numbers: Sequence[int]) -> Mapping[int, Published]:
-        """Return the progress of the job in these partitions."""
+    async def progress(self, numbers: Sequence[int]) -> Mapping[int, Published] | None:
+        """Return the progress of the job in these partitions; None if no broker answers."""
         return await self._sources.following.call(lambda: self._sources.progress(numbers))
 
     async def open(self, partition: AssignedPartition, offset: int) -> AlertPartition:

@@ -126,6 +126,7 @@ class DeriveHandler(Handler[DerivePartition]):
             state.evaluator = AlertEvaluator(
                 self._application, self._tables, found, self._partition_counts, self._derive, is_replay=self._is_replay
             )
+            await self._reach(self._alerts, [state])
         self._states.append(state)
         return state
 
@@ -181,11 +182,15 @@ class DeriveHandler(Handler[DerivePartition]):
 
     async def _follow_progress(self, alerts: AlertReader) -> None:
         while True:
-            states = {state.partition.number: state for state in self._states}
-            for number, published in (await alerts.progress(list(states))).items():
-                if (evaluator := states[number].evaluator) is not None:
-                    evaluator.reach(published)
+            states = list(self._states)
+            await self._reach(alerts, states)
             await asyncio.sleep(PROGRESS_S if states else FOLLOW_S)
+
+    async def _reach(self, alerts: AlertReader, states: Sequence[DerivePartition]) -> None:
+        progress = await alerts.progress([state.partition.number for state in states])
+        for state in states:
+            if progress is not None and state.evaluator is not None:
+                state.evaluator.reach(progress.get(state.partition.number))
 
     # One partition
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from services.query.cluster import Cluster
     from services.query.http.server import Routes
     from services.query.settings import QuerySettings
+    from services.runtime.job_progress import Published
     from services.runtime.kafka.interfaces import Admin, Kafka
 
 log = logging.getLogger(__name__)
@@ -201,7 +202,11 @@ def _window_closer(dependencies: Dependencies, cluster: Cluster, admin: Admin) -
     stores = dependencies.stores
     states = [one for one in dependencies.states.values() if one.window is not None and one.expires_by_clock]
     progress = {state.name: JobProgress(admin, state.topic) for state in states}
-    return WindowCloser(states, stores, lambda one: progress[one.name].read(range(one.partitions)), cluster.has_read)
+
+    def read(state: NamedState) -> Mapping[int, Published]:
+        return progress[state.name].read(range(state.partitions)) or {}
+
+    return WindowCloser(states, stores, read, cluster.has_read)
 
 
 async def _cancel(*tasks: asyncio.Task[None]) -> None:

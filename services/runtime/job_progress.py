@@ -8,7 +8,6 @@ by its clock, whether a window is over: the job may be down, or may read a backl
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from services.runtime.kafka.interfaces import Admin
-
-log = logging.getLogger(__name__)
 
 GROUP = "stateloop.progress"
 ANSWER_S = 5.0
@@ -40,7 +37,6 @@ class JobProgress:
     def __init__(self, admin: Admin, topic: str) -> None:
         self._admin = admin
         self._topic = topic
-        self._is_refused = False
 
     def record(self, time: datetime, end_offsets: Mapping[int, int]) -> None:
         """Record that all records that arrived before a time are in the snapshots before these offsets; do not wait."""
@@ -49,15 +45,12 @@ class JobProgress:
         with suppress(KafkaRequestError):  # the next batch records a later time
             self._admin.commit_async(GROUP, ends)
 
-    def read(self, numbers: Collection[int]) -> dict[int, Published]:
-        """Return the progress in these partitions; nothing for one without."""
+    def read(self, numbers: Collection[int]) -> dict[int, Published] | None:
+        """Return the progress in these partitions; nothing for one without, and None if no broker answers."""
         try:
             committed = self._admin.committed(GROUP, [Partition(self._topic, number) for number in numbers], ANSWER_S)
-        except KafkaRequestError as error:
-            if "AUTHORIZATION" in error.code and not self._is_refused:
-                self._is_refused = True
-                log.warning("the progress of the job may not be read: nothing will be over. %s", error)
-            return {}
+        except KafkaRequestError:
+            return None
         return {
             partition.number: Published(commit.offset, datetime.fromisoformat(commit.metadata))
             for partition, commit in committed.items()

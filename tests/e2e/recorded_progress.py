@@ -31,7 +31,7 @@ class RecordedProgress:
 
     def look(self) -> None:
         """Look at the progress now."""
-        positions = self._progress.read(self._partitions)
+        positions = self._progress.read(self._partitions) or {}
         if len(positions) == len(self._partitions) and positions != self.newest():
             self._recorded.append(positions)
 

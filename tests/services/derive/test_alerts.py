@@ -456,18 +456,6 @@ def test_an_alert_of_an_expired_window_does_not_open_again_when_another_worker_b
     assert (len(opened), [by for _, by in closed]) == (1, ["expired"])
 
 
-def test_without_progress_of_the_job_no_rule_is_evaluated_against_windows_that_may_be_expired() -> None:
-    """Progress is lost with the cluster, or expires while the job is down; the snapshots and alerts may not be."""
-    broker, later = _broker(("r", Limit(high=5, low=5))), AT + 20 * 24 * HOUR
-    _publish(broker, "a", 1, 7)
-    broker.committed = 1
-    broker.run(is_live=True)
-    assert not broker.topics["too_high"]
-    broker.published = Published(1, later)
-    broker.run(is_live=True)
-    assert not broker.topics["too_high"]
-
-
 def test_a_worker_that_is_always_behind_the_newest_progress_follows_an_earlier_one() -> None:
     partition = AlertPartition(0, 3, ())
     partition.reach(Published(5, AT))
