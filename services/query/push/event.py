@@ -111,7 +111,8 @@ def event(  # noqa: PLR0913, PLR0917  # all facts of the decision
             return EventKind.REMOVED if has_value or wanted.receives_all else None
         return _absent(wanted, delivered, reason, oldest_window)
     start, is_known = present.order[0], has_value or reason is REQUESTED
-    has_reappeared = reason is REMOVED and delivered is not None and delivered[:3] != present.order[:3]
+    is_another = delivered is None or delivered[:3] != present.order[:3] or not matches(wanted, present, silent_until)
+    has_reappeared = reason is REMOVED and is_another
     if delivered is not None and present.order <= delivered and not has_reappeared:
         return EXPIRED if start < oldest_window and delivered < expired_order(start) else None
     if start < oldest_window:

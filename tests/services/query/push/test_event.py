@@ -136,6 +136,7 @@ def test_a_client_has_the_present_value_however_many_changes_it_conflates(
         (KEY, (9, 0, 2), present(9, 2), REMOVED, None),
         (KEY, (9, 0, 2), present(9, 1), REMOVED, EventKind.STATE),
         (LANDED, (9, 0, 2), present(9, 1, "flying"), REMOVED, EventKind.LEFT),
+        (LANDED, (9, 0, 2), present(9, 2, "flying"), REMOVED, EventKind.LEFT),
         (LANDED, (9, 0, 1), present(9, 2, "flying"), CHANGED, EventKind.LEFT),
         (LANDED, None, present(9, 2, "flying"), CHANGED, None),
         (LANDED, None, present(9, 2, "flying"), REQUESTED, EventKind.LEFT),
