@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
@@ -28,41 +27,19 @@ from services.sink.handler import SinkHandler
 from spark_app.run.low_watermark import LowWatermark
 from tests.simulation import query
 from tests.simulation.generate import script as script_of
+from tests.simulation.mutations import Mutations
 from tests.simulation.script import Fault, Forged, Row, Script, Sent, Step, time_at
 from tests.simulation.verdict import verdict
 from tests.simulation.world import EPOCH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from contracts.records.record import Delta
     from contracts.wire import Snapshot
     from contracts.wire.alert_record import AlertRecord
     from services.runtime.job_progress import Published
 
-    Patch = Callable[[pytest.MonkeyPatch], None]
 
-
-class Mutation(NamedTuple):
-    """A guard that is taken out, a script that needs it, and whether some of a few hundred seeds do."""
-
-    patch: Patch
-    script: Script
-    is_found_by_seeds: bool
-
-
-MUTATIONS: dict[str, Mutation] = {}
-MOST_SEEDS = 400
-
-
-def mutation(script: Script, *, is_found_by_seeds: bool = True) -> Callable[[Patch], Patch]:
-    """Register a defect by the name of its function."""
-
-    def register(patch: Patch) -> Patch:
-        MUTATIONS[patch.__name__] = Mutation(patch, script, is_found_by_seeds)
-        return patch
-
-    return register
+mutation = Mutations(script_of, verdict)
 
 
 def sent(at: float, event: str = "e0", device: str = "d0") -> Sent:
@@ -89,18 +66,17 @@ SIX_DEVICES = tuple(sent(10.0 + number, f"e{number}", f"d{number}") for number i
 
 @mutation(
     Script(1, (Fault(5.0, "hang", "registry", 12.0), sent(10.0), Fault(14.0, "crash", "worker-0", 5.0))),
-    is_found_by_seeds=False,
 )
 def offsets_are_committed_before_the_work_is_finished(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Offsets, "position", property(lambda offsets: offsets._next))  # noqa: SLF001
 
 
-@mutation(Script(1, (Fault(5.0, "hang", "registry", 10.0), sent(10.0), sent(11.0, "e1"))))
+@mutation(Script(1, (Fault(5.0, "hang", "registry", 10.0), sent(10.0), sent(11.0, "e1"))), is_found_by_seeds=True)
 def requests_in_flight_are_planned_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PartitionState, "_is_suppressed", lambda *_: False)
 
 
-@mutation(Script(1, (Fault(5.0, "error", "registry", 60.0), sent(10.0))))
+@mutation(Script(1, (Fault(5.0, "error", "registry", 60.0), sent(10.0))), is_found_by_seeds=True)
 def failures_have_no_dead_letters(patch: pytest.MonkeyPatch) -> None:
     async def dropped(*_: object) -> None:
         pass
@@ -108,20 +84,19 @@ def failures_have_no_dead_letters(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(EnrichmentHandler, "_send_to_dead_letters", dropped)
 
 
-@mutation(Script(1, (Fault(5.0, "unavailable", "registry", 60.0), *SIX_DEVICES)))
+@mutation(Script(1, (Fault(5.0, "unavailable", "registry", 60.0), *SIX_DEVICES)), is_found_by_seeds=True)
 def a_breaker_stays_open(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CircuitBreaker, "_half_open", lambda _: None)
 
 
 @mutation(
     Script(1, (Fault(5.0, "unavailable", "registry", 60.0), *SIX_DEVICES), unfinished=4, in_flight=1),
-    is_found_by_seeds=False,
 )
 def deferred_requests_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DeferredQueue, "_ensure_resuming", lambda _: None)
 
 
-@mutation(Script(1, (sent(10.0), sent(20.0))))
+@mutation(Script(1, (sent(10.0), sent(20.0))), is_found_by_seeds=True)
 def copies_of_an_event_count(patch: pytest.MonkeyPatch) -> None:
     class Counting(Fold):
         @override
@@ -132,19 +107,18 @@ def copies_of_an_event_count(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(query, "Fold", Counting)
 
 
-@mutation(Script(1, (sent(10.0), forged(100.0, 0))), is_found_by_seeds=False)
+@mutation(Script(1, (sent(10.0), forged(100.0, 0))))
 def the_last_answer_wins(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Enriched, "merge", lambda _, __, other: other)
 
 
-@mutation(Script(1, (sent(10.0), forged(100.0, EPOCH + 1))), is_found_by_seeds=False)
+@mutation(Script(1, (sent(10.0), forged(100.0, EPOCH + 1))))
 def answers_of_a_later_epoch_are_accepted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(query, "Decoder", lambda application, _, clock, count: Decoder(application, None, clock, count))
 
 
 @mutation(
     Script(1, (sent(10.0), Fault(20.0, "lag", "job", 2000.0, 0), sent(30.0, "e1")), "short", 1, batch_s=30.0),
-    is_found_by_seeds=False,
 )
 def the_clock_moves_the_watermark(patch: pytest.MonkeyPatch) -> None:
     def advance(low: LowWatermark) -> None:
@@ -153,17 +127,17 @@ def the_clock_moves_the_watermark(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LowWatermark, "advance", advance)
 
 
-@mutation(Script(1, (sent(10.0), sent(1500.0, "e1")), "short"), is_found_by_seeds=False)
+@mutation(Script(1, (sent(10.0), sent(1500.0, "e1")), "short"))
 def late_records_are_accepted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Decoder, "_check_start", lambda *_: None)
 
 
-@mutation(Script(1, (Fault(9.0, "clock", "worker-0", 30.0, 3600.0), sent(10.0)), "short"))
+@mutation(Script(1, (Fault(9.0, "clock", "worker-0", 30.0, 3600.0), sent(10.0)), "short"), is_found_by_seeds=True)
 def the_clock_of_a_worker_ends_windows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BrokerClock, "now", lambda _: datetime.max.replace(tzinfo=UTC))
 
 
-@mutation(Script(1, (sent(10.0), Fault(100.0, "loss", "store")), sinks=1))
+@mutation(Script(1, (sent(10.0), Fault(100.0, "loss", "store")), sinks=1), is_found_by_seeds=True)
 def a_store_that_has_lost_everything_is_not_filled_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SinkHandler, "_read_again", lambda *_: None)
 
@@ -180,17 +154,17 @@ def derived(*steps: Step, application: str = "cars", backlog: int = 1000) -> Scr
     return Script(1, steps, application, partitions=1, derivers=1, backlog=backlog)
 
 
-@mutation(derived(row(0.5, hold=60), loaded(10.0, 60)))
+@mutation(derived(row(0.5, hold=60), loaded(10.0, 60)), is_found_by_seeds=True)
 def an_alert_that_is_due_waits_for_a_snapshot(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(AlertEvaluator, "_due", lambda _: iter(()))
 
 
-@mutation(derived(row(0.5), loaded(10.0, 60), application="short"))
+@mutation(derived(row(0.5), loaded(10.0, 60), application="short"), is_found_by_seeds=True)
 def alerts_of_expired_windows_stay_open(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(AlertEvaluator, "_expired", lambda _: iter(()))
 
 
-@mutation(derived(loaded(10.0, 60), Fault(20.0, "crash", "derive-0", 30.0), row(30.0)), is_found_by_seeds=False)
+@mutation(derived(loaded(10.0, 60), Fault(20.0, "crash", "derive-0", 30.0), row(30.0)))
 def a_worker_that_begins_evaluates_no_rules(patch: pytest.MonkeyPatch) -> None:
     sweep = AlertEvaluator._sweep  # noqa: SLF001
 
@@ -210,7 +184,6 @@ def a_worker_that_begins_evaluates_no_rules(patch: pytest.MonkeyPatch) -> None:
         loaded(25.0, 50),
         backlog=2,
     ),
-    is_found_by_seeds=False,
 )
 def missing_snapshots_end_no_pending_alert(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(AlertEvaluator, "_is_next", lambda *_: True)
@@ -224,7 +197,6 @@ def missing_snapshots_end_no_pending_alert(patch: pytest.MonkeyPatch) -> None:
         *(loaded(30.0 + number, 1, "d1") for number in range(5)),
         loaded(65.0, 50),
     ),
-    is_found_by_seeds=False,
 )
 def the_progress_counts_before_its_snapshots_are_read(patch: pytest.MonkeyPatch) -> None:
     def reach(partition: AlertPartition, published: Published | None) -> None:
@@ -235,7 +207,6 @@ def the_progress_counts_before_its_snapshots_are_read(patch: pytest.MonkeyPatch)
 
 @mutation(
     derived(row(0.5), Fault(80.0, "crash", "derive-0", 30.0), loaded(90.0, 60), loaded(95.0, 50)),
-    is_found_by_seeds=False,
 )
 def snapshots_count_as_evaluated_before_they_are(patch: pytest.MonkeyPatch) -> None:
     stored = restore.stored
@@ -244,7 +215,6 @@ def snapshots_count_as_evaluated_before_they_are(patch: pytest.MonkeyPatch) -> N
 
 @mutation(
     derived(row(0.5), Fault(9.9, "unacknowledged", "derive-0", 0.0, 2), loaded(10.0, 60), row(12.0, high=40)),
-    is_found_by_seeds=False,
 )
 def alerts_are_not_read_again_after_an_unknown_write(patch: pytest.MonkeyPatch) -> None:
     async def is_restored(*_: object) -> bool:
@@ -255,7 +225,6 @@ def alerts_are_not_read_again_after_an_unknown_write(patch: pytest.MonkeyPatch) 
 
 @mutation(
     derived(row(0.5), loaded(10.0, 60), loaded(10.03, 50), Fault(10.138, "crash", "derive-0", 5.0)),
-    is_found_by_seeds=False,
 )
 def alerts_that_closed_before_the_commit_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     def restored(partition: AlertPartition, name: str, record: AlertRecord) -> None:
@@ -266,25 +235,17 @@ def alerts_that_closed_before_the_commit_are_forgotten(patch: pytest.MonkeyPatch
 
 @mutation(
     derived(row(0.5, high=-1), loaded(10.0, 60), Fault(30.0, "crash", "derive-0", 5.0)),
-    is_found_by_seeds=False,
 )
 def a_rule_that_raises_is_reported_by_each_worker(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReportedRows, "unreported", lambda _, outputs, __: outputs)
 
 
-@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.parametrize("name", mutation.names)
 def test_a_script_fails_without_a_guard(name: str) -> None:
-    patch_guard, script, _ = MUTATIONS[name]
-    assert not verdict(script)
-    with pytest.MonkeyPatch.context() as patch:
-        patch_guard(patch)
-        assert verdict(script)
+    mutation.require_failure(name)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", [name for name, found in MUTATIONS.items() if found.is_found_by_seeds])
+@pytest.mark.parametrize("name", mutation.found_by_seeds)
 def test_fresh_seeds_find_a_missing_guard(name: str) -> None:
-    first = secrets.randbelow(1 << 32)
-    with pytest.MonkeyPatch.context() as patch:
-        MUTATIONS[name].patch(patch)
-        assert any(verdict(script_of(seed)) for seed in range(first, first + MOST_SEEDS))
+    mutation.require_seed(name)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,38 +15,14 @@ from services.query.store.folder import StoreFolder
 from services.query.store.packing import order
 from tests.simulation.instances.generate import script as script_of
 from tests.simulation.instances.script import Fault, Script, Written
+from tests.simulation.mutations import Mutations
 from tests.simulation.verdict import instances_verdict as verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from services.query.store.entry import EntryOrder
     from tests.simulation.instances.script import Step
 
-    Patch = Callable[[pytest.MonkeyPatch], None]
-
-MOST_SEEDS = 400
-
-
-class Mutation(NamedTuple):
-    """A guard that is taken out, a script that needs it, and whether some of a few hundred seeds are known to."""
-
-    patch: Patch
-    script: Script
-    is_found_by_seeds: bool
-
-
-MUTATIONS: dict[str, Mutation] = {}
-
-
-def mutation(script: Script, *, is_found_by_seeds: bool = False) -> Callable[[Patch], Patch]:
-    """Register a defect by the name of its function."""
-
-    def register(patch: Patch) -> Patch:
-        MUTATIONS[patch.__name__] = Mutation(patch, script, is_found_by_seeds)
-        return patch
-
-    return register
+mutation = Mutations(script_of, verdict)
 
 
 def versions(first: float, last: float, every: float = 1.0) -> tuple[Written, ...]:
@@ -111,19 +86,12 @@ def a_partition_that_is_read_again_is_answered_for(patch: pytest.MonkeyPatch) ->
     patch.setattr(Instance, "restarted", lambda *_: None)
 
 
-@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.parametrize("name", mutation.names)
 def test_a_script_fails_without_a_guard(name: str) -> None:
-    patch_guard, script, _ = MUTATIONS[name]
-    assert not verdict(script)
-    with pytest.MonkeyPatch.context() as patch:
-        patch_guard(patch)
-        assert verdict(script)
+    mutation.require_failure(name)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", [name for name, found in MUTATIONS.items() if found.is_found_by_seeds])
+@pytest.mark.parametrize("name", mutation.found_by_seeds)
 def test_fresh_seeds_find_a_missing_guard(name: str) -> None:
-    first = secrets.randbelow(1 << 32)
-    with pytest.MonkeyPatch.context() as patch:
-        MUTATIONS[name].patch(patch)
-        assert any(verdict(script_of(seed)) for seed in range(first, first + MOST_SEEDS))
+    mutation.require_seed(name)
