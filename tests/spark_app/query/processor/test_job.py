@@ -84,8 +84,7 @@ def test_states_are_exact_after_a_stop_and_timers_answers_and_dead_letters_come(
     assert answered.enrichments["owner"].result == {"name": "Ada"}
     assert answered.version == pages["b"].version + 1
     assert answered.epoch == job.epoch()
-    figures = job.figures()
-    assert figures["lag", "visits", topics.names.events] == 0
+    until(lambda: job.figures()["lag", "visits", topics.names.events] == 0, "no lag after the batch of the answer")
 
 
 def click(number: int, page: str, ts: datetime, ms: int | None = None) -> bytes:
