@@ -13,7 +13,7 @@ from contracts.wire import DeadLetter
 from services.runtime.kafka.values import Output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from pydantic import BaseModel
 
@@ -40,7 +40,8 @@ class Tables:
         self._dead_letters = application.topics.dead_letters
         self._rows = {application.topics.table(table): TableRows(table) for table in application.tables}
         self._rules_of: dict[str, list[Rules]] = {table.name: [] for table in application.tables}
-        self._bad: list[tuple[Record, str]] = []
+        self._unreported: list[tuple[int, Output]] = []
+        """The partition and the dead letter of each bad record that is not reported yet."""
         self.values: dict[str, dict[str, BaseModel]] = {table.name: {} for table in application.tables}
         """The values of the tables, by name and key."""
         self.rules = {alerts.name: Rules() for alerts in application.alerts}
@@ -60,12 +61,12 @@ class Tables:
         return [change for record in records if (change := self._applied(record)) is not None]
 
     def dead_letters(self, partition: int) -> list[Output]:
-        """Return the dead letters of the bad records of a partition."""
-        return [self._dead_letter(record, problem) for record, problem in self._bad if record.partition == partition]
+        """Return the dead letters of the bad records of a partition that are not reported yet."""
+        return [dead_letter for number, dead_letter in self._unreported if number == partition]
 
-    def reported(self, partition: int) -> None:
-        """Drop the bad records of a partition: their dead letters are written."""
-        self._bad = [one for one in self._bad if one[0].partition != partition]
+    def reported(self, dead_letters: Collection[Output]) -> None:
+        """Drop these dead letters: they are written. Bad records that have come since have theirs still."""
+        self._unreported = [found for found in self._unreported if found[1] not in dead_letters]
 
     def _applied(self, record: Record) -> RowChange | None:
         table = self._rows[record.topic]
@@ -73,7 +74,7 @@ class Tables:
             key = table.apply(record)
         except ValueError as error:
             log.warning("no row at %s of %s: %s", record.offset, record.topic, error)
-            self._bad.append((record, str(error)))
+            self._unreported.append((record.partition, self._dead_letter(record, str(error))))
             return None
         name, row = table.table.name, table.rows.get(key)
         if row is None:

@@ -227,14 +227,14 @@ class DeriveHandler(Handler[DerivePartition]):
         """
         if state.partition.is_closing or not await self._is_restored(state):
             return False
-        is_busy, number = evaluator.is_busy, state.partition.number
-        outputs = await self._unreported(state, [*evaluator.work(), *self._tables.dead_letters(number)])
+        is_busy, bad_rows = evaluator.is_busy, self._tables.dead_letters(state.partition.number)
+        outputs = await self._unreported(state, [*evaluator.work(), *bad_rows])
         if (outputs or is_busy) and not await self._send(state, outputs, is_after_commit=True):
             state.discard()
             await asyncio.sleep(RETRY_S)
             return False
         evaluator.accept()
-        self._tables.reported(number)
+        self._tables.reported(bad_rows)
         self._count(self._counted(outputs))
         await asyncio.sleep(0)  # a slice without results waits for nothing
         return evaluator.is_busy

@@ -132,3 +132,13 @@ def test_seed_1107() -> None:
         derivers=2,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_3000218() -> None:
+    # A row that was rejected while a worker wrote for other reasons counted as reported, and had no dead letter.
+    script = Script(
+        3000218,
+        (Row(at=0.5, name="r0", value='{"high": 1, "low": 0, "hold": -1}'),),
+        derivers=1,
+    )
+    assert not problems(script, run(script))
