@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.alerts.reported_rows import ReportedRows
-from services.alerts.restore import restore_alerts, restored, stored
+from services.alerts.restore import answered, restore_alerts, restored, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -49,8 +49,9 @@ class AlertReader:
         """Read the tables to their end."""
 
         def read() -> None:
-            reader = self._sources.tables
-            for records in stored(reader, reader.partitions(self._tables.topics), lambda: self._is_closed):
+            reader, is_stopping = self._sources.tables, lambda: self._is_closed
+            places = answered(lambda: reader.partitions(self._tables.topics), is_stopping)
+            for records in stored(reader, places or (), is_stopping):
                 self._tables.apply(records)
 
         await self._sources.following.call(read)

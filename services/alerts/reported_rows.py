@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 from contracts.records.record import Reason
 from contracts.wire import DeadLetter
 from contracts.wire.partition import partition
+from services.alerts.restore import answered
 from services.runtime.kafka.values import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from datetime import datetime
 
     from services.runtime.kafka.interfaces import BlockingTopicReader
-    from services.runtime.kafka.values import Output
+    from services.runtime.kafka.values import BoundedRange, Output
 
 
 class ReportedRows:
@@ -31,21 +33,29 @@ class ReportedRows:
         )
 
     def unreported(self, outputs: Iterable[Output], is_stopping: Callable[[], bool]) -> Iterator[Output]:
-        """Yield these records without the dead letters of rows that the topic has. Raises TopicReadError."""
+        """Yield these records without the dead letters of rows that the topic has. It waits for a broker.
+
+        Raises TopicReadError.
+        """
         return (
             output for output in outputs if not self.is_about_row(output) or not self._is_reported(output, is_stopping)
         )
 
     def _is_reported(self, output: Output, is_stopping: Callable[[], bool]) -> bool:
         dead_letter = DeadLetter.model_validate_json(output.value or b"")
-        homes = self._reader.partitions([self._topic])
-        home = Partition(self._topic, partition(output.key or b"", max(len(homes), 1)))
+        bounds = answered(lambda: self._bounds_since(output.key or b"", dead_letter.timestamp), is_stopping)
         is_reported = False
-        for records in self._reader.read(self._reader.bounds_since([home], dead_letter.timestamp), is_stopping):
+        for records in self._reader.read(bounds or {}, is_stopping):
             same_key = (record.value for record in records if record.key == output.key and record.value is not None)
             is_reported = is_reported or any(_is_same(dead_letter, value) for value in same_key)
         self._reader.stop()
         return is_reported or is_stopping()
+
+    def _bounds_since(self, key: bytes, time: datetime) -> Mapping[Partition, BoundedRange]:
+        """Return the range of the partition of a key since a time. Raises TopicReadError."""
+        homes = self._reader.partitions([self._topic])
+        home = Partition(self._topic, partition(key, max(len(homes), 1)))
+        return self._reader.bounds_since([home], time)
 
 
 def _is_same(dead_letter: DeadLetter, value: bytes) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 TRY_S = 1.0
 """The time after which a request for the ends is repeated, unless the reader is to stop."""
 
@@ -38,16 +39,21 @@ def stored(
 
     Raises TopicReadError.
     """
+    bounds = answered(lambda: reader.bounds(partitions, TRY_S), is_stopping)
+    if bounds is not None:
+        ranges = {partition: BoundedRange(start, min(end, before)) for partition, (start, end) in bounds.items()}
+        yield from reader.read(ranges, is_stopping)
+
+
+def answered(request: Callable[[], T], is_stopping: Callable[[], bool]) -> T | None:
+    """Repeat a request until a broker answers; return None if the reader is to stop first. Raises TopicReadError."""
     while not is_stopping():
         try:
-            bounds = reader.bounds(partitions, TRY_S)
+            return request()
         except TopicReadError as error:
             if "AUTHORIZATION" in error.code:
                 raise
-        else:
-            ranges = {partition: BoundedRange(start, min(end, before)) for partition, (start, end) in bounds.items()}
-            yield from reader.read(ranges, is_stopping)
-            return
+    return None
 
 
 def restored(

@@ -142,3 +142,17 @@ def test_seed_3000218() -> None:
         derivers=1,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_3000101() -> None:
+    # A worker that looked for an earlier dead letter of a row ended when the broker was away for ten seconds.
+    script = Script(
+        3000101,
+        (
+            Row(at=1955.9391294902473, name="r0", value='{"high": 1, "low": 0, "hold": -1}'),
+            Fault(at=1957.174540920535, kind="away", part="broker", lasts=32.168852782243825),
+        ),
+        partitions=1,
+        derivers=2,
+    )
+    assert not problems(script, run(script))
