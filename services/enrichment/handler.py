@@ -13,11 +13,11 @@ from contracts.metrics import worker as metrics
 from contracts.records.record import Reason
 from contracts.types.key import shortened
 from contracts.wire import DeadLetter
-from services.enrichment.broker_clock import BrokerClock
 from services.enrichment.calls.caller import Outcome
 from services.enrichment.deferred_queue import DeferredQueue
 from services.enrichment.dispatcher import Dispatcher
 from services.enrichment.partition_state import PartitionState
+from services.runtime.broker_clock import BrokerClock
 from services.runtime.errors import EverythingFailsError
 from services.runtime.kafka.values import Output
 from services.runtime.worker.alarm import Alarm
@@ -170,12 +170,12 @@ class EnrichmentHandler(Handler[PartitionState]):
                     partition.number, lambda: not partition.is_closing and self._clock() < until
                 )
                 if newest is not None:
-                    self._broker_clock.note(newest)
+                    self._broker_clock.note(newest.timestamp_ms)
 
     def _plan(self, state: PartitionState, record: Record) -> None:
         """Decode a record, plan its requests, and queue each with its API."""
         self._counts.add(metrics.SNAPSHOTS)
-        self._broker_clock.note(record)
+        self._broker_clock.note(record.timestamp_ms)
         now = self._now()
         try:
             requests = self._requests(state, record, now)

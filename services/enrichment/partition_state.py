@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from contracts.planning.request import Request
     from contracts.records.record import Record
     from contracts.wire import Order, Snapshot
-    from services.enrichment.broker_clock import BrokerClock
     from services.enrichment.in_flight import PendingRequest
+    from services.runtime.broker_clock import BrokerClock
     from services.runtime.worker.partition import AssignedPartition
 
 Identity = tuple[str, "datetime", str, str]

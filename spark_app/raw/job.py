@@ -73,7 +73,7 @@ class RawJob:
         with kept(lease, lambda: stop_queries(own), self.report.warning):
             query = raw_query(own, self._application, self._raw, settings, folder.path)
             offsets = TopicOffsets(settings, [topic])
-            low, lag = LowWatermark(offsets.ends, clock), JobLag(offsets.ends, self._metrics)
+            low, lag = LowWatermark(offsets, clock, self._progress.broker_clock), JobLag(offsets.ends, self._metrics)
 
             def start() -> QueryRun:
                 """Check lease and topic at each start."""

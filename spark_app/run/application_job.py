@@ -129,7 +129,7 @@ class ApplicationJob:
 
     def _low_watermark(self, offsets: TopicOffsets) -> LowWatermark:
         raw = [source.topic for source in self._application.raw]
-        return LowWatermark(offsets.ends, lambda: self._raw.time(raw))
+        return LowWatermark(offsets, lambda: self._raw.time(raw), self._raw.broker_clock)
 
 
 class Upkeep:

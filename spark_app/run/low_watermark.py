@@ -4,16 +4,19 @@ A query reads its partitions at different speeds, and a raw source is decoded be
 clock nor the largest time in the records shows what is still unread. The low watermark does: a check reads the time,
 and then the end offsets of the topics. When the query has committed these offsets, it has processed all that arrived
 before that time. An application whose events a raw source writes takes, in place of the clock, the low watermark of
-that source.
+that source. A record arrives by the broker's clock, so the time is no later than that clock's.
 """
 
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import Protocol
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
+from services.runtime.broker_clock import BrokerClock
 from spark_app.errors import BrokerUnreachableError
 from spark_app.topics.offsets import Positions
 
@@ -33,17 +36,31 @@ class Check:
         return [partition for partition, offset in self.end_offsets.items() if committed.get(partition, 0) < offset]
 
 
+class Inputs(Protocol):
+    """The topics that a query reads. Its methods raise BrokerUnreachableError."""
+
+    def ends(self) -> Positions:
+        """See `TopicOffsets.ends`."""
+        ...
+
+    def newest_ms(self) -> int:
+        """See `TopicOffsets.newest_ms`."""
+        ...
+
+
 class LowWatermark:
     """The low watermark of one query. Its job's thread writes it, any thread reads `time`.
 
-    `end_offsets` looks the end offsets of the query's topics up; it may raise BrokerUnreachableError. All records that
-    arrived before `upstream` returned are in these topics; it returns None while that is unknown.
+    The query reads these `inputs`. All records that arrived before the time that `upstream` returns are in them; it
+    returns None while that is unknown. Its clock may be ahead, so a check takes the time of `broker_clock` if that is
+    earlier.
     """
 
-    def __init__(self, end_offsets: Callable[[], Positions], upstream: Callable[[], datetime | None]) -> None:
+    def __init__(self, inputs: Inputs, upstream: Callable[[], datetime | None], broker_clock: BrokerClock) -> None:
         self.time: datetime | None = None
-        self._end_offsets = end_offsets
+        self._inputs = inputs
         self._upstream = upstream
+        self._broker_clock = broker_clock
         self._check: Check | None = None
         self._committed: Positions = {}
 
@@ -58,11 +75,13 @@ class LowWatermark:
             if self._check.behind(self._committed):
                 return
             self.time, self._check = self._check.time, None
-        time = self._upstream()
-        if time is None or (self.time is not None and time < self.time + EVERY):
+        if (upstream := self._upstream()) is None:
             return
         try:
-            self._check = Check(time, self._end_offsets())
+            self._broker_clock.note(self._inputs.newest_ms())
+            arrived = min(upstream, self._broker_clock.now())
+            if self.time is None or arrived >= self.time + EVERY:
+                self._check = Check(arrived, self._inputs.ends())
         except BrokerUnreachableError:
             return
 
@@ -72,9 +91,13 @@ class LowWatermark:
 
 
 class RawProgress:
-    """The low watermarks of the raw sources that this driver decodes, by topic."""
+    """The low watermarks of the raw sources that this driver decodes, by topic.
+
+    The driver's low watermarks share a `broker_clock`: heartbeats, which other topics have, show it for a quiet source.
+    """
 
     def __init__(self) -> None:
+        self.broker_clock = BrokerClock(monotonic)
         self._sources: dict[str, LowWatermark] = {}
 
     def add(self, topic: str, source: LowWatermark) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contracts.settings import KafkaSettings
 from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka.admin import KafkaAdmin
-from services.runtime.kafka.values import EARLIEST, LATEST, OffsetAt, Partition
+from services.runtime.kafka.values import EARLIEST, LATEST, NEWEST, OffsetAt, Partition
 from spark_app.errors import BrokerUnreachableError
 from spark_app.topics.identity import NAME, TopicIdentity
 
@@ -54,6 +54,10 @@ class TopicOffsets:
     def ends(self) -> Positions:
         """Return the end offset of each partition. Raises BrokerUnreachableError."""
         return {partition: end.offset for partition, end in self.at(LATEST).items()}
+
+    def newest_ms(self) -> int:
+        """Return the latest timestamp of a record; -1 without records. Raises BrokerUnreachableError."""
+        return max(record.timestamp_ms for record in self.at(NEWEST).values())
 
     def at(self, time_ms: int) -> Mapping[Partition, OffsetAt]:
         """Return offset and time of the first record since a time in each partition. Raises BrokerUnreachableError.

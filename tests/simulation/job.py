@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from contracts.records.record import HEARTBEAT_KEY
-from services.runtime.errors import DeliveryFailedError
+from services.runtime.broker_clock import BrokerClock
+from services.runtime.errors import DeliveryFailedError, KafkaRequestError
 from services.runtime.job_progress import JobProgress
-from services.runtime.kafka.values import Partition
+from services.runtime.kafka.values import LATEST, NEWEST, Partition
 from spark_app.errors import BrokerUnreachableError
 from spark_app.run.low_watermark import LowWatermark
 from spark_app.run.published_progress import PublishedProgress
@@ -18,9 +19,11 @@ from tests.simulation.kafka.producers import ModelProducer
 from tests.simulation.query import Query, heartbeat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+    from services.runtime.kafka.values import OffsetAt
+    from spark_app.topics.offsets import Positions
     from tests.simulation.query import JobContext
 
 PATIENCE = timedelta(minutes=2)
@@ -29,6 +32,28 @@ RESTART_S = 2.0
 """The pause before a query that failed is started again."""
 WITHIN = timedelta(seconds=10)
 """The time for which a heartbeat is sent."""
+
+
+class Offsets:
+    """Looks offsets up in these partitions, as `TopicOffsets` does."""
+
+    def __init__(self, context: JobContext, partitions: Iterable[Partition]) -> None:
+        self._partitions = tuple(partitions)
+        self._admin = ModelAdmin(context.broker, context.network)
+
+    def ends(self) -> Positions:
+        """See `TopicOffsets.ends`."""
+        return {place: record.offset for place, record in self._records(LATEST).items()}
+
+    def newest_ms(self) -> int:
+        """See `TopicOffsets.newest_ms`."""
+        return max(record.timestamp_ms for record in self._records(NEWEST).values())
+
+    def _records(self, at: int) -> Mapping[Partition, OffsetAt]:
+        try:
+            return self._admin.records(dict.fromkeys(self._partitions, at))
+        except KafkaRequestError as error:
+            raise BrokerUnreachableError("the broker", error.detail) from error
 
 
 class JobModel:
@@ -43,10 +68,10 @@ class JobModel:
         topic = application.topics.snapshots
         snapshots = [Partition(topic, number) for number in range(context.partitions)]
         inputs = context.checkpoint.last.positions.keys()
-        self._low = LowWatermark(lambda: self._end_offsets(inputs), context.now)
+        self._low = LowWatermark(Offsets(context, inputs), context.now, BrokerClock(asyncio.get_running_loop().time))
         recorded = JobProgress(ModelAdmin(context.broker, context.network), topic)
         self._published = PublishedProgress(
-            application, lambda: self._end_offsets(snapshots), recorded, self._low, context.now
+            application, Offsets(context, snapshots).ends, recorded, self._low, context.now
         )
         self._written: datetime | None = None
         """The time of the last heartbeat."""
@@ -98,9 +123,3 @@ class JobModel:
             self._written = time
         except DeliveryFailedError:
             return
-
-    def _end_offsets(self, partitions: Iterable[Partition]) -> dict[tuple[str, int], int]:
-        broker = self._context.broker
-        if not self._context.network.is_up:
-            raise BrokerUnreachableError("the broker", "it is away")
-        return {place: broker.topics.log(place).end for place in partitions}

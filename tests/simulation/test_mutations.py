@@ -17,11 +17,11 @@ from services.alerts.evaluator import AlertEvaluator
 from services.alerts.partition import AlertPartition
 from services.alerts.reported_rows import ReportedRows
 from services.derive.handler import DeriveHandler
-from services.enrichment.broker_clock import BrokerClock
 from services.enrichment.calls.circuit_breaker import CircuitBreaker
 from services.enrichment.deferred_queue import DeferredQueue
 from services.enrichment.handler import EnrichmentHandler
 from services.enrichment.partition_state import PartitionState
+from services.runtime.broker_clock import BrokerClock
 from services.runtime.worker.offsets import Offsets
 from services.sink.handler import SinkHandler
 from spark_app.run.low_watermark import LowWatermark
@@ -157,6 +157,13 @@ def derived(*steps: Step, application: str = "cars", backlog: int = 1000) -> Scr
 @mutation(derived(row(0.5, hold=60), loaded(10.0, 60)), is_found_by_seeds=True)
 def an_alert_that_is_due_waits_for_a_snapshot(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(AlertEvaluator, "_due", lambda _: iter(()))
+
+
+@mutation(
+    derived(Fault(1.0, "clock", "job", 900.0, 3600.0), row(2.0, hold=600), loaded(10.0, 60), loaded(300.0, 50)),
+)
+def the_clock_of_the_job_opens_alerts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(BrokerClock, "now", lambda _: datetime.max.replace(tzinfo=UTC))
 
 
 @mutation(derived(row(0.5), loaded(10.0, 60), application="short"), is_found_by_seeds=True)

@@ -19,8 +19,8 @@ from contracts.model.enrichment import Enrichment, Need
 from contracts.planning.plan import wanted
 from contracts.records.fold import Fold
 from contracts.records.record import Delta, Record
-from services.enrichment.broker_clock import BrokerClock
 from services.enrichment.partition_state import PartitionState
+from services.runtime.broker_clock import BrokerClock
 from tests.services.runtime.worker.assigned import assigned
 
 if TYPE_CHECKING:

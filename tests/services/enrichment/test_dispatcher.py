@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contracts.records.record import Record
-from services.enrichment.broker_clock import BrokerClock
 from services.enrichment.dispatcher import Dispatcher
 from services.enrichment.partition_state import PartitionState
+from services.runtime.broker_clock import BrokerClock
 from tests.deadline import DEADLINE_S
 from tests.services.enrichment.fleet import START, app, snapshot
 from tests.services.enrichment.in_memory import Gated

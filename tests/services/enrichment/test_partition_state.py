@@ -16,8 +16,8 @@ from contracts import Budget
 from contracts.planning.fingerprint import fingerprint
 from contracts.records.record import Record
 from contracts.wire import LARGEST_COUNT
-from services.enrichment.broker_clock import BrokerClock
 from services.enrichment.partition_state import PartitionState
+from services.runtime.broker_clock import BrokerClock
 from services.runtime.worker.backpressure import Backpressure
 from tests.services.enrichment.calls.calling import fleet
 from tests.services.enrichment.fleet import QUICK, STALE, START, answer, app, application, snapshot

@@ -11,6 +11,7 @@ import pytest
 from contracts import Emit, Topics
 from contracts.records.record import HEARTBEAT_KEY, Record, timestamp_ms
 from contracts.wire import DeadLetter, decode_snapshot
+from services.runtime.broker_clock import BrokerClock
 from spark_app.query.lift import events
 from spark_app.query.pipeline import states
 from spark_app.run.heartbeat import EVERY, PATIENCE, Heartbeat
@@ -38,7 +39,8 @@ MINUTE = timedelta(minutes=1)
 
 def reached(time: datetime | None) -> LowWatermark:
     """The low watermark of a query that has processed all that arrived before a time."""
-    low = LowWatermark(lambda: {("events", 1): 1}, clock)
+    inputs: Any = SimpleNamespace(ends=lambda: {("events", 1): 1}, newest_ms=lambda: timestamp_ms(NOW))
+    low = LowWatermark(inputs, clock, BrokerClock(lambda: 0.0))
     low.time = time
     return low
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from contracts.records.record import timestamp_ms
+from services.runtime.broker_clock import BrokerClock
 from spark_app.errors import BrokerUnreachableError
 from spark_app.run.low_watermark import LowWatermark, RawProgress, committed_by
 
@@ -23,18 +25,23 @@ class Input:
 
     def __init__(self) -> None:
         self.now: datetime | None = BEGIN
-        self.ends: Positions = {("events", 0): 0, ("events", 1): 0}
-        self.low = LowWatermark(self.end_offsets, lambda: self.now)
+        self.end_offsets: Positions = {("events", 0): 0, ("events", 1): 0}
+        self.newest = BEGIN + timedelta(days=1)
+        self.elapsed_s = 0.0
+        self.low = LowWatermark(self, lambda: self.now, BrokerClock(lambda: self.elapsed_s))
         self.is_away = False
 
-    def end_offsets(self) -> Positions:
+    def ends(self) -> Positions:
         if self.is_away:
             raise BrokerUnreachableError("broker", "it is away")
-        return dict(self.ends)
+        return dict(self.end_offsets)
+
+    def newest_ms(self) -> int:
+        return timestamp_ms(self.newest)
 
     def after(self, seconds: int, first: int, second: int) -> None:
         """Let the partitions of the topic have `first` and `second` records after some seconds."""
-        self.now, self.ends = BEGIN + seconds * SECOND, {("events", 0): first, ("events", 1): second}
+        self.now, self.end_offsets = BEGIN + seconds * SECOND, {("events", 0): first, ("events", 1): second}
 
 
 @pytest.fixture
@@ -75,6 +82,19 @@ def test_it_does_not_advance_while_the_broker_or_the_sources_before_it_are_unkno
     inputs.after(5, 0, 0)
     assert commit(inputs, 0, 0) is None
     assert commit(inputs, 0, 0) == BEGIN + 5 * SECOND
+
+
+def test_a_clock_that_is_ahead_moves_it_no_further_than_the_clock_of_the_broker(inputs: Input) -> None:
+    inputs.newest = BEGIN
+    inputs.after(3600, 1, 1)
+    assert commit(inputs, 1, 1) is None
+    inputs.elapsed_s = 5
+    assert commit(inputs, 1, 1) == BEGIN, "the broker's time when the end offsets were read"
+    assert commit(inputs, 1, 1) == BEGIN + 5 * SECOND, "it goes on while no record comes"
+    inputs.newest = BEGIN + 60 * SECOND
+    assert commit(inputs, 1, 1) == BEGIN + 5 * SECOND
+    inputs.elapsed_s = 6
+    assert commit(inputs, 1, 1) == BEGIN + 60 * SECOND
 
 
 def test_an_application_is_as_far_as_the_slowest_of_its_raw_sources() -> None:

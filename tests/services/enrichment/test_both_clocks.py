@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from contracts import Application, Topics
 from contracts.metrics import worker as metrics
-from contracts.records.record import Record, timestamp_ms
-from services.enrichment.broker_clock import BrokerClock
+from contracts.records.record import timestamp_ms
 from tests.services.enrichment.fleet import START, app
 from tests.services.enrichment.in_memory import Gated, Log, cars, running, until
 
@@ -21,21 +18,6 @@ LIVE = Application(
 OVER = START + LIVE.kept_for + timedelta(minutes=10)
 CALLS = 2
 """The calls of a new window."""
-SECONDS = st.integers(0, 100_000)
-
-
-@given(st.lists(st.tuples(SECONDS, SECONDS)))
-def test_it_is_never_ahead_of_the_broker_and_never_goes_back(reads: list[tuple[int, int]]) -> None:
-    """A record is read some seconds after the one before, and was stamped some seconds ago."""
-    elapsed = best = 0
-    clock = BrokerClock(lambda: 7.0 + elapsed)
-    assert clock.now() == datetime.fromtimestamp(0, UTC)
-    for number, (pause, age) in enumerate(reads):
-        elapsed += pause
-        before = clock.now()
-        clock.note(Record("snapshots", 0, 0, timestamp_ms(START + timedelta(seconds=elapsed - age)), None, None))
-        best = age if number == 0 else min(best, age)
-        assert clock.now() == START + timedelta(seconds=elapsed - best) >= before
 
 
 @pytest.mark.parametrize(

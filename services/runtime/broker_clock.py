@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from contracts.records.record import Record
-
 
 class BrokerClock:
     """Shows the earliest time that the broker's clock can have now, by the records that the broker has stamped.
 
-    A record was read after the broker had stamped it, and the time since then is measured with `clock`. So it is behind
+    A record is noted after the broker has stamped it, and the time since then is measured with `clock`. So it is behind
     the broker's clock, unless that was set back, or runs slower than `clock`. Without records it began in 1970.
     """
 
@@ -23,9 +21,9 @@ class BrokerClock:
         self._lead_s = -clock()
         """How far the broker's clock is ahead of `clock`, at least."""
 
-    def note(self, record: Record) -> None:
-        """Note the timestamp of a record that was read just now, or earlier."""
-        self._lead_s = max(self._lead_s, record.timestamp_ms / 1000 - self._clock())
+    def note(self, timestamp_ms: int) -> None:
+        """Note the timestamp of a record that the broker has stamped by now."""
+        self._lead_s = max(self._lead_s, timestamp_ms / 1000 - self._clock())
 
     def now(self) -> datetime:
         """Return the time."""
