@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from contracts.records.record import Record
+    from services.runtime.broker_clock import BrokerClock
     from services.runtime.errors import KafkaOperationError
     from services.runtime.kafka.interfaces import Kafka
 
@@ -50,12 +51,16 @@ class Announcements(Protocol):
 
 
 class KafkaAnnouncements:
-    """The topic on a broker. An announcement that is not written within `timeout` seconds is dropped."""
+    """The topic on a broker. An announcement that is not written within `timeout` seconds is dropped.
 
-    def __init__(self, kafka: Kafka, *, topic: str, group: str, timeout: float) -> None:
+    The records show the `broker_clock`, as long as an instance runs.
+    """
+
+    def __init__(self, kafka: Kafka, *, topic: str, group: str, timeout: float, broker_clock: BrokerClock) -> None:
         self._place = Partition(topic, PARTITION)
         self._reader = kafka.reader(CLIENT, group=group, options=READ, log=log)
         self._producer = kafka.producer(CLIENT, timedelta(seconds=timeout), WRITE)
+        self._broker_clock = broker_clock
 
     def send(self, announcement: Announcement) -> None:
         """See `Announcements.send`."""
@@ -69,7 +74,9 @@ class KafkaAnnouncements:
                 try:
                     position = await self._first() if position is None else position
                     async for records in self._reader.read({self._place: EndlessRange(position)}):
-                        position = records[-1].offset + 1 if records else position
+                        if records:
+                            position = records[-1].offset + 1
+                            self._broker_clock.note(records[-1].timestamp_ms)
                         if received := [one for record in records if (one := _announcement(record)) is not None]:
                             receive(received)
                 except TopicReadError as error:

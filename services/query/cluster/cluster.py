@@ -17,6 +17,7 @@ from services.query.cluster.leases import LeaseTiming
 from services.query.cluster.routing import Member
 from services.query.errors import DuplicateAddressError
 from services.query.store import StatePartition
+from services.runtime.broker_clock import BrokerClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -189,7 +190,9 @@ def build_cluster(  # noqa: PLR0913  # what a test replaces
         session=settings.session_timeout.total_seconds(),
         topics={state.topic: state.name for state in named_in(suite).values()},
     )
-    announcements = KafkaAnnouncements(kafka, topic=suite.applications[0].topics.instances, group=group, timeout=lease)
-    instance = Instance(me, LeaseTiming(lease, lease * SILENCE_PER_LEASE), dependencies, settings.replicas)
+    topic, broker_clock = suite.applications[0].topics.instances, BrokerClock(now)
+    announcements = KafkaAnnouncements(kafka, topic=topic, group=group, timeout=lease, broker_clock=broker_clock)
+    timing = LeaseTiming(lease, lease * SILENCE_PER_LEASE)
+    instance = Instance(me, timing, dependencies, settings.replicas, broker_clock)
     clients = ClusterDependencies(member, announcements, dependencies.ingestion)
     return Cluster(instance, clients, lease / ANNOUNCEMENTS_PER_LEASE, now)

@@ -6,6 +6,7 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from contracts.records.record import timestamp_ms
 from contracts.records.state_record import AHEAD_MS
 from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
 from services.query.cluster.leases import CatchUpTarget, LeaseTable, Replica
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from services.query.cluster.leases import LeaseTiming
     from services.query.cluster.membership import InstanceIdentity, Peer
     from services.query.ingest import Ingestion
+    from services.runtime.broker_clock import BrokerClock
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +49,13 @@ class InstanceDependencies(NamedTuple):
 class Instance:
     """One instance among others. `step` must be called ten times a second, and after each other change."""
 
-    def __init__(
-        self, me: InstanceIdentity, timing: LeaseTiming, dependencies: InstanceDependencies, replicas: int
+    def __init__(  # the parts that it connects
+        self,
+        me: InstanceIdentity,
+        timing: LeaseTiming,
+        dependencies: InstanceDependencies,
+        replicas: int,
+        broker_clock: BrokerClock,
     ) -> None:
         self.me = me
         self.lease_table = LeaseTable(me, timing)
@@ -57,6 +64,7 @@ class Instance:
         self._ingestion = dependencies.ingestion
         self._stores = dependencies.stores
         self._now = dependencies.now
+        self._broker_clock = broker_clock
         self._all = [StatePartition(name, at) for name, one in self._states.items() for at in range(one.partitions)]
         self._in_use = frozenset(self._all)
         self._replicas = replicas
@@ -280,8 +288,12 @@ class Instance:
         }
 
     def _advance_by_clock(self) -> None:
-        """Advance the watermarks of states whose windows expire by the clock."""
-        now = self._now()
+        """Advance the watermarks of states whose windows expire by the clock, also while no record comes.
+
+        The clock is the earlier of this instance's and the broker's, which the announcements show: live windows would
+        expire at all instances by one clock that is ahead.
+        """
+        now = min(self._now(), timestamp_ms(self._broker_clock.now()))
         for name, state in self._states.items():
             if (watermark := clock_watermark(state, now)) is not None:
                 self._stores[name].advance_watermark(watermark)

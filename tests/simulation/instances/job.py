@@ -42,8 +42,7 @@ class Visits(State, window=timedelta(minutes=10), every=STEP):
 
 
 def _application(name: str, state: type[State]) -> Application:
-    topics = Topics(replay=True, partitions=MOST_PARTITIONS)  # the clock expires no window
-    return Application(name=name, event=Seen, state=state, topics=topics)
+    return Application(name=name, event=Seen, state=state, topics=Topics(partitions=MOST_PARTITIONS))
 
 
 APPLICATIONS = {"cars": _application("cars", Car), "visits": _application("visits", Visits)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,9 @@ from services.query.ingest.kafka_ingestion import KafkaIngestion
 from services.query.store import write_batch
 from services.query.store.folder import StoreFolder
 from services.query.store.packing import order
+from services.runtime.broker_clock import BrokerClock
 from tests.simulation.instances.generate import script as script_of
+from tests.simulation.instances.job import APPLICATIONS
 from tests.simulation.instances.script import Fault, Script, Written
 from tests.simulation.mutations import Mutations
 from tests.simulation.verdict import instances_verdict as verdict
@@ -65,6 +68,16 @@ def a_store_that_was_open_when_its_machine_went_down_is_used(patch: pytest.Monke
 @mutation(Script(1, (*versions(5.0, 10.0), Fault(20.0, "recreate", "topic"))))
 def a_partition_without_the_next_record_is_not_read_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(KafkaIngestion, "_restart", lambda *_: None)
+
+
+CARS = APPLICATIONS["cars"]
+DAY_AHEAD_S = (timedelta(days=1) + CARS.state.grace + CARS.skew).total_seconds()
+"""By a clock that is as far ahead, all windows are expired, and other instances accept its watermark."""
+
+
+@mutation(Script(1, (*versions(5.0, 10.0), Fault(12.0, "clock", "a", 5.0, DAY_AHEAD_S))))
+def the_clock_of_an_instance_expires_windows(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(BrokerClock, "now", lambda _: datetime.max.replace(tzinfo=UTC))
 
 
 REMOVED: tuple[Step, ...] = (

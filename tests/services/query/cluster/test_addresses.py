@@ -11,6 +11,7 @@ from services.query.cluster.cluster import Cluster, ClusterDependencies
 from services.query.cluster.instance import Instance, InstanceDependencies
 from services.query.cluster.membership import InstanceIdentity
 from services.query.errors import DuplicateAddressError
+from services.runtime.broker_clock import BrokerClock
 from tests.services.query.cluster.world import EPOCH, NOW, TIMING
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ URL = "http://127.0.0.1:8090"
 def instance(name: str, url: str = URL, run: int = 1) -> Instance:
     """An instance without states."""
     dependencies = InstanceDependencies({}, cast("Any", None), {}, lambda: NOW)
-    return Instance(InstanceIdentity(name, url, name, run), TIMING, dependencies, 2)
+    return Instance(InstanceIdentity(name, url, name, run), TIMING, dependencies, 2, BrokerClock(lambda: 0.0))
 
 
 def joined(*before: Announcement) -> tuple[Instance, list[Announcement]]:

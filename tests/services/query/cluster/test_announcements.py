@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from contracts.records.record import timestamp_ms
 from contracts.wire.announcement import Announcement
 from services.query.cluster.announcements import INITIAL_RECORDS, KafkaAnnouncements
+from services.runtime.broker_clock import BrokerClock
 from services.runtime.kafka.values import NewTopic, Output, Partition
 from tests.services.query.cluster.world import EPOCH
 from tests.simulation.kafka.broker import Broker
@@ -33,7 +35,7 @@ class Simulation:
         self.run = run
         self.broker = Broker(loop, EPOCH, random.Random(0))
         self.kafka = ModelKafka(self.broker, Network(loop, random.Random(0)))
-        self.kafka.admin("test").create([NewTopic(TOPIC, 1, 1, {})])
+        self.kafka.admin("test").create([NewTopic(TOPIC, 1, 1, {"message.timestamp.type": "LogAppendTime"})])
 
     def write(self, value: bytes | None) -> None:
         self.broker.append(PLACE, Output(TOPIC, b"a", value))
@@ -47,7 +49,10 @@ class Instance:
     """The numbers of the announcements that an instance has read."""
 
     def __init__(self, kafka: ModelKafka) -> None:
-        self.announcements = KafkaAnnouncements(kafka, topic=TOPIC, group="g", timeout=TIMEOUT_S)
+        self.broker_clock = BrokerClock(asyncio.get_running_loop().time)
+        self.announcements = KafkaAnnouncements(
+            kafka, topic=TOPIC, group="g", timeout=TIMEOUT_S, broker_clock=self.broker_clock
+        )
         self.read: list[int] = []
         self.task = asyncio.create_task(
             self.announcements.run(lambda found: self.read.extend(one.number for one in found))
@@ -89,6 +94,19 @@ def test_announcements_are_read_in_their_order(simulation: Simulation, caplog: p
 
     simulation.run(announced())
     assert caplog.messages == 2 * ["an announcement is invalid"]
+
+
+def test_announcements_show_the_clock_of_the_broker(simulation: Simulation) -> None:
+    async def announced() -> None:
+        instance = Instance(simulation.kafka)
+        instance.announcements.send(announcement(1))
+        await instance.until_read(1)
+        await asyncio.sleep(7.0)
+        lag_ms = simulation.broker.now_ms - timestamp_ms(instance.broker_clock.now())
+        assert 0 <= lag_ms < 200, "the time until the announcement was read"
+        await instance.stop()
+
+    simulation.run(announced())
 
 
 def test_an_instance_begins_near_the_end(simulation: Simulation) -> None:

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from contracts.model.named_state import NamedState
 from services.query.cluster.announcements import KafkaAnnouncements
-from services.query.cluster.cluster import Cluster, ClusterDependencies
+from services.query.cluster.cluster import Cluster, ClusterDependencies, clock
 from services.query.cluster.group import KafkaGroupMember
 from services.query.cluster.instance import Instance, InstanceDependencies
 from services.query.cluster.leases import LeaseTiming
@@ -21,6 +21,7 @@ from services.query.cluster.membership import InstanceIdentity
 from services.query.cluster.routing import Role
 from services.query.errors import DuplicateInstanceError
 from services.query.ingest.ingestion import ReadProgress
+from services.runtime.broker_clock import BrokerClock
 from services.runtime.kafka.clients import KafkaClients
 from tests.deadline import DEADLINE_S
 from tests.services.query.cluster.world import MemoryWatermark
@@ -100,11 +101,14 @@ class Lab:
         timing = LeaseTiming(lease_s=self.lease_s, silence_s=self.lease_s + 0.5, pause_s=DEADLINE_S)
         flights = NamedState("flights", self.topic, {}, PARTITIONS)
         dependencies = InstanceDependencies({"flights": flights}, ingestion, {"flights": MemoryWatermark()}, lambda: 0)
-        instance = Instance(identity, timing, dependencies, 2)
+        broker_clock = BrokerClock(clock)
+        instance = Instance(identity, timing, dependencies, 2, broker_clock)
         group = f"{self._prefix}group"
         connections = ClusterDependencies(
             KafkaGroupMember(kafka, group=group, instance=name, session=6.0, topics={self.topic: "flights"}),
-            KafkaAnnouncements(kafka, topic=f"{self._prefix}instances", group=group, timeout=2.0),
+            KafkaAnnouncements(
+                kafka, topic=f"{self._prefix}instances", group=group, timeout=2.0, broker_clock=broker_clock
+            ),
             ingestion,
         )
         return Cluster(instance, connections, 0.5)

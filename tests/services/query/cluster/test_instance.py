@@ -15,7 +15,7 @@ from services.query.cluster.membership import Membership
 from services.query.http.instance_routes import instance_facts, owners_of
 from services.query.lookup.authentication import ANONYMOUS
 from services.query.store import StatePartition
-from tests.services.query.cluster.world import EPOCH, GRACE, NOW, TIMING, World
+from tests.services.query.cluster.world import EPOCH, GRACE, HOUR, NOW, TIMING, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,6 +161,17 @@ def test_windows_expire_by_the_clock_without_records_on_all_instances() -> None:
     world.time_of_day -= 100_000
     calm(world, 5)
     assert [mark.watermark() for mark in marks] == [NOW + 7 - grace] * 2, "a clock that is set back revives no window"
+
+
+def test_no_window_expires_by_the_clock_of_one_instance() -> None:
+    world = World(random.Random(1), names="ab", parts=1)
+    world.expires_by_clock = True
+    for disk in world.disks:
+        world.start(disk)
+    world.processes["a"].ahead_ms = HOUR // timedelta(milliseconds=1)
+    calm(world, 5)
+    grace = GRACE // timedelta(milliseconds=1)
+    assert [process.mark.watermark() for process in world.processes.values()] == [NOW - grace] * 2
 
 
 def test_no_window_expires_by_a_watermark_that_was_not_announced() -> None:

@@ -16,6 +16,7 @@ from services.query.cluster.membership import InstanceIdentity
 from services.query.ingest.ingestion import ReadProgress
 from services.query.store import StatePartition
 from services.query.store.buckets import complete_watermark, time_buckets
+from services.runtime.broker_clock import BrokerClock
 from services.runtime.job_progress import Published
 from tests.services.query.cluster.world import TIMING
 from tests.services.query.http.instance import Instance as HttpInstance
@@ -69,7 +70,7 @@ class Behind:
         self.instance = instance
         ingestion = StoredIngestion(written.store)
         found = InstanceDependencies({STATE.name: STATE}, ingestion, {STATE.name: written.store}, lambda: NOW)
-        one = Instance(InstanceIdentity("one", "http://one", "one", 1), TIMING, found, 1)
+        one = Instance(InstanceIdentity("one", "http://one", "one", 1), TIMING, found, 1, BrokerClock(lambda: 0.0))
         one.assigned = one.in_use([StatePartition(STATE.name, number) for number in range(STATE.partitions)])
         one.step(0.0)
         self.closer = WindowCloser([STATE], {STATE.name: written.store}, lambda _: {}, one.has_read)

@@ -12,6 +12,7 @@ from services.query.cluster.membership import InstanceIdentity
 from services.query.cluster.routing import Role
 from services.query.ingest.ingestion import ReadProgress
 from services.query.store import StatePartition
+from services.runtime.broker_clock import BrokerClock
 
 if TYPE_CHECKING:
     import random
@@ -97,10 +98,13 @@ class Process:
             grace=GRACE,
             expires_by_clock=world.expires_by_clock,
         )
+        self.ahead_ms = 0
+        """How far its clock is ahead of the others, and of the broker's."""
+        self.broker_clock = BrokerClock(lambda: 0.0)
         dependencies = InstanceDependencies(
-            {"flights": flights}, self.reading, {"flights": self.mark}, lambda: world.time_of_day
+            {"flights": flights}, self.reading, {"flights": self.mark}, lambda: world.time_of_day + self.ahead_ms
         )
-        self.instance = Instance(me, TIMING, dependencies, world.replicas)
+        self.instance = Instance(me, TIMING, dependencies, world.replicas, self.broker_clock)
         self.outgoing: list[Announcement] = []
         self.read = 0
         self.announced = float("-inf")
@@ -189,6 +193,7 @@ class World:
             while process.outgoing and rng.random() < lively:
                 self.log.append(process.outgoing.pop(0))
             while process.read < len(self.log) and rng.random() < lively + 0.1:
+                process.broker_clock.note(self.time_of_day)
                 instance.receive(self.log[process.read], now)
                 process.read += 1
             self._answer_end_offsets(process, lively)
