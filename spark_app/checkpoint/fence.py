@@ -3,19 +3,18 @@
 A driver that was frozen reads on when it resumes, sooner than it finds that another job has taken its lease over. So
 each row that it publishes is compared with the time of the last renewal, which the driver stores in a property of its
 JVM. A row that is too late waits for the next renewal: after it the query continues, as on a machine that was only
-busy; without it the row fails the query. Executors in other JVMs have no such property, and are not fenced.
+busy; without it the keeper stops the query. Executors in other JVMs have no such property, and are not fenced.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from spark_app.checkpoint.lease import LEASE_S
+from spark_app.checkpoint.lease import LEASE_S, CheckpointLease
 
 LOOK_MS = 250
-LOOKS = 20
-"""The number of times that a late row looks for a renewal, before it fails the query."""
+LOOKS = 2400
+"""The number of times that a late row looks for a renewal, before it fails the query: the keeper stops it sooner."""
 
 
 class Fence:
@@ -25,12 +24,15 @@ class Fence:
         context: Any = spark.sparkContext
         self._system = context._jvm.java.lang.System  # noqa: SLF001  # PySpark has no public way
         self._property = f"stateloop.renewed.{name}"
+        self.is_complete = str(spark.sparkContext.master).partition("[")[0] == "local"
+        """Whether all rows pass it: the executors run in the JVM of the driver."""
 
-    def renew(self, lease_renewal: Callable[[], object]) -> None:
-        """Renew the lease, and store when this began. Raises what the renewal raises."""
-        began = self._system.nanoTime()
-        lease_renewal()
-        self._system.setProperty(self._property, str(began))
+    def renew(self, lease: CheckpointLease) -> None:
+        """Renew the lease, and store when that began. Raises what the renewal raises."""
+        lease.renew()
+        now = self._system.nanoTime()
+        age = lease.clock() - lease.renewed_at  # read after `now`: so no row passes later than it may
+        self._system.setProperty(self._property, str(now - round(age * 1e9)))
 
     def remove(self) -> None:
         """Forget the time."""
@@ -40,7 +42,7 @@ class Fence:
         """Return the SQL of whether a row may be published: true, or an error."""
         now = "CAST(reflect('java.lang.System', 'nanoTime') AS BIGINT)"
         renewed = f"try_cast(reflect('java.lang.System', 'getProperty', '{self._property}') AS BIGINT)"
-        late = f"coalesce({now} - {renewed} > {round(LEASE_S * 1e9)}L, false)"
+        late = f"coalesce({now} - {renewed} >= {round(LEASE_S * 1e9)}L, false)"
         looks = f"coalesce(reflect('java.lang.Thread', 'sleep', {LOOK_MS}L), '') != 'x' AND NOT {late}"
         # A function of arrays is small: code for each look would be more than Java compiles.
         waits = f"{late} AND NOT exists(sequence(1, {LOOKS}), look -> {looks})"

@@ -1,7 +1,7 @@
-"""Keeps a lease while the query runs, and stops the query when another job may have the lease.
+"""Keeps a lease while the query runs, and stops the query when the lease is lost, or no renewal is answered for long.
 
-On a machine that stood still, or was too busy, the lease is overdue although no other job claims it. So before the
-query stops, the next renewal has some time to find out.
+On a machine that stood still, or is too busy, the lease is overdue although no other job claims it. Then the fence
+withholds the rows, the next renewal finds out whose the lease is, and the query goes on or stops.
 """
 
 import threading
@@ -13,7 +13,9 @@ from spark_app.checkpoint.lease import LEASE_S, RENEW_S, WATCH_S, CheckpointLeas
 from spark_app.errors import CheckpointUnreachableError, JobError, LeaseLostError
 
 CONFIRM_S = RENEW_S + 2.0
-"""The time for which an overdue lease may still be renewed, while this process runs."""
+"""How long before its end an unrenewed lease is in doubt, and for how long a query without a fence goes on then."""
+UNANSWERED_S = 60.0
+"""For how long a query behind a fence goes on with a lease in doubt, while this process runs."""
 
 
 @contextmanager
@@ -30,10 +32,11 @@ def kept(
     Two threads: a file system that does not answer must not keep the second one from stopping the query.
     """
     ended = threading.Event()
-    if fence is not None:
-        fence.renew(lease.renew)
-    threading.Thread(target=renew, args=(lease, ended, fence), daemon=True).start()
-    threading.Thread(target=guard, args=(lease, stop_queries, warn, ended), daemon=True).start()
+    renewal = lease.renew if fence is None else lambda: fence.renew(lease)
+    patience_s = UNANSWERED_S if fence is not None and fence.is_complete else CONFIRM_S
+    renewal()
+    threading.Thread(target=renew, args=(lease, ended, renewal), daemon=True).start()
+    threading.Thread(target=guard, args=(lease, stop_queries, warn, ended, patience_s), daemon=True).start()
     try:
         yield
     finally:
@@ -44,14 +47,11 @@ def kept(
             fence.remove()
 
 
-def renew(lease: CheckpointLease, ended: threading.Event, fence: Fence | None = None) -> None:
+def renew(lease: CheckpointLease, ended: threading.Event, renewal: Callable[[], object]) -> None:
     """Renew the lease until `ended` is set or the lease is lost. The next start of the query raises that it is lost."""
     while not ended.wait(RENEW_S):
         try:
-            if fence is None:
-                lease.renew()
-            else:
-                fence.renew(lease.renew)
+            renewal()
         except LeaseLostError:
             lease.is_lost = True
             return
@@ -60,17 +60,20 @@ def renew(lease: CheckpointLease, ended: threading.Event, fence: Fence | None = 
 
 
 def guard(
-    lease: CheckpointLease, stop_queries: Callable[[], bool], warn: Callable[[str], object], ended: threading.Event
+    lease: CheckpointLease,
+    stop_queries: Callable[[], bool],
+    warn: Callable[[str], object],
+    ended: threading.Event,
+    patience_s: float,
 ) -> None:
-    """Stop the query when another job has the lease, or may have it and no renewal finds out."""
-    doubtful_since: float | None = None
+    """Stop the query when another job has the lease, or when no renewal finds out for as long as `patience_s`.
+
+    Its looks measure that time, and not the clock: while this process stood still, nothing could answer it.
+    """
+    doubtful = 0
     while not ended.wait(WATCH_S):
-        now = lease.clock()
-        if now - lease.renewed_at < LEASE_S - CONFIRM_S:
-            doubtful_since = None
-        elif doubtful_since is None:
-            doubtful_since = now
-        is_confirmed = lease.is_lost or (doubtful_since is not None and now - doubtful_since >= CONFIRM_S)
+        is_doubtful = lease.clock() - lease.renewed_at >= LEASE_S - CONFIRM_S
+        doubtful = doubtful + 1 if is_doubtful else 0
         problem = lease.problem()
-        if problem and is_confirmed and stop_queries():
+        if problem and (lease.is_lost or doubtful * WATCH_S > patience_s) and stop_queries():
             warn(f"{problem}. The query stops")

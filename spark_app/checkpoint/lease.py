@@ -5,14 +5,25 @@ rewrites it every few seconds, with a counter. Another job watches it for as lon
 so clocks need not agree: it is refused as soon as the file changes, and creates the next number when it does not.
 On the machine of a dead owner it does not wait.
 
-A local file system and HDFS create a file only if it is absent, so one of two jobs gets a number. An object store looks
-first and writes later: both may write the number, and the last one counts. There the job pauses and reads the file back
-before it starts; a job that wrote even later ends that one's lease with its next renewal. Renewals change only their
-own number, so a frozen owner never destroys the lease of its successor.
+Why two jobs never publish at the same time, however late a renewal is. A renewal reads the clock, writes the counter,
+and then finds no larger number; only then its owner publishes, until a lease after that reading. A successor first
+creates the larger number, and then reads the counter. So each renewal that succeeds wrote before the successor reads:
+
+- The successor reads the counter that it has watched for a whole lease: the last renewal began before that.
+- It reads another counter, or half a file: it waits for a lease after the creation, before which all renewals began
+  that succeed. The former owner's next renewal fails, and it deletes its file when it has stopped, which ends the wait.
+- Numbers only grow, since a released file stays: a job that was frozen while a successor came and ended finds it too.
+
+The clocks must run at the same speed. A local file system and HDFS create a file only if it is absent, so one of two
+jobs gets a number. An object store looks first and writes later: both may write the number, and the last one counts.
+There the job pauses and reads the file back before it starts; a job that wrote even later ends that one's lease with
+its next renewal.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -63,26 +74,32 @@ class LeaseFile(BaseModel):
 
     owner: JobOwner
     renewals: int
+    is_released: bool = False
 
 
 @dataclass(frozen=True)
 class StoredLease:
-    """The lease's newest file."""
+    """A file of the lease."""
 
     number: int
     content: str
 
     @property
-    def owner(self) -> JobOwner | None:
-        """The job that wrote the file; None for an incomplete file."""
+    def file(self) -> LeaseFile | None:
+        """What the file has; None for an incomplete one."""
         try:
-            return LeaseFile.model_validate_json(self.content).owner
+            return LeaseFile.model_validate_json(self.content)
         except ValidationError:
             return None
 
-    def is_dead_at(self, place: str | None) -> bool:
-        """Return whether its owner ran at this place and is dead."""
-        return self.owner is not None and self.owner.is_dead_here(place)
+    @property
+    def owner(self) -> JobOwner | None:
+        """The job that wrote the file; None for an incomplete file."""
+        return self.file.owner if self.file else None
+
+    def has_ended_at(self, place: str | None) -> bool:
+        """Return whether its owner has released it, or ran at this place and is dead."""
+        return self.file is not None and (self.file.is_released or self.file.owner.is_dead_here(place))
 
 
 @dataclass
@@ -93,7 +110,7 @@ class LeaseObservation:
     since: float = 0.0
 
     def is_stale(self, lease: StoredLease, now: float) -> bool:
-        """Return whether the lease has run out; False while it may still be renewed."""
+        """Return whether the lease was not renewed for as long as it lasts."""
         if self.first is None:
             self.first, self.since = lease, now
         return lease == self.first and now - self.since >= LEASE_S
@@ -112,8 +129,10 @@ class CheckpointLease:
     number: int
     clock: Callable[[], float]
     renewed_at: float
-    renewals: int = 0
+    """When the last renewal that succeeded began to write."""
     is_lost: bool = False
+    renewals: Iterator[int] = field(default_factory=partial(count, 1))
+    """The next counters. Threads may renew at the same time, and no two write the same one."""
 
     def is_overdue(self) -> bool:
         """Return whether another job may have taken the lease over."""
@@ -132,44 +151,45 @@ class CheckpointLease:
         return None
 
     def renew(self) -> None:
-        """Renew the lease. Raises LeaseLostError, and CheckpointUnreachableError."""
-        now, lease = self.clock(), newest(self.files)
+        """Renew the lease, late or not. Raises LeaseLostError, and CheckpointUnreachableError."""
+        name = _name(self.number)
+        content = self.files.read(name)
+        self._require_own(newest(self.files) if content is None else StoredLease(self.number, content))
+        began = self.clock()
+        self.files.overwrite(name, _content(self.owner, next(self.renewals)))
+        self._require_own(newest(self.files))
+        self.renewed_at = began
+
+    def _require_own(self, lease: StoredLease | None) -> None:
         if lease is None or lease.number != self.number or (lease.owner or self.owner).id != self.owner.id:
             raise LeaseLostError(self.files.path, str(lease.owner) if lease else "no other job")
-        self.renewals += 1
-        self.files.overwrite(_name(self.number), _content(self.owner, self.renewals))
-        self.renewed_at = now
 
     def release(self) -> None:
         """Release the lease, so the next job starts at once. After a lost lease, delete this job's file."""
         lease = newest(self.files)
-        if lease is None:
-            return
-        is_mine = lease.number == self.number and lease.owner is not None and lease.owner.id == self.owner.id
-        if is_mine or lease.number > self.number:
+        if lease is not None and lease.number > self.number:
             self.files.delete(_name(self.number))
+        elif lease is not None and lease.number == self.number and lease.owner and lease.owner.id == self.owner.id:
+            self.files.overwrite(_name(self.number), _content(self.owner, next(self.renewals), is_released=True))
 
 
 def acquire(
     files: Files, owner: JobOwner, clock: Callable[[], float], sleep: Callable[[float], object]
 ) -> CheckpointLease:
-    """Return the lease, at the latest when a dead owner's has run out. Raises CheckpointInUseError."""
+    """Return the lease, at the latest when a dead owner's has run out.
+
+    Raises CheckpointInUseError, and LeaseLostError when another job takes it over meanwhile.
+    """
     watch = LeaseObservation()
     while True:
-        lease, now = newest(files), clock()
-        if lease is not None and not _is_free(lease, watch, owner, now):
-            if watch.is_in_use(lease):
-                raise CheckpointInUseError(files.path, str(lease.owner))
+        former = newest(files)
+        if former is None or former.has_ended_at(owner.place) or watch.is_stale(former, clock()):
+            if lease := _succeed(files, owner, former, watch, clock, sleep):
+                return lease
+        elif watch.is_in_use(former):
+            raise CheckpointInUseError(files.path, str(former.owner))
+        else:
             sleep(WATCH_S)
-            continue
-        number = lease.number + 1 if lease else 1
-        if not files.create(_name(number), _content(owner, 0)):
-            continue
-        if not files.is_exclusive:
-            sleep(SETTLE_S)
-        if files.read(_name(number)) == _content(owner, 0):
-            _delete_before(files, number)
-            return CheckpointLease(files, owner, number, clock, now)
 
 
 def take_over(
@@ -180,32 +200,50 @@ def take_over(
     Waits until the job has stopped, which then deletes its file, or until its lease has run out.
     """
     while True:
-        former, now = newest(files), clock()
-        number = former.number + 1 if former else 1
-        if files.create(_name(number), _content(owner, 0)):
-            break
-    lease = CheckpointLease(files, owner, number, clock, now)
-    since, last = now, former
+        if lease := _succeed(files, owner, newest(files), LeaseObservation(), clock, sleep):
+            return lease
+
+
+def _succeed(  # noqa: PLR0913, PLR0917  # as `acquire`, after whom and since when
+    files: Files,
+    owner: JobOwner,
+    former: StoredLease | None,
+    watch: LeaseObservation,
+    clock: Callable[[], float],
+    sleep: Callable[[float], object],
+) -> CheckpointLease | None:
+    """Create the number after a lease, and wait until its owner publishes no more; None if another job was first.
+
+    Raises LeaseLostError when another job succeeds this one meanwhile.
+    """
+    number = former.number + 1 if former else 1
+    lease = CheckpointLease(files, owner, number, clock, clock())
+    if not files.create(_name(number), _content(owner, 0)):
+        return None
+    created = clock()
+    if not files.is_exclusive:
+        sleep(SETTLE_S)
+    if files.read(_name(number)) != _content(owner, 0):
+        return None
     while former is not None and (content := files.read(_name(former.number))) is not None:
-        if last is None or content != last.content:
-            since, last = clock(), StoredLease(former.number, content)
-        if clock() - since >= LEASE_S or last.is_dead_at(owner.place):
-            files.delete(_name(former.number))
+        present = StoredLease(former.number, content)
+        is_unrenewed = present.owner is not None and watch.is_stale(present, clock())
+        if is_unrenewed or present.has_ended_at(owner.place) or clock() - created >= LEASE_S:
             break
         lease.renew()
         sleep(WATCH_S)
+    lease.renew()
+    _delete_before(files, number)
     return lease
 
 
 def newest(files: Files) -> StoredLease | None:
     """Return the newest lease; None where there is none."""
-    numbers = _numbers(files)
-    content = files.read(_name(max(numbers))) if numbers else None
-    return None if content is None else StoredLease(max(numbers), content)
-
-
-def _is_free(lease: StoredLease, watch: LeaseObservation, owner: JobOwner, now: float) -> bool:
-    return watch.is_stale(lease, now) or lease.is_dead_at(owner.place)
+    while numbers := _numbers(files):
+        content = files.read(_name(max(numbers)))
+        if content is not None:  # or else a successor has deleted it meanwhile
+            return StoredLease(max(numbers), content)
+    return None
 
 
 def _numbers(files: Files) -> list[int]:
@@ -223,5 +261,5 @@ def _name(number: int) -> str:
     return f"{PREFIX}{number}"
 
 
-def _content(owner: JobOwner, renewals: int) -> str:
-    return LeaseFile(owner=owner, renewals=renewals).model_dump_json()
+def _content(owner: JobOwner, renewals: int, *, is_released: bool = False) -> str:
+    return LeaseFile(owner=owner, renewals=renewals, is_released=is_released).model_dump_json()

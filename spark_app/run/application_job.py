@@ -105,7 +105,7 @@ class ApplicationJob:
 
             def start() -> QueryRun:
                 """Check lease, topics and checkpoint at each start: a topic may have been deleted and created again."""
-                fence.renew(lease.renew)
+                fence.renew(lease)
                 identities = identify(settings, application)
                 verify(folder, identity(application, identities, state_partitions), epoch)
                 positions = committed_positions(folder) or {}

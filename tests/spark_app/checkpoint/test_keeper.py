@@ -1,19 +1,23 @@
-"""A lease is renewed while the job runs; the query stops when it may be another job's."""
+"""A lease is renewed while the job runs; the query stops when another job has it, or nobody can find out."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_app.checkpoint.keeper import guard, kept, renew
-from spark_app.checkpoint.lease import LEASE_S, RENEW_S
+from spark_app.checkpoint import keeper
+from spark_app.checkpoint.keeper import CONFIRM_S, UNANSWERED_S, guard, kept, renew
+from spark_app.checkpoint.lease import LEASE_S, PREFIX, RENEW_S, WATCH_S
 from spark_app.errors import CheckpointUnreachableError, LeaseLostError
 from tests.spark_app.leasing import World, job
+from tests.spark_app.running import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from spark_app.checkpoint.lease import CheckpointLease
 
 
 class Rounds(threading.Event):
@@ -33,7 +37,7 @@ class Rounds(threading.Event):
 def test_a_lease_is_extended_until_the_job_stops() -> None:
     world = World()
     lease = world.acquire(job("a"))
-    renew(lease, Rounds(world, 20))
+    renew(lease, Rounds(world, 20), lease.renew)
     assert world.now > 3 * LEASE_S
     assert not lease.is_overdue()
 
@@ -49,12 +53,13 @@ def test_a_file_system_that_is_away_for_a_while_loses_no_lease() -> None:
     def outage(left: int) -> None:
         world.names = away if left > 2 else there  # type: ignore[method-assign]
 
-    renew(lease, Rounds(world, 10, outage))
-    assert lease.renewals > 0
-    assert (lease.is_lost, lease.is_overdue()) == (False, False)
+    renew(lease, Rounds(world, 10, outage), lease.renew)
+    assert not lease.is_lost
+    assert not lease.is_overdue()
 
 
-def test_the_query_stops_while_the_lease_is_overdue_and_not_before() -> None:
+@pytest.mark.parametrize("patience_s", [CONFIRM_S, UNANSWERED_S])
+def test_the_query_stops_when_no_renewal_is_answered_and_not_before(patience_s: float) -> None:
     world = World()
     lease = world.acquire(job("a"))
     stopped: list[float] = []
@@ -64,35 +69,43 @@ def test_the_query_stops_while_the_lease_is_overdue_and_not_before() -> None:
         stopped.append(world.now)
         return len(stopped) == 1  # it runs no more
 
-    guard(lease, stop, warnings.append, Rounds(world, 31))
-    assert stopped == [LEASE_S, LEASE_S + 0.5]
+    ends = LEASE_S - CONFIRM_S + patience_s
+    guard(lease, stop, warnings.append, Rounds(world, round(ends / WATCH_S) + 1), patience_s)
+    assert stopped == [ends, ends + WATCH_S]
     (warning,) = warnings
-    assert f"not renewed for {LEASE_S:.0f} s" in warning
+    assert f"not renewed for {ends:.0f} s" in warning
     lease.renew()
-    guard(lease, stop, warnings.append, Rounds(world, 3))
+    guard(lease, stop, warnings.append, Rounds(world, 3), patience_s)
     assert len(stopped) == 2
 
 
 @pytest.mark.parametrize("is_claimed", [False, True])
-def test_after_a_standstill_the_query_stops_only_if_another_job_claims_the_lease(*, is_claimed: bool) -> None:
+@pytest.mark.parametrize("frozen_s", [10.0, 60.0, 600.0])
+@pytest.mark.parametrize("frozen_at", [5.0, 12.0, 40.0])  # with a fresh lease, one in doubt, and one that is overdue
+def test_a_job_that_was_frozen_goes_on_unless_another_one_has_the_lease(
+    frozen_at: float, frozen_s: float, *, is_claimed: bool
+) -> None:
     world = World()
     lease = world.acquire(job("a"))
     stopped: list[float] = []
+    looks = 200
 
     def stop() -> bool:
         stopped.append(world.now)
         return True
 
-    def stand_still(left: int) -> None:
-        if left == 20:
-            world.now += 60
-        if left == 20 and is_claimed:
+    def happen(left: int) -> None:
+        look = looks - left
+        if look == frozen_at / WATCH_S:
+            world.now += frozen_s
+        if look == frozen_at / WATCH_S and is_claimed:
             world.acquire(job("b", place=None))
-        if left == 18:  # the other thread has some processor time
-            renew(lease, Rounds(world, 1))
+        if look > (frozen_at + 20) / WATCH_S:  # a busy machine renews late
+            renew(lease, Rounds(world, 1), lease.renew)
 
-    guard(lease, stop, lambda _: None, Rounds(world, 25, stand_still))
-    assert bool(stopped) == is_claimed
+    guard(lease, stop, lambda _: None, Rounds(world, looks, happen), UNANSWERED_S)
+    assert lease.is_lost == bool(stopped) == is_claimed
+    assert lease.is_overdue() == is_claimed
 
 
 def test_the_query_stops_at_once_when_another_job_has_the_lease() -> None:
@@ -100,11 +113,11 @@ def test_the_query_stops_at_once_when_another_job_has_the_lease() -> None:
     lease = world.acquire(job("a"))
     world.acquire(job("b", place=None)).renew()
     lease.renewed_at = world.now
-    renew(lease, Rounds(world, 9))
+    renew(lease, Rounds(world, 9), lease.renew)
     assert lease.is_lost
     assert world.now == LEASE_S + RENEW_S
     warnings: list[str] = []
-    guard(lease, lambda: True, warnings.append, Rounds(world, 1))
+    guard(lease, lambda: True, warnings.append, Rounds(world, 1), UNANSWERED_S)
     assert warnings == ["another job has the lease of the checkpoint. The query stops"]
     with pytest.raises(LeaseLostError):
         lease.renew()
@@ -114,7 +127,33 @@ def test_a_job_that_exits_releases_its_own_lease_only() -> None:
     world = World()
     with kept(world.acquire(job("a")), lambda: False):
         assert len(world.content) == 1
-    assert world.content == {}
-    with kept(world.acquire(job("a")), lambda: False):
-        world.acquire(job("b", place=None))
-    assert len(world.content) == 1
+    lease = world.acquire(job("a"))
+    assert world.now == 0, "the first one released its lease"
+    with kept(lease, lambda: False):
+        successor = world.acquire(job("b", place=None))
+    assert list(world.content) == [f"{PREFIX}{successor.number}"]
+    successor.renew()
+
+
+@pytest.mark.parametrize(("is_complete", "stops_after"), [(True, UNANSWERED_S), (False, CONFIRM_S)])
+def test_a_query_behind_a_fence_waits_longer(
+    monkeypatch: pytest.MonkeyPatch, *, is_complete: bool, stops_after: float
+) -> None:
+    patience: list[float] = []
+
+    def noted(*arguments: Any) -> None:
+        patience.append(arguments[-1])
+
+    class Stub:
+        def renew(self, lease: CheckpointLease) -> None:
+            lease.renew()
+
+        def remove(self) -> None:
+            """Nothing is stored."""
+
+    monkeypatch.setattr(keeper, "guard", noted)
+    stub: Any = Stub()
+    stub.is_complete = is_complete
+    with kept(World().acquire(job("a")), lambda: False, fence=stub):
+        until(lambda: patience, "the guard runs")
+    assert patience == [stops_after]

@@ -22,8 +22,8 @@ def test_a_free_checkpoint_is_taken_at_once_and_given_back() -> None:
     lease = world.acquire(job("a"))
     assert (world.now, list(world.content)) == (0, [f"{PREFIX}1"])
     lease.release()
-    world.acquire(job("b"))
-    assert world.now == 0
+    assert world.acquire(job("b")).number == 2
+    assert (world.now, list(world.content)) == (0, [f"{PREFIX}2"])
 
 
 def test_a_second_job_is_refused_with_the_name_of_the_owner() -> None:
@@ -84,7 +84,102 @@ def test_a_part_of_a_lease_is_waited_for_and_then_taken_over(content: str) -> No
     world = World()
     world.content[f"{PREFIX}7"] = content
     assert world.acquire(job("b")).number == 8
-    assert world.now == LEASE_S
+    assert world.now == 2 * LEASE_S, "an owner may have renewed between two looks, so it waits once more"
+
+
+def test_a_renewal_between_two_halves_of_files_is_waited_for() -> None:
+    world, name = World(), f"{PREFIX}1"
+    lease = world.acquire(job("a"))
+    world.content[name] = ""  # it writes
+
+    def write_twice() -> None:
+        world.now += LEASE_S
+        lease.renew()
+        world.content[name] = ""
+        world.meanwhile = lambda: None
+
+    world.meanwhile = write_twice
+    world.acquire(job("b"))
+    assert lease.is_overdue()
+
+
+def test_a_late_renewal_before_the_successor_creates_its_number_is_waited_for() -> None:
+    world = World()
+    lease = world.acquire(job("a"))
+    create = world.create
+
+    def create_after_renewal(name: str, content: str) -> bool:
+        lease.renew()
+        return create(name, content)
+
+    world.create = create_after_renewal  # type: ignore[method-assign]
+    world.acquire(job("b"))
+    assert world.now == 2 * LEASE_S
+    assert lease.is_overdue()
+
+
+def test_a_renewal_during_a_takeover_fails() -> None:
+    world = World()
+    lease = world.acquire(job("a"))
+    overwrite = world.overwrite
+
+    def overwrite_after_takeover(name: str, content: str) -> None:
+        world.overwrite = overwrite  # type: ignore[method-assign]
+        world.acquire(job("b"))
+        overwrite(name, content)
+
+    world.overwrite = overwrite_after_takeover  # type: ignore[method-assign]
+    with pytest.raises(LeaseLostError):
+        lease.renew()
+    assert lease.is_overdue()
+
+
+def test_a_job_that_was_frozen_in_a_renewal_finds_a_successor_that_has_ended() -> None:
+    world = World()
+    lease = world.acquire(job("a"))
+    overwrite = world.overwrite
+
+    def overwrite_after_successor(name: str, content: str) -> None:
+        world.overwrite = overwrite  # type: ignore[method-assign]
+        world.acquire(job("b")).release()
+        overwrite(name, content)
+
+    world.overwrite = overwrite_after_successor  # type: ignore[method-assign]
+    with pytest.raises(LeaseLostError):
+        lease.renew()
+
+
+def test_a_job_that_took_a_lease_over_while_it_was_frozen_does_not_start() -> None:
+    world = World()
+    world.acquire(job("a"))
+    read = world.read
+
+    def read_after_successor(name: str) -> str | None:
+        if name == f"{PREFIX}2" and name in world.content:
+            world.read = read  # type: ignore[method-assign]
+            content = read(name)
+            world.acquire(job("c"))
+            return content
+        return read(name)
+
+    world.read = read_after_successor  # type: ignore[method-assign]
+    with pytest.raises(LeaseLostError, match="host-c"):
+        world.acquire(job("b"))
+
+
+def test_a_file_that_a_successor_deletes_is_not_the_newest() -> None:
+    world = World()
+    world.acquire(job("a", pid=2**22 + 1))
+    read = world.read
+
+    def read_after_successor(name: str) -> str | None:
+        world.read = read  # type: ignore[method-assign]
+        world.meanwhile = world.acquire(job("b")).renew
+        return read(name)
+
+    world.read = read_after_successor  # type: ignore[method-assign]
+    with pytest.raises(CheckpointInUseError, match="host-b"):
+        world.acquire(job("c"))
 
 
 def test_of_two_jobs_that_create_one_file_in_an_object_store_the_last_one_starts() -> None:
@@ -102,15 +197,18 @@ def test_of_two_jobs_that_create_one_file_in_an_object_store_the_last_one_starts
     world.meanwhile()
 
 
-def test_a_job_that_another_one_has_overwritten_in_an_object_store_does_not_release_its_lease() -> None:
+def test_a_job_that_another_one_has_overwritten_in_an_object_store_does_not_change_its_lease() -> None:
     world = World(is_exclusive=False)
     lease, name = world.acquire(job("a")), f"{PREFIX}1"
     world.overwrite(name, world.content[name].replace('"a"', '"b"'))
+    with pytest.raises(LeaseLostError):
+        lease.renew()
     lease.release()
     stored = newest(world)
     assert stored is not None
     assert stored.owner is not None
     assert stored.owner.id == "b"
+    assert not stored.has_ended_at(None)
 
 
 def test_a_frozen_owner_does_not_destroy_the_lease_of_its_successor() -> None:
@@ -165,7 +263,7 @@ def test_a_lease_is_taken_over_when_the_job_that_has_it_has_stopped() -> None:
     assert world.now == stops_at
     lease.renew()
     lease.release()
-    assert world.acquire(job("c")).number == 1
+    assert world.acquire(job("c")).number == 3
 
 
 def test_a_lease_of_a_job_that_does_not_answer_is_taken_over_when_it_has_run_out() -> None:
