@@ -294,10 +294,7 @@ class AlertEvaluator:
         """
         alerts, time = evaluation.alerts, self._time()
         for position, snapshot in states:
-            is_expired = self._is_expired(position, time)
-            if snapshot is None or (is_expired and evaluation.until is None):
-                if snapshot is None and is_expired:
-                    yield from self._close(position, evaluation.offset, time)
+            if snapshot is None or (evaluation.until is None and self._is_expired(position, time)):
                 continue
             former = self._changes.former(alerts.name, position)
             if former is not None and former.offset > evaluation.offset:
