@@ -9,7 +9,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.jvm import start_fast
 from tests.services.sink.servers import PostgresqlServer, RedisServer, folder_for_servers
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 # Deadlines and slow generation measure the machine: it is busy with other tests.
 settings.register_profile("stateloop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("full", settings.get_profile("stateloop"), max_examples=400)
+# A test that must fail has failed with its first example: none smaller is wanted.
+settings.register_profile(
+    "guards", settings.get_profile("stateloop"), phases=[Phase.explicit, Phase.reuse, Phase.generate]
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "stateloop"))
 
 WORKERS_PER_CORE = 2
