@@ -6,6 +6,7 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 from pydantic import BaseModel
 
@@ -219,6 +220,14 @@ async def test_malformed_responses_are_rejected(fake: Fake, body: bytes) -> None
     fake.always = body_response(body)
     async with Client(fake.url) as states:
         with pytest.raises(InvalidResponseError, match="check the address"):
+            await states.get("flights", "k")
+
+
+@pytest.mark.parametrize("wrong", [{"version": True}, {"version": 1.5}, {"value": 5}])
+async def test_a_response_with_a_value_of_another_type_is_rejected(fake: Fake, wrong: dict[str, Any]) -> None:
+    fake.always = body_response(orjson.dumps({**entry("k", 1), "role": "owner", "instance": "i", **wrong}))
+    async with Client(fake.url) as states:
+        with pytest.raises(InvalidResponseError, match=r"no whole number|no object"):
             await states.get("flights", "k")
 
 

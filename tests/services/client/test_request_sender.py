@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from services.client import Client
 from services.client.addresses import Addresses
 from services.client.errors import AttemptFailedError, NoAnswerError
 from services.client.request_sender import MIN_ATTEMPT_S, RequestSender
@@ -33,3 +34,8 @@ async def test_no_attempt_is_made_for_which_too_little_time_is_left() -> None:
     assert caught.value.tries == len(attempts) == 2, "a third one would have half of the least time"
     assert [url for url, _ in attempts] == ["http://a", "http://b"]
     assert [left_s for _, left_s in attempts] == pytest.approx([0.6 + MIN_ATTEMPT_S / 2, 0.3 + MIN_ATTEMPT_S / 2])
+
+
+async def test_a_client_that_is_not_entered_names_the_remedy() -> None:
+    with pytest.raises(RuntimeError, match="inside `async with`"):
+        await Client("http://a").get("flights", "k")
