@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from contracts.sinks import Move
 from services.runtime.worker.backpressure import Backpressure
 from services.runtime.worker.partition import AssignedPartition
-from services.sink.handler import SinkHandler
+from services.sink.handler import MAX_BATCH_BYTES, SinkHandler
 from tests.services.sink.in_memory import ControlledStore, Published, RunningSink, Topic
 from tests.services.sink.records import Change, record
 
@@ -37,13 +37,18 @@ class Handled:
 
     async def opened(self, *offsets: int) -> tuple[SinkPartition, asyncio.Task[None]]:
         """A partition whose records wait for the store."""
-        partition = AssignedPartition(0, self.backpressure, self.spawn, lambda *_: None)
-        state = await self.handler.open(partition)
+        state = await self.open(0, offsets[0])
         records = [record(Change("a", version=1 + offset), 0, offset) for offset in offsets]
-        partition.first = offsets[0]
         processing = asyncio.create_task(self.handler.process(state, records))
         await asyncio.sleep(0)
         return state, processing
+
+    async def open(self, number: int, first: int) -> SinkPartition:
+        """A partition whose first record has this offset."""
+        partition = AssignedPartition(number, self.backpressure, self.spawn, lambda *_: None)
+        state = await self.handler.open(partition)
+        partition.first = first
+        return state
 
     async def lose(self, state: SinkPartition, processing: asyncio.Task[None]) -> None:
         """Do what the worker does when a partition is revoked or lost."""
@@ -96,4 +101,13 @@ async def test_a_topic_that_was_created_again_moves_the_position_back() -> None:
     _, writing = await handled.opened(0)
     await writing
     assert handled.store.state.positions == {0: 1}
+    await handled.end()
+
+
+async def test_no_partition_joins_a_write_that_is_large_already() -> None:
+    handled = Handled()
+    records = [record(Change("a", padding="x" * MAX_BATCH_BYTES), 0), record(Change("b"), 1), record(Change("c"), 2)]
+    states = [await handled.open(number, 0) for number in range(len(records))]
+    await asyncio.gather(*(handled.handler.process(state, [one]) for state, one in zip(states, records, strict=True)))
+    assert [list(batch.moves) for batch in handled.store.batches] == [[0], [1, 2]]
     await handled.end()
