@@ -80,14 +80,14 @@ def run(runs: Iterable[Run], results: Results, folder: Path) -> None:
     stage: Stage | None = None
     with Live(console=Console(width=WIDTH), auto_refresh=False) as live, ExitStack() as running:
         for fault, seed in runs:
-            if stage is None or fault.needs_small_disk:
+            if stage is None or stage.needs != fault.needs:
                 running.close()
-                stage = running.enter_context(Stage(folder, small_disk=fault.needs_small_disk))
+                stage = running.enter_context(Stage(folder, fault.needs))
             verdict, note = judged(stage, fault, seed)
             results.add(fault, str(seed), verdict, note)
             live.console.print(f"{fault.name}, seed {seed}: {verdict} {note[-300:]}")
             live.update(results.table(), refresh=True)
-            if verdict.people or fault.needs_small_disk:
+            if verdict.people:
                 stage = None
 
 
@@ -118,7 +118,7 @@ def run_tests(faults: Iterable[Fault], results: Results) -> None:
 def random_runs(faults: list[Fault], seed: int, hours: float) -> Iterator[Run]:
     """Return random faults until the time is over."""
     chance = random.Random(seed)
-    choice = [fault for fault in faults if not (fault.tests or fault.needs_small_disk)]
+    choice = [fault for fault in faults if not (fault.tests or fault.needs)]
     return within(((chance.choice(choice), chance.randrange(1000)) for _ in itertools.count()), hours)
 
 

@@ -11,14 +11,14 @@ import sys
 import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tests.e2e.launched import CHECKOUT
 from tests.faults import api, spoiled
 from tests.faults.application import PARTITIONS, app
 from tests.faults.load import Load, Sent
-from tests.faults.stage import PersonNeededError, Stage
+from tests.faults.stage import Needs, PersonNeededError, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 PAUSE_S, STALL_S, REFUSAL_S = 60.0, 120.0, 120.0
 BURST = 20_000
+SLOW_CLOCK = timedelta(hours=2)
+"""Of devices, so that no event is ahead of a system clock that is set back by an hour."""
 ROUNDS, BETWEEN_S = 4, 10.0
 WORKERS = ("worker-1", "worker-2")
 
@@ -43,7 +45,8 @@ class Fault:
     hold_s: float = 8.0
     spoil: spoiled.Spoil = spoiled.unchanged
     hot: float = 0.0
-    needs_small_disk: bool = False
+    behind: timedelta = timedelta()
+    needs: Needs = None
     tests: tuple[str, ...] = ()
 
     @property
@@ -169,6 +172,11 @@ def full_disk(stage: Stage, _: Load) -> Iterator[None]:
         filler.unlink()
 
 
+def clock_ahead(seconds: int) -> Inject:
+    """Set the clock of all parts, and back when the fault ends."""
+    return lambda stage, _: stage.clock.ahead(seconds)
+
+
 def low_memory(part: str) -> Inject:
     """Allow a part no more memory than it has."""
 
@@ -254,7 +262,9 @@ FAULTS = (
         "tests/services/enrichment/test_watched.py")),
     Fault(34, "partitions added", tests=("tests/e2e/test_partitions.py",)),
     Fault(34, "credentials refused", tests=("tests/security/test_parts.py",)),
-    Fault(35, "no space for checkpoint and store", full_disk, 20, needs_small_disk=True),
+    Fault(35, "no space for checkpoint and store", full_disk, 20, needs="small disk"),
+    Fault(36, "the system clock an hour ahead", clock_ahead(3600), 20, behind=SLOW_CLOCK, needs="clock"),
+    Fault(36, "the system clock an hour back", clock_ahead(-3600), 20, behind=SLOW_CLOCK, needs="clock"),
     Fault(36, "memory limit of a worker", low_memory("worker-1")),
     Fault(36, "a flipped bit in the store", damaged("query", STORE, flip)),
     Fault(36, "a store cut in half", damaged("query", STORE, cut)),

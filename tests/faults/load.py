@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaException
@@ -55,8 +55,8 @@ class Load:
     run: str
     seed: int
     meters: dict[str, Meter] = field(default_factory=dict)
-    began: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="microseconds"))
-    """The start of each window."""
+    behind: timedelta = timedelta()
+    """How far the clocks of the devices are behind."""
     hot: float = 0.0
     """The share of events of the first meter."""
     rate: float = RATE
@@ -65,6 +65,8 @@ class Load:
 
     def __post_init__(self) -> None:
         self.random = random.Random(f"{self.run} {self.seed}")
+        self.began = self._now()
+        """The start of each window."""
 
     def events(self, is_over: threading.Event) -> Iterator[Sent]:
         """Return events at the rate, until it is over."""
@@ -97,13 +99,16 @@ class Load:
             if self.meters[name].plate is not None:
                 yield self.event_of(name, new_plate=number % 2 == 0)
 
+    def _now(self) -> str:
+        return (datetime.now(UTC) - self.behind).isoformat(timespec="microseconds")
+
     def _encoded(self, name: str, value: int, plate: str | None) -> Sent:
         self.sent += 1
         fields = {
             "device_id": name,
             "event_id": str(self.sent),
             "first_seen": self.began,
-            "ts": datetime.now(UTC).isoformat(timespec="microseconds"),
+            "ts": self._now(),
             "value": value,
         }
         return Sent(name.encode(), json.dumps(fields | ({"plate": plate} if plate else {})).encode())

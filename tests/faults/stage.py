@@ -10,10 +10,11 @@ import subprocess
 import threading
 import time
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from tests.e2e.launched import Launched
 from tests.faults.api import ApiStub
+from tests.faults.clock import SystemClock
 from tests.faults.ledgers import TopicReader, Verdict, judge
 from tests.faults.load import Load, Sender
 from tests.faults.reader import MonotonicReader, read_state
@@ -29,6 +30,7 @@ START_S, PATIENCE_S, QUIET_S, AFTER_S = 300.0, 240.0, 2.0, 3.0
 SAMPLE = 200
 """The number of final states that are read."""
 SMALL_DISK = "512m"
+Needs = Literal["small disk", "clock"] | None
 
 
 class PersonNeededError(Exception):
@@ -36,12 +38,12 @@ class PersonNeededError(Exception):
 
 
 class Stage:
-    """A loop in a folder. With `small_disk`, checkpoint and store are on a file system of their own."""
+    """A loop in a folder. It `needs` nothing, or a small file system, or a clock of its own."""
 
-    def __init__(self, folder: Path, *, small_disk: bool = False) -> None:
+    def __init__(self, folder: Path, needs: Needs = None) -> None:
         self.folder = folder.absolute()
         self._closing = ExitStack()
-        self._has_small_disk = small_disk
+        self.needs = needs
         self.api = ApiStub()
         self.runs = 0
 
@@ -49,8 +51,6 @@ class Stage:
         """Start all parts from nothing, and return when there is a snapshot."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        if self._has_small_disk:
-            self._closing.enter_context(small_disk(self.folder))
         settings = {
             "STATELOOP_APPLICATION": "tests.faults.application:app",
             "STATELOOP_APIS": json.dumps({"registry": self.api.url}),
@@ -59,6 +59,11 @@ class Stage:
             "STATELOOP_DRIVER_MEMORY": "1g",
             "STATELOOP_RATE": "0",
         }
+        if self.needs == "small disk":
+            self._closing.enter_context(small_disk(self.folder))
+        elif self.needs == "clock":
+            self.clock = SystemClock(self.folder)
+            settings |= self.clock.environment
         self.launched = self._closing.enter_context(Launched(self.folder, catch_up=False, settings=settings))
         try:
             self._await("the query service", lambda: read_state(self.launched.http, "nobody")[0], START_S)
@@ -77,7 +82,7 @@ class Stage:
     def run(self, fault: Fault, seed: int) -> Verdict:
         """Disturb the loop under load, and judge it when it is quiet."""
         self.runs += 1
-        load = Load(f"{fault.number}.{self.runs}", seed, hot=fault.hot)
+        load = Load(f"{fault.number}.{self.runs}", seed, behind=fault.behind, hot=fault.hot)
         is_over = threading.Event()
         thread = threading.Thread(target=self._send, args=(fault, load, is_over), daemon=True)
         self.load, self.reader = load, MonotonicReader(self.launched.http, load.meters)
