@@ -38,7 +38,7 @@ class Launched:
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
-        port = free_port_pair()
+        port = int((settings or {}).get("STATELOOP_BROKER_PORT", 0)) or free_port_pair()
         self.kafka = f"127.0.0.1:{port}"
         self.reference = free_port_pair()
         self.http = free_ports(PARTS)

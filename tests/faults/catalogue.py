@@ -257,6 +257,7 @@ FAULTS = (
     Fault(30, f"a worker restarted every {BETWEEN_S:.0f} s", rolling_restart),
     Fault(31, "kill -9 of the broker", signalled(signal.SIGKILL, "broker")),
     Fault(32, f"SIGSTOP of the broker for {PAUSE_S:.0f} s", paused("broker"), PAUSE_S),
+    Fault(32, "broker at 100 ms and 3 Mbit/s", lambda stage, _: stage.link.slow(), PAUSE_S, needs="link"),
     Fault(33, "a topic deleted and made again, offsets cut by retention", tests=(
         "tests/services/runtime/test_topic_check.py", "tests/services/query/ingest/test_kafka_ingestion.py",
         "tests/services/enrichment/test_watched.py")),

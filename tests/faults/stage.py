@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import threading
 import time
 from contextlib import ExitStack, contextmanager
@@ -14,9 +13,9 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from tests.e2e.launched import Launched
 from tests.faults.api import ApiStub
-from tests.faults.clock import SystemClock
 from tests.faults.ledgers import TopicReader, Verdict, judge
 from tests.faults.load import Load, Sender
+from tests.faults.machine import BrokerLink, SystemClock, small_disk
 from tests.faults.reader import MonotonicReader, read_state
 
 if TYPE_CHECKING:
@@ -29,8 +28,7 @@ START_S, PATIENCE_S, QUIET_S, AFTER_S = 300.0, 240.0, 2.0, 3.0
 """Until the loop has started; without progress, before all is right; how long it stays so; the load after a fault."""
 SAMPLE = 200
 """The number of final states that are read."""
-SMALL_DISK = "512m"
-Needs = Literal["small disk", "clock"] | None
+Needs = Literal["small disk", "clock", "link"] | None
 
 
 class PersonNeededError(Exception):
@@ -38,7 +36,7 @@ class PersonNeededError(Exception):
 
 
 class Stage:
-    """A loop in a folder. It `needs` nothing, or a small file system, or a clock of its own."""
+    """A loop in a folder. It `needs` nothing, or a small file system, a clock or a link of its own."""
 
     def __init__(self, folder: Path, needs: Needs = None) -> None:
         self.folder = folder.absolute()
@@ -59,12 +57,8 @@ class Stage:
             "STATELOOP_DRIVER_MEMORY": "1g",
             "STATELOOP_RATE": "0",
         }
-        if self.needs == "small disk":
-            self._closing.enter_context(small_disk(self.folder))
-        elif self.needs == "clock":
-            self.clock = SystemClock(self.folder)
-            settings |= self.clock.environment
-        self.launched = self._closing.enter_context(Launched(self.folder, catch_up=False, settings=settings))
+        launched = Launched(self.folder, catch_up=False, settings=settings | self._prepared())
+        self.launched = self._closing.enter_context(launched)
         try:
             self._await("the query service", lambda: read_state(self.launched.http, "nobody")[0], START_S)
             self.sender, self.topics = Sender(self.launched.kafka), TopicReader(self.launched.kafka)
@@ -124,6 +118,18 @@ class Stage:
         finally:
             os.kill(self.launched.pid, signal.SIGCONT)
 
+    def _prepared(self) -> dict[str, str]:
+        """Make what the fault needs, and return the settings for it."""
+        if self.needs == "small disk":
+            self._closing.enter_context(small_disk(self.folder))
+        elif self.needs == "clock":
+            self.clock = SystemClock(self.folder)
+            return self.clock.environment
+        elif self.needs == "link":
+            self.link = BrokerLink(self.folder)
+            return self.link.environment
+        return {}
+
     def _send(self, fault: Fault, load: Load, is_over: threading.Event) -> None:
         for record in fault.spoil(load.random, load.events(is_over)):
             self.sender.send(record)
@@ -156,18 +162,3 @@ class Stage:
     def _require_launcher(self) -> None:
         if not self.launched.alive():
             raise PersonNeededError(self.launched.tail()[-3000:])
-
-
-@contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
-    """Mount a small file system for checkpoint and store. Only root can."""
-    small = folder / "small"
-    small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "tmpfs", str(small)], check=True)  # noqa: S607
-    try:
-        for name in ("checkpoint", "query"):
-            (small / name).mkdir()
-            (folder / name).symlink_to(small / name)
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(small)], check=True)  # noqa: S607
