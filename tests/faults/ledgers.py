@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from contracts.wire.window_key import parse_window_key
 from tests.faults.application import PARTITIONS, app
 
 if TYPE_CHECKING:
@@ -61,8 +60,8 @@ class Published:
     """The keys and values of all results."""
     refused: set[Place] = field(default_factory=set)
     """The records that have a dead letter of the job."""
-    unanswered: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """The reasons of the dead letters of enrichments, by meter."""
+    unanswered: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """The beginnings of the snapshots whose requests became dead letters, by meter."""
     changes: int = 0
     """The number of snapshots that were newer."""
 
@@ -79,7 +78,7 @@ class Published:
                 self.feedback[record["device_id"], record["fingerprint"]] += 1
                 self.results.append((key, value))
         elif record.get("enrichment"):
-            self.unanswered[parse_window_key(key or b"")[0]].add(record["reason"])
+            self.unanswered[(key or b"").decode()].append(record["head"])
         else:
             self.refused.add((record["topic"], record["partition"], record["offset"]))
 
@@ -128,7 +127,7 @@ def judge(
         is_other = readings == meter.readings and (state.get("total"), state.get("plate")) != (meter.total, meter.plate)
         lost, twice = lost + is_other, twice + is_other  # an event is there in another's place
         if meter.plate is not None and not _has_owner(snapshot, meter.plate, published.feedback):
-            missing += not published.unanswered.get(name)
+            missing += not any(json.dumps(meter.plate) in head for head in published.unanswered.get(name, ()))
     for name, answer in (answers or {}).items():
         lost += answer != published.newest.get(name)
     return Verdict(lost, twice, missing)

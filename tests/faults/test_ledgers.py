@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
 
-from contracts.wire.window_key import window_key
 from tests.e2e.launched import CHECKOUT
 from tests.faults.application import app
 from tests.faults.catalogue import FAULTS
@@ -128,9 +126,10 @@ def test_a_missing_answer_is_accounted_for_by_its_dead_letter(run: Run) -> None:
     run.publish(name, 6, enrichments={})
     run.answers[name] = run.published.newest[name]
     assert run.verdict().missing == 1
-    key = window_key(name, datetime.fromisoformat(run.load.began))
-    run.publish_dead_letter("enrichment_failed", key, enrichment="owner")
-    assert run.verdict() == Verdict()
+    for plate, missing in (("another", 1), (run.load.meters[name].plate, 0)):
+        head = orjson.dumps({"device_id": name, "state": {"plate": plate}}).decode()
+        run.publish_dead_letter("enrichment_failed", name.encode(), enrichment="owner", head=head)
+        assert run.verdict() == Verdict(missing=missing)
 
 
 def test_an_old_snapshot_that_is_published_again_changes_nothing(run: Run) -> None:
