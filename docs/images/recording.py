@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 RECORDING = Path(__file__).with_name("recording.svg")
 TMUX = ["tmux", "-L", f"stateloop-recording-{os.getpid()}"]
 COLUMNS, LINES = 112, 30
-FRAMES, EVERY_S, SHOWN_S = 30, 2.0, 0.5
+FRAMES, EVERY_S, SHOWN_S = 24, 2.0, 0.5
 """The number of frames, the time between two of them in the loop, and in the picture."""
 START_S, STOP_S = 300, 60
 CELL, LINE, MARGIN = 7.8, 17, 14
@@ -63,18 +63,24 @@ def main() -> None:
 
 
 def record(folder: str) -> list[str]:
-    """Start the loop, and return what the terminal shows: a frame at each interval once the loop is healthy."""
+    """Start the loop, and return what the terminal shows: a frame at each interval from the first states on."""
     settings = SETTINGS | {"STATELOOP_DATA": folder}
     variables = [part for name, value in settings.items() for part in ("-e", f"{name}={value}")]
     size = ["-x", str(COLUMNS), "-y", str(LINES)]
     tmux("new-session", "-d", *size, *variables, f"cd {ROOT} && {Path(sys.executable).with_name('stateloop')} up")
-    wait_until(lambda: "● healthy" in tmux("capture-pane", "-p").stdout, START_S)
+    wait_until(has_states, START_S)
     frames = []
     for number in range(FRAMES):
         frames.append(captured())
         if number < FRAMES - 1:
             time.sleep(EVERY_S)
     return frames
+
+
+def has_states() -> bool:
+    """Return whether the terminal shows a healthy loop, with states of flights."""
+    shown = tmux("capture-pane", "-p").stdout
+    return "● healthy" in shown and "scheduled" in shown
 
 
 def stop() -> None:
