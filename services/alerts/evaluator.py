@@ -120,7 +120,11 @@ class AlertEvaluator:
             return
         position = position_of(snapshot.window)
         order = changes.order(position)
-        if (order is not None and snapshot.order <= order) or self._is_expired(position, self._time()):
+        if order is not None and snapshot.order <= order:
+            return
+        time = self._time()
+        if self._is_expired(position, time):
+            yield from self._close(position, record.offset, time)  # another worker, or a lost write, has opened alerts
             return
         changes.states[position] = snapshot.order, record.value
         changes.newest = max(changes.newest or snapshot.as_of, snapshot.as_of)

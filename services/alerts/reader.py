@@ -76,12 +76,13 @@ class AlertReader:
         reader, is_ended = self._sources.states, self._ends_with(partition)
         await self._sources.restoring.call(lambda: restore_alerts(self._application, reader, found, is_ended))
 
-    async def unreported(self, partition: AssignedPartition, outputs: list[Output]) -> list[Output]:
-        """Return these records without the dead letters of rows that the topic has."""
+    async def unreported(self, partition: AssignedPartition, outputs: list[Output]) -> list[Output] | None:
+        """Return these records without the dead letters of rows that the topic has; None if the partition closes."""
         if not any(self._reported.is_about_row(output) for output in outputs):
             return outputs
         is_ended = self._ends_with(partition)
-        return await self._sources.restoring.call(lambda: list(self._reported.unreported(outputs, is_ended)))
+        found = await self._sources.restoring.call(lambda: list(self._reported.unreported(outputs, is_ended)))
+        return None if is_ended() else found
 
     def close(self) -> None:
         """End what is being read."""

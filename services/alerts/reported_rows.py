@@ -35,7 +35,7 @@ class ReportedRows:
     def unreported(self, outputs: Iterable[Output], is_stopping: Callable[[], bool]) -> Iterator[Output]:
         """Yield these records without the dead letters of rows that the topic has. It waits for a broker.
 
-        Raises TopicReadError.
+        If the reader is to stop, it may not find all of them. Raises TopicReadError.
         """
         return (
             output for output in outputs if not self.is_about_row(output) or not self._is_reported(output, is_stopping)
@@ -49,7 +49,7 @@ class ReportedRows:
             same_key = (record.value for record in records if record.key == output.key and record.value is not None)
             is_reported = is_reported or any(_is_same(dead_letter, value) for value in same_key)
         self._reader.stop()
-        return is_reported or is_stopping()
+        return is_reported
 
     def _bounds_since(self, key: bytes, time: datetime) -> Mapping[Partition, BoundedRange]:
         """Return the range of the partition of a key since a time. Raises TopicReadError."""

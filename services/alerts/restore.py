@@ -47,12 +47,16 @@ def stored(
 
 def answered(request: Callable[[], T], is_stopping: Callable[[], bool]) -> T | None:
     """Repeat a request until a broker answers; return None if the reader is to stop first. Raises TopicReadError."""
+    reported = ""
     while not is_stopping():
         try:
             return request()
         except TopicReadError as error:
             if "AUTHORIZATION" in error.code:
                 raise
+            if error.code != reported:
+                log.warning("%s; the request is repeated", error)
+                reported = error.code
     return None
 
 

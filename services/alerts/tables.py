@@ -66,7 +66,8 @@ class Tables:
 
     def reported(self, dead_letters: Collection[Output]) -> None:
         """Drop these dead letters: they are written. Bad records that have come since have theirs still."""
-        self._unreported = [found for found in self._unreported if found[1] not in dead_letters]
+        written = set(dead_letters)
+        self._unreported = [found for found in self._unreported if found[1] not in written]
 
     def _applied(self, record: Record) -> RowChange | None:
         table = self._rows[record.topic]

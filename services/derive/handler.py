@@ -209,7 +209,8 @@ class DeriveHandler(Handler[DerivePartition]):
         while await self._is_restored(state):
             alarm, values = deepcopy(self._alarm), self._tables.values
             batch = DerivedBatch(self._application, records, state.evaluator, self._partition_counts, values, alarm)
-            if await self._send(state, await self._unreported(state, batch.outputs)):
+            outputs = await self._unreported(state, batch.outputs)
+            if outputs is not None and await self._send(state, outputs):
                 state.accept(records[-1].offset)
                 self._alarm = alarm
                 self._count(batch.counts)
@@ -229,7 +230,7 @@ class DeriveHandler(Handler[DerivePartition]):
             return False
         is_busy, bad_rows = evaluator.is_busy, self._tables.dead_letters(state.partition.number)
         outputs = await self._unreported(state, [*evaluator.work(), *bad_rows])
-        if (outputs or is_busy) and not await self._send(state, outputs, is_after_commit=True):
+        if outputs is None or ((outputs or is_busy) and not await self._send(state, outputs, is_after_commit=True)):
             state.discard()
             await asyncio.sleep(RETRY_S)
             return False
@@ -246,7 +247,7 @@ class DeriveHandler(Handler[DerivePartition]):
             state.is_unsure = state.partition.is_closing
         return not state.is_unsure
 
-    async def _unreported(self, state: DerivePartition, outputs: list[Output]) -> list[Output]:
+    async def _unreported(self, state: DerivePartition, outputs: list[Output]) -> list[Output] | None:
         return outputs if self._alerts is None else await self._alerts.unreported(state.partition, outputs)
 
     async def _send(self, state: DerivePartition, outputs: Sequence[Output], *, is_after_commit: bool = False) -> bool:

@@ -456,6 +456,24 @@ def test_an_alert_of_an_expired_window_does_not_open_again_when_another_worker_b
     assert (len(opened), [by for _, by in closed]) == (1, ["expired"])
 
 
+def test_an_alert_that_another_worker_has_opened_closes_though_its_window_is_expired_before_it_is_evaluated() -> None:
+    """The other worker is killed before it commits the snapshot of the alert."""
+    broker = _broker(("r", Limit(high=5, low=5)))
+    steps = iter(["go"] * (RESTORED + 1) + ["kill"])
+
+    def fate() -> str:
+        if (step := next(steps, "go")) == "kill":
+            broker.published = Published(0, AT + 20 * 24 * HOUR)
+        return step
+
+    broker.fate = fate
+    _publish(broker, "a", 1, 7)
+    broker.run(is_live=True)
+    assert next(steps, None) is None
+    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
+    assert (len(opened), [by for _, by in closed]) == (1, ["expired"])
+
+
 def test_a_worker_that_is_always_behind_the_newest_progress_follows_an_earlier_one() -> None:
     partition = AlertPartition(0, 3, ())
     partition.reach(Published(5, AT))
