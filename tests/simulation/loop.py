@@ -41,13 +41,15 @@ class _Handle:
 
     __slots__ = ("arguments", "at", "callback", "context", "is_cancelled", "process")
 
-    def __init__(self, callback: Callable[..., object], arguments: tuple[Any, ...], context: Context | None) -> None:
+    def __init__(
+        self, callback: Callable[..., object], arguments: tuple[Any, ...], context: Context | None, at: float = 0.0
+    ) -> None:
         self.callback = callback
         self.arguments = arguments
-        self.context = copy_context() if context is None else context
-        self.process = self.context.get(RUNNING)
+        self.context = context = copy_context() if context is None else context
+        self.process = context.get(RUNNING)
         self.is_cancelled = False
-        self.at = 0.0
+        self.at = at
 
     def cancel(self) -> None:
         self.is_cancelled = True
@@ -117,14 +119,17 @@ class SimulationLoop(asyncio.AbstractEventLoop):
     def call_later(  # type: ignore[override]  # the arguments of asyncio's own callbacks
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Any:
-        return self.call_at(self._now + delay, callback, *args, context=context)
+        at = self._now + delay
+        handle = _Handle(callback, args, context, at)
+        self._scheduled += 1
+        heapq.heappush(self._timers, (at, self._scheduled, handle))
+        return handle
 
     @override
     def call_at(  # type: ignore[override]  # the arguments of asyncio's own callbacks
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Any:
-        handle = _Handle(callback, args, context)
-        handle.at = when
+        handle = _Handle(callback, args, context, when)
         self._scheduled += 1
         heapq.heappush(self._timers, (when, self._scheduled, handle))
         return handle
@@ -191,23 +196,26 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         return task.result()
 
     def _run_ready(self) -> None:
-        while self._ready:
-            handle = self._ready.popleft()
+        ready = self._ready
+        while ready:
+            handle = ready.popleft()
+            process = handle.process
             if handle.is_cancelled:
                 continue
-            if handle.process is not None and handle.process.is_stopped:
-                handle.process.waiting.append(handle)
+            if process is not None and process.is_stopped:
+                process.waiting.append(handle)
                 continue
             handle.context.run(handle.callback, *handle.arguments)
 
     def _pass_time(self) -> None:
         """Pass to the next timers."""
-        while self._timers and self._timers[0][2].is_cancelled:
-            heapq.heappop(self._timers)
-        assert self._timers, "everything waits for what never happens"
-        self._now = max(self._now, self._timers[0][0])
-        while self._timers and self._timers[0][0] <= self._now:
-            self._ready.append(heapq.heappop(self._timers)[2])
+        timers = self._timers
+        while timers and timers[0][2].is_cancelled:
+            heapq.heappop(timers)
+        assert timers, "everything waits for what never happens"
+        self._now = now = max(self._now, timers[0][0])
+        while timers and timers[0][0] <= now:
+            self._ready.append(heapq.heappop(timers)[2])
 
     @override
     def is_running(self) -> bool:

@@ -41,6 +41,8 @@ class Group:
         self._joined: set[int] = set()
         self._is_rebalancing = False
         self._assigned_at = 0.0
+        self._assigned_counts: dict[str, int] = {}
+        """The numbers of partitions that were found to be assigned, by topic, since the last rebalance."""
         self._last_id = 0
 
     def join(self, topic: str, session_s: float, now: float, instance: str | None = None) -> int:
@@ -68,10 +70,11 @@ class Group:
         """Continue the session of a member; return whether it still is one."""
         for late in [id_ for id_, one in self.members.items() if now - one.heartbeat_at > one.session_s]:
             self.leave(late, now)
-        if member not in self.members:
+        found = self.members.get(member)
+        if found is None:
             return False
-        self.members[member].heartbeat_at = now
-        self._is_rebalancing |= self._has_new_partitions(now)
+        found.heartbeat_at = now
+        self._is_rebalancing = self._is_rebalancing or self._has_new_partitions(now)
         return True
 
     def is_awaiting(self, member: int) -> bool:
@@ -110,6 +113,7 @@ class Group:
             return
         self.generation += 1
         self._joined, self._is_rebalancing, self._assigned_at = set(), False, now
+        self._assigned_counts = {}
         for topic in {member.topic for member in self.members.values()}:
             self._assign([member for member in self.members.values() if member.topic == topic], self._numbers(topic))
 
@@ -125,16 +129,20 @@ class Group:
         """Return whether the leader of the group finds other partitions than those that are assigned."""
         if now - self._assigned_at < REFRESH_S:
             return False
-        return any(
-            self._numbers(topic).difference(
-                *(member.assigned for member in self.members.values() if member.topic == topic)
-            )
-            for topic in {member.topic for member in self.members.values()}
-        )
+        for topic in [member.topic for member in self.members.values()]:
+            if (count := self._count(topic)) != self._assigned_counts.get(topic):
+                members = [member for member in self.members.values() if member.topic == topic]
+                if self._numbers(topic).difference(*(member.assigned for member in members)):
+                    return True
+                self._assigned_counts[topic] = count
+        return False
 
     def _numbers(self, topic: str) -> set[int]:
+        return set(range(self._count(topic)))
+
+    def _count(self, topic: str) -> int:
         found = self._topics.by_name.get(topic)
-        return set(range(len(found.logs) if found else 0))
+        return len(found.logs) if found else 0
 
 
 class Groups:

@@ -41,7 +41,7 @@ class PartitionLog:
     @property
     def stable_end(self) -> int:
         """The end for readers of committed records: the first record of an open transaction."""
-        return max(self.start, min(self._open.values(), default=self.end))
+        return max(self.start, min(self._open.values())) if self._open else self.end
 
     def append(
         self,
@@ -65,8 +65,10 @@ class PartitionLog:
 
     def read(self, position: int, limit: int) -> tuple[list[Entry], int]:
         """Return the next committed records from a position on, and the position behind them."""
-        found: list[Entry] = []
         end = self.stable_end
+        if position >= end:
+            return [], position
+        found: list[Entry] = []
         for entry in self._from(position):
             if len(found) == limit or entry.offset >= end:
                 return found, min(entry.offset, max(position, end))

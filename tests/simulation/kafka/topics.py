@@ -84,13 +84,15 @@ class Topics:
 
     def log(self, partition: Partition, missing: str = MISSING) -> PartitionLog:
         """Return the log of a partition. `missing` is the code of the client that asks."""
-        if not self.has(partition):
+        topic, number = self.by_name.get(partition[0]), partition[1]
+        if topic is None or not 0 <= number < len(topic.logs):
             raise RefusedError(missing)
-        return self.by_name[partition.topic].logs[partition.number]
+        return topic.logs[number]
 
     def has(self, partition: Partition) -> bool:
         """Return whether a partition exists."""
-        return partition.topic in self.by_name and 0 <= partition.number < len(self.by_name[partition.topic].logs)
+        topic = self.by_name.get(partition[0])
+        return topic is not None and 0 <= partition[1] < len(topic.logs)
 
     def create(self, new: NewTopic) -> None:
         """Create a topic, with an id that none had before."""
