@@ -49,6 +49,8 @@ class Counts(Collector):
 
     def get(self, metric: Metric, *labels: str) -> float:
         """Return one value; 0 if it was never set. With fewer labels than declared, return the sum over the others."""
+        if len(labels) == len(metric.labels):
+            return self._values[metric].get(labels, 0)
         return sum(self.divided(metric, labels).values())
 
     def divided(self, metric: Metric, labels: Labels = ()) -> dict[Labels, float]:

@@ -81,6 +81,8 @@ class Backpressure:
         Without the wait a fast stream would pause its partitions all the time, and each pause discards the records
         that Kafka's client has prefetched.
         """
+        if not self.is_full:
+            return True
         try:
             async with asyncio.timeout(within):  # wait_for of Python 3.11 may swallow a cancellation
                 await self._open.wait()
