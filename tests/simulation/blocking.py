@@ -65,7 +65,7 @@ class ModelCalls:
     async def _call(
         self, former: asyncio.Task[None] | None, function: Callable[[], T], result: asyncio.Future[T]
     ) -> None:
-        if former is not None:
+        if former is not None and not former.done():
             await asyncio.wait([former])
         if self._topics:
             await self._network.pause(*self._topics)

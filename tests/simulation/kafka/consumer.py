@@ -52,8 +52,8 @@ class ModelGroupConsumer:
     def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
         """See `GroupConsumer.subscribe`."""
         self._listener = listener
-        self._spawn(loop, self._send_heartbeats())
         self._loop = loop
+        self._send_heartbeats()
 
     async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
         """See `GroupConsumer.fetch`."""
@@ -110,15 +110,15 @@ class ModelGroupConsumer:
         if self._network.is_up and not self._membership.has_pending and self._member:
             await self._revoke(frozenset(self._ours))
             self._group.leave(self._member, self._broker.now)
+        self._next_heartbeat.cancel()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _send_heartbeats(self) -> None:
-        while True:
-            if self._network.is_up:
-                self._group.heartbeat(self._member, self._broker.now)
-            await asyncio.sleep(HEARTBEAT_S)
+    def _send_heartbeats(self) -> None:
+        if self._network.is_up:
+            self._group.heartbeat(self._member, self._broker.now)
+        self._next_heartbeat = self._loop.call_later(HEARTBEAT_S, self._send_heartbeats)
 
     async def _follow_group(self) -> None:
         """Take part in rebalances: join, lose what was lost, give back what others are to have, take what is free."""
@@ -196,11 +196,11 @@ class ModelGroupConsumer:
 
     def _records(self, full: Collection[int]) -> list[Record]:
         found: list[Record] = []
-        for partition in sorted(self._ours.keys() - set(full)):
-            place = self._place(partition)
-            if len(found) == self._batch or not self._broker.topics.has(place):
+        topic = self._broker.topics.by_name.get(self._topic)
+        for partition in sorted(self._ours):
+            if partition in full or len(found) == self._batch or topic is None or partition >= len(topic.logs):
                 continue
-            log = self._broker.topics.log(place)
+            place, log = self._place(partition), topic.logs[partition]
             position = fetch_position(log, self._position(partition))
             entries, following = log.read(position, self._batch - len(found))
             found += [
