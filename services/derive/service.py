@@ -91,7 +91,12 @@ async def serve(settings: DeriveSettings, groups: Mapping[str, Application], kaf
 
 
 def worker_of(
-    dependencies: DeriveDependencies, batch: int, *, commit_every: timedelta = COMMIT_EVERY, idle: timedelta = IDLE
+    dependencies: DeriveDependencies,
+    batch: int,
+    *,
+    commit_every: timedelta = COMMIT_EVERY,
+    report_every: timedelta = REPORT_EVERY,
+    idle: timedelta = IDLE,
 ) -> Worker[DerivePartition]:
     """Return a worker that processes this many snapshots of a partition at once.
 
@@ -104,7 +109,7 @@ def worker_of(
         commit_every=commit_every,
         drain=DRAIN,
         stop_within=STOP_WITHIN,
-        report_every=REPORT_EVERY,
+        report_every=report_every,
         stuck_after=STUCK_AFTER,
         idle=None if dependencies.alerts is None else idle,
     )

@@ -88,7 +88,9 @@ async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
         await run_workers(workers, counts, settings.http_host, settings.http_port)
 
 
-def worker_of(dependencies: SinkDependencies, settings: SinkSettings) -> Worker[SinkPartition]:
+def worker_of(
+    dependencies: SinkDependencies, settings: SinkSettings, *, report_every: timedelta = REPORT_EVERY
+) -> Worker[SinkPartition]:
     """Return a worker that writes the records of one state."""
     backpressure = Backpressure(settings.unfinished, settings.unfinished_bytes)
     limits = WorkerLimits(
@@ -97,7 +99,7 @@ def worker_of(dependencies: SinkDependencies, settings: SinkSettings) -> Worker[
         commit_every=COMMIT_EVERY,
         drain=DRAIN,
         stop_within=settings.stop_within,
-        report_every=REPORT_EVERY,
+        report_every=report_every,
         stuck_after=max(settings.stuck_after, CALLS * settings.sink_timeout),
     )
     handler = SinkHandler(dependencies, backpressure)

@@ -22,6 +22,9 @@ from services.runtime.topic_check import TopicCheck
 from services.runtime.worker.subscription import fenced_member_options
 from tests.simulation.blocking import ModelCalls
 from tests.simulation.kafka.clients import ModelKafka
+from tests.simulation.kafka.network import POLL_S
+from tests.simulation.network import Polls
+from tests.simulation.worker import REPORT_EVERY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +37,8 @@ if TYPE_CHECKING:
 
 IDLE_PAUSES = 4
 """The number of pauses between two polls after which a partition without snapshots is looked at."""
-POLL_S = 2.5
-"""The longest pause between two polls: after a longer one than FRESH_S, a poll proves no membership."""
+POLLS = Polls(POLL_S, 2.5)
+"""After a longer pause than FRESH_S, a poll proves no membership."""
 BATCH = 5
 
 
@@ -101,7 +104,7 @@ async def run_derive(context: DeriveContext, started: Callable[[Worker[DerivePar
         clock=clock,
         is_replay=False,
     )
-    worker = worker_of(dependencies, BATCH, idle=Idle.of(context.network))
+    worker = worker_of(dependencies, BATCH, report_every=REPORT_EVERY, idle=Idle.of(context.network))
     started(worker)
     try:
         await worker.run()

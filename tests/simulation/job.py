@@ -101,7 +101,7 @@ class JobModel:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._context.batch_s
         while loop.time() < until:
-            await query.read()
+            await query.read(until)
 
     async def _commit(self, query: Query) -> None:
         await query.commit()

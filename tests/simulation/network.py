@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import override
 
@@ -18,8 +18,18 @@ if TYPE_CHECKING:
     from services.runtime.kafka.values import Output, Partition
     from tests.simulation.loop import SimulationLoop
 
-IDLE_S = 5.0
-"""The longest pause of a client for which nothing happens: an hour of polls every 0.1 s would take seconds."""
+
+class Polls(NamedTuple):
+    """The first pause of a client, and the longest one while nothing happens."""
+
+    first_s: float
+    longest_s: float
+
+
+WORKER_POLLS = Polls(POLL_S, 5.0)
+"""Those of a worker, which does more than to read at each poll. An hour of polls every 0.1 s would take seconds."""
+NO_POLLS = Polls(float("inf"), float("inf"))
+"""Those of a client that does nothing until something happens."""
 
 
 class WatchedBroker(Broker):
@@ -41,12 +51,12 @@ class WatchedBroker(Broker):
 class ProcessNetwork(Network):
     """The connection of a process. Its pauses double while nothing happens, and end when something does."""
 
-    def __init__(self, loop: SimulationLoop, random: Random, broker: WatchedBroker, idle_s: float = IDLE_S) -> None:
+    def __init__(self, loop: SimulationLoop, random: Random, broker: WatchedBroker, polls: Polls) -> None:
         super().__init__(ProcessTime(loop), random, lambda found: found.uniform(0.0005, 0.02))
         self._broker = broker
         self._loop = loop
-        self._idle_s = idle_s
-        self.pause_s = POLL_S
+        self._polls = polls
+        self.pause_s = polls.first_s
         """The next pause."""
         self._pauses: list[asyncio.Future[None]] = []
 
@@ -62,7 +72,7 @@ class ProcessNetwork(Network):
         for topic in topics:
             self._broker.readers.setdefault(topic, {})[self] = None
         timer = self._loop.call_at(min(until, self._loop.time() + self.pause_s), _end, pause)
-        self.pause_s = min(2 * self.pause_s, self._idle_s)
+        self.pause_s = min(2 * self.pause_s, self._polls.longest_s)
         try:
             await pause
         finally:
@@ -82,7 +92,7 @@ class ProcessNetwork(Network):
 
     def wake(self) -> None:
         """End the pauses: there is something to read, to commit, or a connection again."""
-        self.pause_s = POLL_S
+        self.pause_s = self._polls.first_s
         pauses, self._pauses = self._pauses, []
         for pause in pauses:
             _end(pause)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from contracts.errors import StateloopError
 from tests.simulation.loop import Process
-from tests.simulation.network import IDLE_S, ProcessNetwork
+from tests.simulation.network import WORKER_POLLS, ProcessNetwork
 from tests.simulation.script import time_at
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from tests.simulation.loop import SimulationLoop
-    from tests.simulation.network import WatchedBroker
+    from tests.simulation.network import Polls, WatchedBroker
 
     OnStop = Callable[[Callable[[], None]], None]
 
@@ -39,7 +39,7 @@ class Part:
     """A part that one process runs at a time. It starts the next one when that has ended."""
 
     def __init__(  # noqa: PLR0913, PLR0917  # its surroundings
-        self, name: str, seed: str, loop: SimulationLoop, broker: WatchedBroker, main: Main, idle_s: float = IDLE_S
+        self, name: str, seed: str, loop: SimulationLoop, broker: WatchedBroker, main: Main, polls: Polls = WORKER_POLLS
     ) -> None:
         self.name = name
         self.processes: list[Process] = []
@@ -48,7 +48,7 @@ class Part:
         self._loop = loop
         self._broker = broker
         self._main = main
-        self._idle_s = idle_s
+        self._polls = polls
         self._random = Random(f"{seed} {name}")
         self._is_cut = 0
         self._is_broker_away = False
@@ -61,7 +61,7 @@ class Part:
         """Start a process."""
         process = Process(f"{self.name} {len(self.processes)}")
         self.processes.append(process)
-        self._network = ProcessNetwork(self._loop, self._random, self._broker, self._idle_s)
+        self._network = ProcessNetwork(self._loop, self._random, self._broker, self._polls)
         self._connect()
         self._stop, self._restart_s = _nothing, RESTART_S
         _ = self._loop.start(process, self._run(process, self._network))
@@ -122,6 +122,10 @@ class Part:
         """Set the clock of its host ahead, or back."""
         self._ahead_s += seconds
 
+    def wake(self) -> None:
+        """End the pauses of its clients: there is something to do."""
+        self._network.wake()
+
     @property
     def process(self) -> Process:
         """The present process, or the last one."""
@@ -129,7 +133,7 @@ class Part:
 
     def _connect(self) -> None:
         self._network.is_up = not (self._is_cut or self._is_broker_away or self.process.is_killed)
-        self._network.wake()
+        self.wake()
 
     def _on_stop(self, stop: Callable[[], None]) -> None:
         self._stop = stop

@@ -116,11 +116,12 @@ class Query:
             self._publish(snapshot)
         self._changed = None
 
-    async def read(self) -> None:
-        """Process the unread records, or wait until there may be some."""
+    async def read(self, until: float) -> None:
+        """Process the unread records, or wait until there may be some, or until a time."""
         records = self._unread(self._context.lagging)
         if not records:
-            await self._context.network.pause(self._application.topics.events, self._application.topics.feedback)
+            topics = self._application.topics
+            await self._context.network.pause(topics.events, topics.feedback, until=until)
         for record in records:
             self._add(record)
 

@@ -24,6 +24,7 @@ from services.sink.retried_store import RetriedStore
 from services.sink.service import DRAIN, worker_of
 from services.sink.settings import SinkSettings
 from tests.simulation.kafka.clients import ModelKafka
+from tests.simulation.worker import REPORT_EVERY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -136,7 +137,7 @@ async def run_sink(context: SinkContext, started: Callable[[Worker[SinkPartition
         now=context.now,
         clock=clock,
     )
-    worker = worker_of(dependencies, settings)
+    worker = worker_of(dependencies, settings, report_every=REPORT_EVERY)
     started(worker)
     try:
         await worker.run()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulation.blocking import ModelCalls
 from tests.simulation.loop import Process, SimulationLoop
-from tests.simulation.network import ProcessNetwork, WatchedBroker
+from tests.simulation.network import WORKER_POLLS, ProcessNetwork, WatchedBroker
 from tests.simulation.script import START
 
 
@@ -19,7 +19,7 @@ class Calling:
     def __init__(self) -> None:
         self.loop = SimulationLoop()  # type: ignore[abstract]  # it has what asyncio's tasks and futures need
         broker = WatchedBroker(self.loop, START, Random(0))
-        self.network = ProcessNetwork(self.loop, Random(0), broker)
+        self.network = ProcessNetwork(self.loop, Random(0), broker, WORKER_POLLS)
         self.process = Process("caller")
         self.log: list[tuple[str, int]] = []
 

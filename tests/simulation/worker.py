@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -32,12 +33,15 @@ if TYPE_CHECKING:
     from tests.simulation.loop import SimulationLoop
     from tests.simulation.network import ProcessNetwork, WatchedBroker
 
+REPORT_EVERY = timedelta(minutes=1)
+"""The interval of the figures of all workers, which nothing here reads: each five seconds, they would take long."""
+
 
 @cache
 def worker_settings(unfinished: int, in_flight: int) -> EnrichmentSettings:
     """Return the settings of a worker with these limits."""
     limits = {"unfinished": unfinished, "in_flight": in_flight}
-    return EnrichmentSettings.model_validate({"application": "simulated", "stats_every": 60, **limits})
+    return EnrichmentSettings.model_validate({"application": "simulated", "stats_every": REPORT_EVERY, **limits})
 
 
 @dataclass(frozen=True)

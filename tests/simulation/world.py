@@ -19,12 +19,12 @@ from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.values import BY_KEY, NewTopic, Output, Partition
 from tests.simulation.api import ApiStub
 from tests.simulation.application import APPLICATIONS, LIMITS
-from tests.simulation.derive import POLL_S, DeriveContext, derive_group, run_derive
+from tests.simulation.derive import POLLS, DeriveContext, derive_group, run_derive
 from tests.simulation.job import JobModel
 from tests.simulation.kafka.admin import ModelAdmin
 from tests.simulation.kafka.network import Network
 from tests.simulation.loop import SimulationLoop
-from tests.simulation.network import WatchedBroker
+from tests.simulation.network import NO_POLLS, WatchedBroker
 from tests.simulation.parts import Part
 from tests.simulation.query import Checkpoint, Commit, JobContext
 from tests.simulation.script import ENDS_S, START, Fault, Row, Sent, time_at
@@ -83,14 +83,14 @@ class World:
         inputs = [Partition(name, n) for name in (topics.events, topics.feedback) for n in range(script.partitions)]
         self._checkpoint = Checkpoint(Commit(EPOCH, dict.fromkeys(inputs, 0)))
         self._lagging: list[Partition] = []
-        self.parts = {"job": Part("job", str(script.seed), self.loop, self.broker, self._run_job)}
+        self.parts = {"job": Part("job", str(script.seed), self.loop, self.broker, self._run_job, NO_POLLS)}
         self.store = StoreServer(Random(f"{script.seed} store"))
         for number in range(script.sinks):
             name = f"sink-{number}"
             self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._sink(name))
         for number in range(script.derivers):
             name = f"derive-{number}"
-            self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._run_derive, POLL_S)
+            self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._run_derive, POLLS)
         for number in range(script.workers):
             name = f"worker-{number}"
             self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._worker(name))
@@ -215,9 +215,14 @@ class World:
             case "lag":
                 place = Partition(self.application.topics.events, int(fault.amount) % self._script.partitions)
                 self._lagging.append(place)
-                self._at(end, lambda: self._lagging.remove(place))
+                self._at(end, lambda: self._catch_up(part, place))
             case "unacknowledged":
                 part.lose_acknowledgements(int(fault.amount))
+
+    def _catch_up(self, job: Part, place: Partition) -> None:
+        """Let the job read a partition again."""
+        self._lagging.remove(place)
+        job.wake()
 
     def _rebuilt(self) -> Commit:
         """Return the empty state of a rebuild: the job reads the topics again, in a new epoch."""
