@@ -198,12 +198,10 @@ class FilesDeletedError(JobError, RetryableError):
 
 
 class UnreadableSavepointError(JobError, PermanentError):
-    """The folder holds no complete savepoint."""
+    """The folder holds no complete savepoint that this release reads."""
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(
-            f"{path} is no complete savepoint ({problem}): `stateloop savepoint list FOLDER` lists those in a folder"
-        )
+    def __init__(self, path: str, problem: str, remedy: str = "`stateloop savepoint list FOLDER` lists some") -> None:
+        super().__init__(f"{path} is no complete savepoint that this release reads ({problem}): {remedy}")
         self.problem = problem
 
 

@@ -15,7 +15,7 @@ from spark_app.checkpoint.commit_files import commit_files
 from spark_app.checkpoint.commit_log import COMMITS, committed_positions, last_batch
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import active, active_folder
-from spark_app.checkpoint.identity import CheckpointIdentity, found_at, write
+from spark_app.checkpoint.identity import CheckpointIdentity, FormatVersion, found_at, write
 from spark_app.checkpoint.republish import request_republication
 from spark_app.errors import (
     EmptyCheckpointError,
@@ -29,14 +29,15 @@ from spark_app.topics.record_times import RecordTimes
 
 FILE = "savepoint.json"
 FORMAT: Literal[1] = 1
+"""The version of the file's format. A field that older releases may ignore needs no other one."""
 ATTEMPTS = 5
 Open = Callable[[str], CheckpointFolder]
 
 
 class Savepoint(BaseModel):
-    """The content of savepoint.json."""
+    """The content of savepoint.json. Fields that a later release has added are ignored, but for the identity's."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True)
 
     format: Literal[1]
     application: str
@@ -147,7 +148,7 @@ def restore(
     """Create a checkpoint from a savepoint; return the savepoint.
 
     `mine` is the identity of the application on the topics as they are now. `ranges` has the first and the end offset
-    of each of their partitions. Raises RestoreRefusedError, with each reason, and UnreadableSavepointError.
+    of each of their partitions. Raises RestoreRefusedError, with each reason, and as `read`.
     """
     savepoint = read(source)
     reasons = [*mine.differences(savepoint.identity), *_lost(savepoint.positions, ranges)]
@@ -179,10 +180,14 @@ def copy_checkpoint(  # noqa: PLR0913, PLR0917  # from where, to where, as what
 def parse(content: str, path: str) -> Savepoint:
     """Return the content of a savepoint.json. Raises UnreadableSavepointError."""
     try:
+        version = FormatVersion.model_validate_json(content).format
+        if version != FORMAT:
+            problem = f"it has format {version}, this release reads format {FORMAT}"
+            raise UnreadableSavepointError(path, problem, "restore it with the release that made it, or a later one")
         return Savepoint.model_validate_json(content)
     except ValidationError as error:
-        problem = error.errors()[0]
-        raise UnreadableSavepointError(path, f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
+        first = error.errors()[0]
+        raise UnreadableSavepointError(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
 def _lost(positions: Positions, ranges: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[str]:

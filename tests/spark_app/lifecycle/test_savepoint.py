@@ -19,6 +19,7 @@ from spark_app.checkpoint.generations import activate
 from spark_app.checkpoint.identity import identity, parse, write
 from spark_app.errors import EmptyCheckpointError, FilesDeletedError, RestoreRefusedError, UnreadableSavepointError
 from spark_app.lifecycle.savepoint import Savepoint, create, restore, savepoints
+from spark_app.lifecycle.savepoint import parse as read_description
 from spark_app.topics.identity import TopicIdentity
 from tests import everything
 from tests.everything import NOW
@@ -194,9 +195,9 @@ TOPICS = [TopicIdentity("events", "id", 1)]
 MINE = identity(everything.app, TOPICS, 2)
 
 
-def made(folder: CheckpointFolder, **changes: object) -> None:
-    """Write a savepoint without state, which ends at offset 5 of 1 partition."""
-    content = Savepoint(
+def description() -> Savepoint:
+    """Return a savepoint without state, which ends at offset 5 of 1 partition."""
+    return Savepoint(
         format=1,
         application="everything",
         created=NOW,
@@ -207,7 +208,11 @@ def made(folder: CheckpointFolder, **changes: object) -> None:
         files=0,
         bytes=0,
     )
-    folder.write_new("savepoint.json", content.model_copy(update=changes).model_dump_json())
+
+
+def made(folder: CheckpointFolder, **changes: object) -> None:
+    """Write such a savepoint."""
+    folder.write_new("savepoint.json", description().model_copy(update=changes).model_dump_json())
 
 
 @pytest.mark.parametrize(
@@ -262,6 +267,17 @@ def test_an_unfinished_copy_is_no_savepoint(spark: SparkSession, tmp_path: Path)
     assert [path.rpartition("/")[2] for path in paths] == ["first", "second"]
     with pytest.raises(UnreadableSavepointError):
         restore(unfinished, CheckpointFolder(spark, str(tmp_path / "checkpoint")), MINE, {}, 8)
+
+
+def test_fields_of_a_later_release_are_ignored_and_another_format_is_refused() -> None:
+    content = description().model_dump(mode="json")
+    later = orjson.dumps(content | {"checksum": "added later"}).decode()
+    assert read_description(later, "folder") == description()
+    with pytest.raises(UnreadableSavepointError, match=r"format 2, this release reads format 1\): restore it with"):
+        read_description(orjson.dumps(content | {"format": 2, "offsets": "elsewhere"}).decode(), "folder")
+    of_another_job = content | {"identity": content["identity"] | {"cluster": "not known"}}
+    with pytest.raises(UnreadableSavepointError, match=r"identity\.cluster"):
+        read_description(orjson.dumps(of_another_job).decode(), "folder")
 
 
 def test_a_savepoint_has_the_epoch_under_which_its_job_publishes(spark: SparkSession, tmp_path: Path) -> None:
