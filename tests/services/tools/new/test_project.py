@@ -135,9 +135,12 @@ def test_its_images_are_ours_with_the_package_and_its_requirements(folder: Path)
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
-def test_its_overlay_has_its_images_settings_and_group(folder: Path, loaded: str) -> None:
+@pytest.mark.parametrize(("job", "kind"), [("job-cluster.yaml", "SparkApplication"), ("job.yaml", "StatefulSet")])
+def test_its_overlay_has_its_images_settings_and_group(folder: Path, loaded: str, job: str, kind: str) -> None:
     overlay = folder / "deploy" / "kubernetes" / "kustomization.yaml"
     overlay.write_text(overlay.read_text().replace("# - base/components/scaling", "- base/components/scaling"))
+    base = overlay.parent / "base" / "kustomization.yaml"
+    base.write_text(re.sub(r"- job\S*\.yaml", f"- {job}", base.read_text()))
     command = ["kubectl", "kustomize", str(overlay.parent)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -151,7 +154,7 @@ def test_its_overlay_has_its_images_settings_and_group(folder: Path, loaded: str
     assert trigger["metadata"]["topic"] == application.topics.snapshots
     assert ("Deployment", "stateloop-derive") not in manifests
     assert not application.derived_names
-    assert ("StatefulSet", "stateloop-job") in manifests
+    assert (kind, "stateloop-job") in manifests
 
 
 @pytest.mark.parametrize(
