@@ -160,7 +160,10 @@ class Schedule:
             self._published_number = number
 
 
-@pytest.mark.parametrize("seeds", [range(400), pytest.param(range(400, 20_000), marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "seeds",
+    [pytest.param(range(400), id="few"), pytest.param(range(400, 20_000), id="many", marks=pytest.mark.full)],
+)
 def test_no_two_jobs_publish_at_the_same_time(seeds: range) -> None:
     counts: Counter[str] = Counter()
     for seed in seeds:
