@@ -70,10 +70,10 @@ def guard(
 
     Its looks measure that time, and not the clock: while this process stood still, nothing could answer it.
     """
-    doubtful = 0
+    doubtful, answered = 0, lease.renewed_at
     while not ended.wait(WATCH_S):
-        is_doubtful = lease.clock() - lease.renewed_at >= LEASE_S - CONFIRM_S
-        doubtful = doubtful + 1 if is_doubtful else 0
+        is_doubtful = lease.renewed_at == answered and lease.clock() - answered >= LEASE_S - CONFIRM_S
+        doubtful, answered = doubtful + 1 if is_doubtful else 0, lease.renewed_at
         problem = lease.problem()
         if problem and (lease.is_lost or doubtful * WATCH_S > patience_s) and stop_queries():
             warn(f"{problem}. The query stops")

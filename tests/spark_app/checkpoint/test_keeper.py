@@ -108,6 +108,20 @@ def test_a_job_that_was_frozen_goes_on_unless_another_one_has_the_lease(
     assert lease.is_overdue() == is_claimed
 
 
+def test_a_query_behind_a_fence_goes_on_while_each_renewal_takes_longer_than_a_lease() -> None:
+    world = World()
+    lease = world.acquire(job("a"))
+    warnings: list[str] = []
+
+    def renew_slowly(left: int) -> None:
+        if left % 50 == 0:
+            lease.renewed_at = world.now - 2 * LEASE_S  # when the renewal that ends now began
+
+    guard(lease, lambda: True, warnings.append, Rounds(world, 600, renew_slowly), UNANSWERED_S)
+    assert world.now > 4 * UNANSWERED_S
+    assert warnings == []
+
+
 def test_the_query_stops_at_once_when_another_job_has_the_lease() -> None:
     world = World()
     lease = world.acquire(job("a"))
