@@ -5,7 +5,7 @@ It shares no code with the application: a window starts at a time floored by pan
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.metadata import distribution
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,7 +42,7 @@ def by_hour(month: int, days: int = 31) -> dict[WindowKey, Expected]:
 
 def by_day(month: int, days: int = 31) -> dict[WindowKey, Expected]:
     """Each carrier's days, of these flights. Days begin at midnight of New York's winter time, five hours after UTC."""
-    shift = pd.Timedelta(hours=5)
+    shift = timedelta(hours=5)
     flights = _reported(month, days)
     return _windows(flights, "carrier", (flights.left_at - shift).dt.floor("D") + shift)
 
