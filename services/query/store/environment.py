@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MIN_MAP_SIZE = 1 << 40
 """The file may grow to this size in bytes, or to that of its disk if that is more: it only reserves addresses."""
+FILE = "data.mdb"
 READERS = 16
 PAGES_PER_UPDATE = 16
 """The maximum number of pages of one database that one update rewrites: leaves, splits, and the pages above them."""
@@ -47,6 +48,19 @@ class Slot:
         return self.entries, self.history, self.index
 
 
+def is_cut_off(folder: Path) -> bool:
+    """Return whether the file ends before its last page: the system kills a process that reads behind the end."""
+    try:
+        with lmdb.open(str(folder), readonly=True, lock=False, create=False) as environment:
+            return _size(environment) > (folder / FILE).stat().st_size
+    except lmdb.Error:
+        return False  # there is no file, or one that cannot be opened
+
+
+def _size(environment: Environment) -> int:
+    return environment.stat()["psize"] * (environment.info()["last_pgno"] + 1)
+
+
 class Databases:
     """The environment of a store, and its databases. Raises StoreDamagedError."""
 
@@ -59,7 +73,7 @@ class Databases:
         self._folder = folder
         self._in_use = threading.Lock()
         self._closed = False
-        self._file = folder / "data.mdb"
+        self._file = folder / FILE
         rebuilds = not self._file.exists() or self._file.stat().st_size >= MIN_MAP_SIZE
         self._open(mapped=rebuilds and not history)
         self._page: int = self.environment.stat()["psize"]  # that of the machine, which need not be 4096
@@ -105,6 +119,7 @@ class Databases:
                 self.require_space()
                 with self.environment.begin(write=True) as transaction:
                     yield transaction
+                self._extend()
         except lmdb.Error as error:
             raise StoreWriteError(self._folder, str(error), self.free_bytes()) from error
 
@@ -142,6 +157,12 @@ class Databases:
             self._closed = True
             self.environment.sync(True)  # noqa: FBT003 (takes no keyword)
             self.environment.close()
+
+    def _extend(self) -> None:
+        """Let the file have its last page, which LMDB does not write if it is unused: else the file seems cut off."""
+        size = _size(self.environment)
+        if self._file.stat().st_size < size:
+            os.truncate(self._file, size)
 
     def _pages(self) -> int:
         return self.environment.info()["last_pgno"] + 1

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from services.query.store.atomic_write import write_atomically
+from services.query.store.environment import FILE, is_cut_off
 from services.query.store.errors import FolderInUseError, ForeignFolderError, StoreFolderError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ DESCRIPTION = "store.json"
 LOCK = "lock"
 NEW = f"{DESCRIPTION}.new"
 """The temporary file, which stays when a process is killed while it writes."""
-DATA = ("data.mdb", "lock.mdb")
+DATA = (FILE, "lock.mdb")
 
 
 class StoreFolder:
@@ -33,8 +34,8 @@ class StoreFolder:
     So does another number of `partitions`, by which keys are in other ones.
 
     An open store is not synced to disk: a killed process loses nothing, a machine that goes down does. So the store
-    starts empty if it was not closed before the machine's last start, which `boot` identifies. Raises FolderInUseError,
-    ForeignFolderError, StoreFolderError.
+    starts empty if it was not closed before the machine's last start, which `boot` identifies, and if its file is cut
+    off. Raises FolderInUseError, ForeignFolderError, StoreFolderError.
     """
 
     def __init__(self, path: Path, shape: Mapping[str, Any], boot: str, partitions: int | None = None) -> None:
@@ -98,6 +99,8 @@ class StoreFolder:
             return f"its topic had {before} partitions, and has {now}"
         if not description.get("closed") and description.get("boot") != self._description["boot"]:
             return "the machine went down while it was open"
+        if is_cut_off(self.path):
+            return "its file is cut off"
         return None
 
     def _read(self) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,6 +12,7 @@ import orjson
 import pytest
 
 from services.query.store import folder as folder_module
+from services.query.store.environment import FILE, Databases, is_cut_off
 from services.query.store.errors import FolderInUseError, ForeignFolderError, StoreDamagedError, StoreFolderError
 from services.query.store.folder import DESCRIPTION, NEW, StoreFolder
 from services.query.store.store import Store
@@ -139,6 +141,26 @@ def test_a_damaged_file_is_reported_with_a_remedy(tmp_path: Path) -> None:
         Store(tmp_path, named(), "boot")
     (tmp_path / "data.mdb").unlink()
     assert reopened(tmp_path) is None
+
+
+def test_a_store_that_is_cut_off_starts_empty(tmp_path: Path) -> None:
+    written(tmp_path)
+    file = tmp_path / FILE
+    os.truncate(file, file.stat().st_size // 2)
+    process = subprocess.run([sys.executable, "-c", OPEN, tmp_path], check=False)  # a read behind the end kills it
+    assert process.returncode == 0
+    assert reopened(tmp_path) is None
+
+
+def test_the_file_has_its_unused_last_pages(tmp_path: Path) -> None:
+    databases = Databases(tmp_path, 0, history=True)
+    with databases.writing() as transaction:
+        for number in range(100):
+            transaction.put(bytes([number]), bytes(20_000), db=databases.facts)
+        for number in range(50, 100):
+            transaction.delete(bytes([number]), db=databases.facts)
+    databases.environment.close()  # as a killed process does
+    assert not is_cut_off(tmp_path)
 
 
 def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
