@@ -95,16 +95,18 @@ def judged(stage: Stage, fault: Fault, seed: int) -> tuple[Verdict, str]:
     """Run a fault; return the verdict, and why a person was needed."""
     try:
         verdict = stage.run(fault, seed)
-        return verdict, last_problem(stage.folder / "logs") if verdict.people else ""
+        return verdict, last_problems(stage.folder) if verdict.people else ""
     except (PersonNeededError, TimeoutError) as error:
         return Verdict(people=1), str(error)
 
 
-def last_problem(logs: Path) -> str:
-    """Return the last warning of the job."""
-    lines = (logs / "job.log").read_text(encoding="utf-8", errors="replace").splitlines()
-    warnings = [json.loads(line)["problem"] for line in lines if line.startswith('{"job": "warning"')]
-    return f"the job warned: {warnings[-1]}" if warnings else "the job warned of nothing"
+def last_problems(folder: Path) -> str:
+    """Return the last warning of the job, and of the launcher."""
+    logs = (folder / "logs" / "job.log", folder / "launcher.log")
+    job, launcher = (log.read_text(encoding="utf-8", errors="replace").splitlines() for log in logs)
+    warnings = [json.loads(line)["problem"] for line in job if line.startswith('{"job": "warning"')] or ["nothing"]
+    restarts = [line.removeprefix("! ") for line in launcher if line.startswith("! ")] or ["nothing"]
+    return f"the last warning of the job: {warnings[-1]}; of the launcher: {restarts[-1]}"
 
 
 def run_tests(faults: Iterable[Fault], results: Results) -> None:
