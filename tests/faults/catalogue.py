@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tests.e2e.launched import CHECKOUT
 from tests.faults import api, spoiled
-from tests.faults.application import PARTITIONS, app
+from tests.faults.application import app
 from tests.faults.load import Load, Sent
 from tests.faults.stage import Needs, PersonNeededError, Stage
 
@@ -188,18 +188,34 @@ def low_memory(part: str) -> Inject:
     return inject
 
 
-def damaged(part: str, pattern: str, damage: Callable[[Path, Load], None]) -> Inject:
-    """Damage the newest files that match, one of each partition, of a part that was killed."""
+def damaged(part: str, files: Callable[[Path], list[Path]], damage: Callable[[Path, Load], None]) -> Inject:
+    """Damage files of a part that was killed, as soon as there are some."""
 
     @contextmanager
     def inject(stage: Stage, load: Load) -> Iterator[None]:
+        stage.wait_for("files to damage", lambda: files(stage.folder))
         with stage.without(part):
-            files = (path for path in stage.folder.glob(pattern) if path.is_file())
-            for path in sorted(files, key=lambda path: path.stat().st_mtime)[-PARTITIONS:]:
+            for path in files(stage.folder):
                 damage(path, load)
         yield
 
     return inject
+
+
+def store(folder: Path) -> list[Path]:
+    """Return the files of the store of the query service."""
+    return [*folder.glob("query/*/data.mdb")]
+
+
+def changelogs(folder: Path) -> list[Path]:
+    """Return the changelogs of the last committed batch, which the next start reads."""
+    commits = [int(path.name) for path in folder.glob("checkpoint/commits/*") if path.name.isdigit()]
+    return [*folder.glob(f"checkpoint/state/*/*/{max(commits, default=-1) + 1}_*.changelog")]
+
+
+def sst_files(folder: Path) -> list[Path]:
+    """Return the SST files of the state of all partitions."""
+    return [*folder.glob("checkpoint/state/*/*/**/*.sst")]
 
 
 def flip(path: Path, load: Load) -> None:
@@ -215,7 +231,6 @@ def cut(path: Path, _: Load) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
 
-STORE, CHANGELOG, SST = "query/**/data.mdb", "checkpoint/**/*.changelog", "checkpoint/**/*.sst"
 CALLS = "tests/services/enrichment/calls"
 FAULTS = (
     Fault(0, "none"),
@@ -267,9 +282,9 @@ FAULTS = (
     Fault(36, "the system clock an hour ahead", clock_ahead(3600), 20, behind=SLOW_CLOCK, needs="clock"),
     Fault(36, "the system clock an hour back", clock_ahead(-3600), 20, behind=SLOW_CLOCK, needs="clock"),
     Fault(36, "memory limit of a worker", low_memory("worker-1")),
-    Fault(36, "a flipped bit in the store", damaged("query", STORE, flip)),
-    Fault(36, "a store cut in half", damaged("query", STORE, cut)),
-    Fault(36, "a flipped bit in a changelog", damaged("job", CHANGELOG, flip)),
-    Fault(36, "a flipped bit in an SST file", damaged("job", SST, flip)),
-    Fault(36, "a changelog cut in half", damaged("job", CHANGELOG, cut)),
+    Fault(36, "a flipped bit in the store", damaged("query", store, flip)),
+    Fault(36, "a store cut in half", damaged("query", store, cut)),
+    Fault(36, "a flipped bit in a changelog", damaged("job", changelogs, flip)),
+    Fault(36, "a flipped bit in an SST file", damaged("job", sst_files, flip)),
+    Fault(36, "a changelog cut in half", damaged("job", changelogs, cut)),
 )  # fmt: skip

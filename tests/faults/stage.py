@@ -60,10 +60,10 @@ class Stage:
         launched = Launched(self.folder, catch_up=False, settings=settings | self._prepared())
         self.launched = self._closing.enter_context(launched)
         try:
-            self._await("the query service", lambda: read_state(self.launched.http, "nobody")[0], START_S)
+            self.wait_for("the query service", lambda: read_state(self.launched.http, "nobody")[0], START_S)
             self.sender, self.topics = Sender(self.launched.kafka), TopicReader(self.launched.kafka)
             self.sender.send(Load("first", 0).event())
-            self._await("the first snapshot", lambda: self.topics.read().changes, START_S)
+            self.wait_for("the first snapshot", lambda: self.topics.read().changes, START_S)
         except BaseException:
             self._closing.close()
             raise
@@ -83,7 +83,9 @@ class Stage:
         with self.reader as reader:
             thread.start()
             try:
-                self._await("states before the fault", lambda: len(self.topics.read().newest.keys() & load.meters) > 1)
+                self.wait_for(
+                    "states before the fault", lambda: len(self.topics.read().newest.keys() & load.meters) > 1
+                )
                 with fault.inject(self, load):
                     time.sleep(fault.hold_s)
                 time.sleep(AFTER_S)
@@ -118,6 +120,15 @@ class Stage:
         finally:
             os.kill(self.launched.pid, signal.SIGCONT)
 
+    def wait_for(self, what: str, condition: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
+        """Wait for a condition. Raises PersonNeededError if it is late, or if the launcher has given up."""
+        end = time.monotonic() + patience_s
+        while not condition():
+            self._require_launcher()
+            if time.monotonic() > end:
+                raise PersonNeededError(f"{what}: not within {patience_s:.0f} s")
+            time.sleep(0.1)
+
     def _prepared(self) -> dict[str, str]:
         """Make what the fault needs, and return the settings for it."""
         if self.needs == "small disk":
@@ -150,14 +161,6 @@ class Stage:
                 if quiet_s > PATIENCE_S or verdict.is_complete:
                     return verdict._replace(people=int(not verdict.is_complete))
             time.sleep(0.2)
-
-    def _await(self, what: str, condition: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
-        end = time.monotonic() + patience_s
-        while not condition():
-            self._require_launcher()
-            if time.monotonic() > end:
-                raise PersonNeededError(f"{what}: not within {patience_s:.0f} s")
-            time.sleep(0.1)
 
     def _require_launcher(self) -> None:
         if not self.launched.alive():
