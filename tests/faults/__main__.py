@@ -104,7 +104,8 @@ def last_problems(folder: Path) -> str:
     """Return the last warning of the job, and of the launcher."""
     logs = (folder / "logs" / "job.log", folder / "launcher.log")
     job, launcher = (log.read_text(encoding="utf-8", errors="replace").splitlines() for log in logs)
-    warnings = [json.loads(line)["problem"] for line in job if line.startswith('{"job": "warning"')] or ["nothing"]
+    kinds = '{"job": "warning"', '{"job": "failed"'
+    warnings = [json.loads(line)["problem"] for line in job if line.startswith(kinds)] or ["nothing"]
     restarts = [line.removeprefix("! ") for line in launcher if line.startswith("! ")] or ["nothing"]
     return f"the last warning of the job: {warnings[-1]}; of the launcher: {restarts[-1]}"
 
