@@ -90,7 +90,7 @@ def test_a_row_after_the_lease_waits_for_a_renewal(spark: SparkSession, fence: F
 
 def test_a_query_whose_rows_wait_can_be_stopped(spark: SparkSession, fence: Fence) -> None:
     expire(spark)
-    rows = spark.readStream.format("rate").option("rowsPerSecond", 10).load().where(fence.sql())
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS).load().where(fence.sql())
     query = rows.writeStream.format("noop").start()
     until(spark.sparkContext.statusTracker().getActiveJobsIds, "a batch runs")
     stopped_at = time.monotonic()
