@@ -27,7 +27,7 @@ from spark_app.run.start import QueryRun
 from spark_app.run.supervise import Failures, supervise
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import identify_topic
-from spark_app.topics.offsets import TopicOffsets, first_offsets
+from spark_app.topics.offsets import SourceOffsets, first_offsets
 
 INTERVAL = timedelta(milliseconds=200)
 """The interval from the start of one batch to the next: a batch costs the driver some tens of milliseconds."""
@@ -72,7 +72,7 @@ class RawJob:
         lease = acquire(folder, this_job(java_pid(own)), time.monotonic, time.sleep)
         with kept(lease, lambda: stop_queries(own), self.report.warning):
             query = raw_query(own, self._application, self._raw, settings, folder.path)
-            offsets = TopicOffsets(settings, [topic])
+            offsets = SourceOffsets(settings, self._application, [topic])
             low, lag = LowWatermark(offsets, clock, self._progress.broker_clock), JobLag(offsets.ends, self._metrics)
 
             def start() -> QueryRun:

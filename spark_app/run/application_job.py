@@ -36,7 +36,7 @@ from spark_app.run.start import QueryRun, Starter
 from spark_app.run.supervise import Failures, supervise
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import TopicIdentity, identify
-from spark_app.topics.offsets import TopicOffsets, first_offsets
+from spark_app.topics.offsets import SourceOffsets, TopicOffsets, first_offsets
 
 
 class ApplicationJob:
@@ -88,7 +88,7 @@ class ApplicationJob:
                 owners.claim(published)
             if committed_positions(folder) is None:
                 require_whole_windows(folder, settings, application, topics, report.warning)
-            offsets = TopicOffsets(settings, topics)
+            offsets = SourceOffsets(settings, application, topics)
             low, lag = self._low_watermark(offsets), JobLag(offsets.ends, self._metrics)
             heartbeat = Heartbeat(application, settings, low)
             query = pipeline(
@@ -127,7 +127,7 @@ class ApplicationJob:
                     lease.renew()  # raises that it is lost, if the other job has it: this job was suspended
                     raise
 
-    def _low_watermark(self, offsets: TopicOffsets) -> LowWatermark:
+    def _low_watermark(self, offsets: SourceOffsets) -> LowWatermark:
         raw = [source.topic for source in self._application.raw]
         return LowWatermark(offsets, lambda: self._raw.time(raw), self._raw.broker_clock)
 

@@ -4,7 +4,7 @@ A query reads its partitions at different speeds, and a raw source is decoded be
 clock nor the largest time in the records shows what is still unread. The low watermark does: a check reads the time,
 and then the end offsets of the topics. When the query has committed these offsets, it has processed all that arrived
 before that time. An application whose events a raw source writes takes, in place of the clock, the low watermark of
-that source. A record arrives by the broker's clock, so the time is no later than that clock's.
+that source. A record arrives by the broker's clock, so the time is no later than that clock's, where a topic shows it.
 """
 
 import json
@@ -40,11 +40,11 @@ class Inputs(Protocol):
     """The topics that a query reads. Its methods raise BrokerUnreachableError."""
 
     def ends(self) -> Positions:
-        """See `TopicOffsets.ends`."""
+        """See `SourceOffsets.ends`."""
         ...
 
-    def newest_ms(self) -> int:
-        """See `TopicOffsets.newest_ms`."""
+    def newest_ms(self) -> int | None:
+        """See `SourceOffsets.newest_ms`."""
         ...
 
 
@@ -53,7 +53,7 @@ class LowWatermark:
 
     The query reads these `inputs`. All records that arrived before the time that `upstream` returns are in them; it
     returns None while that is unknown. Its clock may be ahead, so a check takes the time of `broker_clock` if that is
-    earlier.
+    earlier. Inputs that do not show the broker's clock have no such bound, and leave `broker_clock` as it is.
     """
 
     def __init__(self, inputs: Inputs, upstream: Callable[[], datetime | None], broker_clock: BrokerClock) -> None:
@@ -78,10 +78,11 @@ class LowWatermark:
         if (upstream := self._upstream()) is None:
             return
         try:
-            self._broker_clock.note(self._inputs.newest_ms())
-            arrived = min(upstream, self._broker_clock.now())
-            if self.time is None or arrived >= self.time + EVERY:
-                self._check = Check(arrived, self._inputs.ends())
+            if (newest_ms := self._inputs.newest_ms()) is not None:
+                self._broker_clock.note(newest_ms)
+                upstream = min(upstream, self._broker_clock.now())
+            if self.time is None or upstream >= self.time + EVERY:
+                self._check = Check(upstream, self._inputs.ends())
         except BrokerUnreachableError:
             return
 
@@ -94,6 +95,7 @@ class RawProgress:
     """The low watermarks of the raw sources that this driver decodes, by topic.
 
     The driver's low watermarks share a `broker_clock`: heartbeats, which other topics have, show it for a quiet source.
+    Only records that the broker has stamped show it.
     """
 
     def __init__(self) -> None:

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 
+from contracts.model.application import Application
+from contracts.model.topics import Stamp
 from contracts.settings import KafkaSettings
 from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.values import EARLIEST, LATEST, NEWEST, OffsetAt, Partition
 from spark_app.errors import BrokerUnreachableError
-from spark_app.topics.identity import NAME, TopicIdentity
+from spark_app.topics.identity import NAME, TopicIdentity, sources
 
 EARLIEST_MS = 0
 Positions = dict[tuple[str, int], int]
@@ -55,10 +57,6 @@ class TopicOffsets:
         """Return the end offset of each partition. Raises BrokerUnreachableError."""
         return {partition: end.offset for partition, end in self.at(LATEST).items()}
 
-    def newest_ms(self) -> int:
-        """Return the latest timestamp of a record; -1 without records. Raises BrokerUnreachableError."""
-        return max(record.timestamp_ms for record in self.at(NEWEST).values())
-
     def at(self, time_ms: int) -> Mapping[Partition, OffsetAt]:
         """Return offset and time of the first record since a time in each partition. Raises BrokerUnreachableError.
 
@@ -83,3 +81,25 @@ class TopicOffsets:
             return self._admin.records(at)
         except KafkaRequestError as error:
             raise BrokerUnreachableError(self._kafka, error.detail) from error
+
+
+class SourceOffsets(TopicOffsets):
+    """Looks offsets up in topics that the application, or a raw source of it, reads.
+
+    Those that the broker stamps show its clock. None shows it where the producer stamps the topic of the heartbeats, as
+    in a replay, and with raw sources and no enrichments: without heartbeats, a quiet topic shows a time that is past.
+    """
+
+    def __init__(self, settings: KafkaSettings, application: Application, topics: list[TopicIdentity]) -> None:
+        super().__init__(settings, topics)
+        stamped = {topic.name for topic in application.catalogue() if topic.stamp is Stamp.BROKER}
+        shown = stamped if sources(application)[-1] in stamped else set()
+        self._stamped = [partition for partition in self.partitions if partition.topic in shown]
+
+    def newest_ms(self) -> int | None:
+        """Return the latest timestamp by the broker's clock; -1 without records, None if no topic shows that clock.
+
+        Raises BrokerUnreachableError.
+        """
+        newest = self._records(dict.fromkeys(self._stamped, NEWEST))
+        return max((record.timestamp_ms for record in newest.values()), default=None)

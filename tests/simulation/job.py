@@ -35,18 +35,18 @@ WITHIN = timedelta(seconds=10)
 
 
 class Offsets:
-    """Looks offsets up in these partitions, as `TopicOffsets` does."""
+    """Looks offsets up in these partitions, as `SourceOffsets` does."""
 
     def __init__(self, context: JobContext, partitions: Iterable[Partition]) -> None:
         self._partitions = tuple(partitions)
         self._admin = ModelAdmin(context.broker, context.network)
 
     def ends(self) -> Positions:
-        """See `TopicOffsets.ends`."""
+        """See `SourceOffsets.ends`."""
         return {place: record.offset for place, record in self._records(LATEST).items()}
 
     def newest_ms(self) -> int:
-        """See `TopicOffsets.newest_ms`."""
+        """See `SourceOffsets.newest_ms`."""
         return max(record.timestamp_ms for record in self._records(NEWEST).values())
 
     def _records(self, at: int) -> Mapping[Partition, OffsetAt]:

@@ -26,9 +26,10 @@ class Input:
     def __init__(self) -> None:
         self.now: datetime | None = BEGIN
         self.end_offsets: Positions = {("events", 0): 0, ("events", 1): 0}
-        self.newest = BEGIN + timedelta(days=1)
+        self.newest: datetime | None = BEGIN + timedelta(days=1)
         self.elapsed_s = 0.0
-        self.low = LowWatermark(self, lambda: self.now, BrokerClock(lambda: self.elapsed_s))
+        self.broker_clock = BrokerClock(lambda: self.elapsed_s)
+        self.low = LowWatermark(self, lambda: self.now, self.broker_clock)
         self.is_away = False
 
     def ends(self) -> Positions:
@@ -36,8 +37,8 @@ class Input:
             raise BrokerUnreachableError("broker", "it is away")
         return dict(self.end_offsets)
 
-    def newest_ms(self) -> int:
-        return timestamp_ms(self.newest)
+    def newest_ms(self) -> int | None:
+        return timestamp_ms(self.newest) if self.newest else None
 
     def after(self, seconds: int, first: int, second: int) -> None:
         """Let the partitions of the topic have `first` and `second` records after some seconds."""
@@ -95,6 +96,15 @@ def test_a_clock_that_is_ahead_moves_it_no_further_than_the_clock_of_the_broker(
     assert commit(inputs, 1, 1) == BEGIN + 5 * SECOND
     inputs.elapsed_s = 6
     assert commit(inputs, 1, 1) == BEGIN + 60 * SECOND
+
+
+def test_inputs_that_do_not_show_the_clock_of_the_broker_are_bound_by_none_and_share_none(inputs: Input) -> None:
+    inputs.newest = None
+    shown = inputs.broker_clock.now()
+    inputs.after(3600, 1, 1)
+    assert commit(inputs, 1, 1) is None
+    assert commit(inputs, 1, 1) == BEGIN + 3600 * SECOND
+    assert inputs.broker_clock.now() == shown
 
 
 def test_an_application_is_as_far_as_the_slowest_of_its_raw_sources() -> None:
