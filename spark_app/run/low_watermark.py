@@ -75,7 +75,7 @@ class LowWatermark:
             if self._check.behind(self._committed):
                 return
             self.time, self._check = self._check.time, None
-        if (upstream := self._upstream()) is None:
+        if (upstream := self._upstream()) is None or (self.time is not None and upstream < self.time + EVERY):
             return
         try:
             if (newest_ms := self._inputs.newest_ms()) is not None:

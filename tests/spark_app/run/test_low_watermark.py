@@ -31,6 +31,7 @@ class Input:
         self.broker_clock = BrokerClock(lambda: self.elapsed_s)
         self.low = LowWatermark(self, lambda: self.now, self.broker_clock)
         self.is_away = False
+        self.looked_up = 0
 
     def ends(self) -> Positions:
         if self.is_away:
@@ -38,6 +39,7 @@ class Input:
         return dict(self.end_offsets)
 
     def newest_ms(self) -> int | None:
+        self.looked_up += 1
         return timestamp_ms(self.newest) if self.newest else None
 
     def after(self, seconds: int, first: int, second: int) -> None:
@@ -96,6 +98,17 @@ def test_a_clock_that_is_ahead_moves_it_no_further_than_the_clock_of_the_broker(
     assert commit(inputs, 1, 1) == BEGIN + 5 * SECOND
     inputs.elapsed_s = 6
     assert commit(inputs, 1, 1) == BEGIN + 60 * SECOND
+
+
+def test_between_two_checks_nothing_is_looked_up(inputs: Input) -> None:
+    commit(inputs, 0, 0)
+    assert inputs.looked_up == 1
+    for _ in range(5):
+        assert commit(inputs, 0, 0) == BEGIN
+    assert inputs.looked_up == 1
+    inputs.after(1, 0, 0)
+    commit(inputs, 0, 0)
+    assert inputs.looked_up == 2
 
 
 def test_inputs_that_do_not_show_the_clock_of_the_broker_are_bound_by_none_and_share_none(inputs: Input) -> None:
