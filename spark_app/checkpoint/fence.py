@@ -3,9 +3,12 @@
 A driver that was frozen reads on when it resumes, sooner than it finds that another job has taken its lease over. So
 each row that it publishes is compared with the time of the last renewal, which the driver stores in a property of its
 JVM. A row that is too late waits for the next renewal: after it the query continues, as on a machine that was only
-busy; without it the keeper stops the query. Executors in other JVMs have no such property, and are not fenced.
+busy; without it the keeper stops the query. It closes the fence before it gives the lease back, since tasks may outlive
+their query for a moment. Executors in other JVMs have no such property, and are not fenced.
 """
 
+import threading
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -26,17 +29,25 @@ class Fence:
         self._property = f"stateloop.renewed.{name}"
         self.is_complete = str(spark.sparkContext.master).partition("[")[0] == "local"
         """Whether all rows pass it: the executors run in the JVM of the driver."""
+        self._is_closed, self._lock = False, threading.Lock()
 
     def renew(self, lease: CheckpointLease) -> None:
-        """Renew the lease, and store when that began. Raises what the renewal raises."""
+        """Renew the lease, and store when that began, unless the fence is closed. Raises what the renewal raises."""
         lease.renew()
-        now = self._system.nanoTime()
-        age = lease.clock() - lease.renewed_at  # read after `now`: so no row passes later than it may
-        self._system.setProperty(self._property, str(now - round(age * 1e9)))
+        with self._lock:
+            if not self._is_closed:
+                self._store(lambda: lease.clock() - lease.renewed_at)
 
-    def remove(self) -> None:
-        """Forget the time."""
-        self._system.clearProperty(self._property)
+    def close(self) -> None:
+        """Let no row pass any more, also after a renewal that is on its way."""
+        with self._lock:
+            self._is_closed = True
+            self._store(lambda: LEASE_S)
+
+    def _store(self, age_s: Callable[[], float]) -> None:
+        now = self._system.nanoTime()
+        renewed = now - round(age_s() * 1e9)  # the age is read after `now`: so no row passes later than it may
+        self._system.setProperty(self._property, str(renewed))
 
     def sql(self) -> str:
         """Return the SQL of whether a row may be published: true, or an error."""

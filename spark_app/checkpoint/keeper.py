@@ -41,10 +41,10 @@ def kept(
         yield
     finally:
         ended.set()
+        if fence is not None:
+            fence.close()
         with suppress(JobError):
             lease.release()
-        if fence is not None:
-            fence.remove()
 
 
 def renew(lease: CheckpointLease, ended: threading.Event, renewal: Callable[[], object]) -> None:

@@ -25,7 +25,8 @@ def fence(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fenc
     installed = Fence(spark, "test")
     assert installed.is_complete
     yield installed
-    installed.remove()
+    context: Any = spark.sparkContext
+    context._jvm.java.lang.System.clearProperty("stateloop.renewed.test")  # noqa: SLF001  # PySpark has no public way
 
 
 def passed(spark: SparkSession, fence: Fence) -> int:
@@ -66,6 +67,18 @@ def test_rows_wait_where_the_renewal_took_longer_than_a_lease(
 
 def test_rows_pass_where_no_time_is_stored(spark: SparkSession, fence: Fence) -> None:
     assert passed(spark, fence) == ROWS
+
+
+def test_no_row_passes_a_closed_fence(spark: SparkSession, fence: Fence, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fences, "LOOKS", 2)
+    lease = World().acquire(job("a"))
+    fence.renew(lease)
+    fence.close()
+    with pytest.raises(PySparkException, match="was not renewed"):
+        passed(spark, fence)
+    fence.renew(lease)  # a renewal that was on its way
+    with pytest.raises(PySparkException, match="was not renewed"):
+        passed(spark, fence)
 
 
 def test_a_row_after_the_lease_fails_the_query(

@@ -9,7 +9,7 @@ import pytest
 
 from spark_app.checkpoint import keeper
 from spark_app.checkpoint.keeper import CONFIRM_S, UNANSWERED_S, guard, kept, renew
-from spark_app.checkpoint.lease import LEASE_S, PREFIX, RENEW_S, WATCH_S
+from spark_app.checkpoint.lease import LEASE_S, PREFIX, RENEW_S, WATCH_S, newest
 from spark_app.errors import CheckpointUnreachableError, LeaseLostError
 from tests.spark_app.leasing import World, job
 from tests.spark_app.running import until
@@ -162,7 +162,7 @@ def test_a_query_behind_a_fence_waits_longer(
         def renew(self, lease: CheckpointLease) -> None:
             lease.renew()
 
-        def remove(self) -> None:
+        def close(self) -> None:
             """Nothing is stored."""
 
     monkeypatch.setattr(keeper, "guard", noted)
@@ -171,3 +171,27 @@ def test_a_query_behind_a_fence_waits_longer(
     with kept(World().acquire(job("a")), lambda: False, fence=stub):
         until(lambda: patience, "the guard runs")
     assert patience == [stops_after]
+
+
+def test_the_fence_is_closed_before_the_lease_is_released() -> None:
+    world = World()
+    lease = world.acquire(job("a"))
+    released: list[bool] = []
+
+    class Stub:
+        is_complete = True
+
+        def renew(self, lease: CheckpointLease) -> None:
+            lease.renew()
+
+        def close(self) -> None:
+            stored = newest(world)
+            assert stored is not None
+            released.append(stored.has_ended_at(None))
+
+    stub: Any = Stub()
+    with kept(lease, lambda: False, fence=stub):
+        assert not released
+    assert released == [False]
+    assert world.acquire(job("b", place=None)).number == 2
+    assert world.now == 0, "the lease is released"
