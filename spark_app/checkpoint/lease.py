@@ -12,6 +12,8 @@ creates the larger number, and then reads the counter. So each renewal that succ
 - The successor reads the counter that it has watched for a whole lease: the last renewal began before that.
 - It reads another counter, or half a file: it waits for a lease after the creation, before which all renewals began
   that succeed. The former owner's next renewal fails, and it deletes its file when it has stopped, which ends the wait.
+- It waits for every older number, not only for the last one: the job of that may have died while it waited itself. No
+  file is deleted before such a wait ends. Where the last one was not renewed for a lease, the older were not either.
 - Numbers only grow, since a released file stays: a job that was frozen while a successor came and ended finds it too.
 
 The clocks must run at the same speed. A local file system and HDFS create a file only if it is absent, so one of two
@@ -212,7 +214,7 @@ def _succeed(  # noqa: PLR0913, PLR0917  # as `acquire`, after whom and since wh
     clock: Callable[[], float],
     sleep: Callable[[float], object],
 ) -> CheckpointLease | None:
-    """Create the number after a lease, and wait until its owner publishes no more; None if another job was first.
+    """Create the number after a lease, and wait until no owner before publishes; None if another job was first.
 
     Raises LeaseLostError when another job succeeds this one meanwhile.
     """
@@ -225,10 +227,12 @@ def _succeed(  # noqa: PLR0913, PLR0917  # as `acquire`, after whom and since wh
         sleep(SETTLE_S)
     if files.read(_name(number)) != _content(owner, 0):
         return None
-    while former is not None and (content := files.read(_name(former.number))) is not None:
-        present = StoredLease(former.number, content)
-        is_unrenewed = present.owner is not None and watch.is_stale(present, clock())
-        if is_unrenewed or present.has_ended_at(owner.place) or clock() - created >= LEASE_S:
+    while clock() - created < LEASE_S:
+        older = _before(files, number)
+        if all(present.has_ended_at(owner.place) for present in older):
+            break
+        present = older[-1]
+        if present.number == number - 1 and present.owner is not None and watch.is_stale(present, clock()):
             break
         lease.renew()
         sleep(WATCH_S)
@@ -249,6 +253,12 @@ def newest(files: Files) -> StoredLease | None:
 def _numbers(files: Files) -> list[int]:
     suffixes = [name.removeprefix(PREFIX) for name in files.names() if name.startswith(PREFIX)]
     return [int(suffix) for suffix in suffixes if suffix.isdecimal()]
+
+
+def _before(files: Files, number: int) -> list[StoredLease]:
+    """Return the older leases that are there, in their order."""
+    read = ((older, files.read(_name(older))) for older in sorted(_numbers(files)) if older < number)
+    return [StoredLease(older, content) for older, content in read if content is not None]
 
 
 def _delete_before(files: Files, number: int) -> None:

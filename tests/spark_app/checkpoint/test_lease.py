@@ -118,6 +118,22 @@ def test_a_late_renewal_before_the_successor_creates_its_number_is_waited_for() 
     assert lease.is_overdue()
 
 
+def test_a_successor_that_dies_while_it_waits_does_not_end_the_lease_before_it() -> None:
+    world = World()
+    frozen = world.acquire(job("a"))
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    world.meanwhile = die
+    with pytest.raises(KeyboardInterrupt):
+        take_over(world, job("b", pid=2**22 + 1), world.clock, world.sleep)
+    world.meanwhile = lambda: None
+    assert world.acquire(job("c")).number == 3
+    assert frozen.is_overdue()
+    assert list(world.content) == [f"{PREFIX}3"]
+
+
 def test_a_renewal_during_a_takeover_fails() -> None:
     world = World()
     lease = world.acquire(job("a"))

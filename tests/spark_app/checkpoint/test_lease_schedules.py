@@ -5,14 +5,16 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 
+from spark_app.checkpoint import owner
 from spark_app.checkpoint.lease import LEASE_S, RENEW_S, CheckpointLease, acquire, take_over
 from spark_app.errors import CheckpointInUseError, LeaseLostError
 from tests.deadline import DEADLINE_S
-from tests.spark_app.leasing import World, job
+from tests.spark_app.leasing import HERE, World, job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,12 +23,16 @@ JOBS = ("a", "b", "c")
 STEPS = 250
 DELAYS_S = (*[0.0] * 12, 0.4, 1.0, RENEW_S, LEASE_S / 2, LEASE_S - 0.1, LEASE_S, 2 * LEASE_S)
 MOST_RENEWALS = 8
-TAKE_OVERS, TURNS = (0.0, 0.2), (0.1, 0.2, 0.4)
-"""How often a job takes the lease over that another one has, and how often another job goes on than the last one."""
+TAKE_OVERS, TURNS, DEATHS = (0.0, 0.2), (0.1, 0.2, 0.4), (0.0, 0.0, 0.05, 0.1)
+"""How often a job takes the lease over that another one has, another job goes on than the last one, a start dies."""
 
 
 class EndedError(Exception):
     """The schedule is over: the thread of a job ends."""
+
+
+class KilledError(Exception):
+    """A job dies while it starts."""
 
 
 class ScheduledJob(World):
@@ -37,6 +43,7 @@ class ScheduledJob(World):
         self._name, self._schedule = name, schedule
         self.content = schedule.content
         self.lease: CheckpointLease | None = None
+        self._starts = False
         self.wakes_at = 0.0
         self._turn, self.stands = threading.Semaphore(0), threading.Semaphore(0)
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -69,11 +76,19 @@ class ScheduledJob(World):
     def _live(self, name: str) -> None:
         draw, counts = self._schedule.draw, self._schedule.counts
         start: Callable[..., CheckpointLease] = take_over if draw.random() < self._schedule.take_overs else acquire
+        me = job(name, pid=self._schedule.process(), place=self._schedule.place)
+        self._starts = True
         try:
-            self.lease = lease = start(self, job(name, place=None), self.clock, self.sleep)
+            self.lease = lease = start(self, me, self.clock, self.sleep)
+        except KilledError:
+            self._schedule.dead.add(me.processes[0].pid)
+            counts["killed"] += 1
+            return
         except (CheckpointInUseError, LeaseLostError) as error:
             counts[type(error).__name__] += 1
             return
+        finally:
+            self._starts = False
         counts[start.__name__] += 1
         try:
             for _ in range(draw.randrange(MOST_RENEWALS)):
@@ -92,6 +107,8 @@ class ScheduledJob(World):
         self._turn.acquire()
         if self._schedule.is_over:
             raise EndedError
+        if self._starts and self._schedule.draw.random() < self._schedule.deaths:
+            raise KilledError
 
     def clock(self) -> float:
         return self._schedule.now
@@ -131,8 +148,19 @@ class Schedule:
         self.content: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
         self.take_overs, self._turns = self.draw.choice(TAKE_OVERS), self.draw.choice(TURNS)
+        self.deaths, self.place = self.draw.choice(DEATHS), self.draw.choice((None, HERE))
+        self.dead: set[int] = set()
+        self._processes = count(1)
         self._published_number = 0
         self._jobs = [ScheduledJob(name, self) for name in JOBS[: self.draw.choice((2, 2, 3))]]
+
+    def process(self) -> int:
+        """Return the number of the next process."""
+        return next(self._processes)
+
+    def started(self, pid: int) -> int | None:
+        """Return when a process started; None for a dead one."""
+        return None if pid in self.dead else 1
 
     def run(self) -> Counter[str]:
         """Run the schedule; return what happened how often."""
@@ -164,12 +192,14 @@ class Schedule:
     "seeds",
     [pytest.param(range(400), id="few"), pytest.param(range(400, 20_000), id="many", marks=pytest.mark.full)],
 )
-def test_no_two_jobs_publish_at_the_same_time(seeds: range) -> None:
+def test_no_two_jobs_publish_at_the_same_time(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
     counts: Counter[str] = Counter()
     for seed in seeds:
         try:
-            counts += Schedule(seed).run()
+            schedule = Schedule(seed)
+            monkeypatch.setattr(owner, "started", schedule.started)
+            counts += schedule.run()
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
-    for event in ("acquire", "take_over", "late renewal", "lost", "CheckpointInUseError", "LeaseLostError"):
+    for event in ("acquire", "take_over", "late renewal", "lost", "CheckpointInUseError", "LeaseLostError", "killed"):
         assert counts[event] > len(seeds) / 20, counts
