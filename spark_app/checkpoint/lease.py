@@ -37,8 +37,8 @@ LEASE_S = 15.0
 """The duration of a lease after its last renewal."""
 RENEW_S = 3.0
 WATCH_S = 0.5
-SETTLE_S = 5.0
-"""The time for which a job waits where two may create one file: longer than a small write takes."""
+SETTLE_S = LEASE_S
+"""The time for which a job waits where two may create one file. In it a lease of the other one ends."""
 PREFIX = "stateloop.lease."
 
 

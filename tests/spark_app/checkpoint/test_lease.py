@@ -213,6 +213,24 @@ def test_of_two_jobs_that_create_one_file_in_an_object_store_the_last_one_starts
     world.meanwhile()
 
 
+def test_a_job_whose_number_lands_late_in_an_object_store_waits_until_the_other_one_publishes_no_more() -> None:
+    world = World(is_exclusive=False)
+    first = world.acquire(job("first"))
+    stored = dict(world.content)
+    world.content.clear()  # the late one looked before the first one wrote
+    create = world.create
+
+    def create_late(name: str, content: str) -> bool:
+        world.content.update(stored)
+        first.renew()
+        world.content.clear()
+        return create(name, content)
+
+    world.create = create_late  # type: ignore[method-assign]
+    assert world.acquire(job("late")).number == first.number
+    assert first.is_overdue()
+
+
 def test_a_job_that_another_one_has_overwritten_in_an_object_store_does_not_change_its_lease() -> None:
     world = World(is_exclusive=False)
     lease, name = world.acquire(job("a")), f"{PREFIX}1"
