@@ -112,8 +112,8 @@ class LeaseObservation:
     since: float = 0.0
 
     def is_stale(self, lease: StoredLease, now: float) -> bool:
-        """Return whether the lease was not renewed for as long as it lasts."""
-        if self.first is None:
+        """Return whether the lease was not renewed for as long as it lasts. Another half file starts anew."""
+        if self.first is None or (lease != self.first and lease.owner is None):
             self.first, self.since = lease, now
         return lease == self.first and now - self.since >= LEASE_S
 

@@ -87,6 +87,20 @@ def test_a_part_of_a_lease_is_waited_for_and_then_taken_over(content: str) -> No
     assert world.now == 2 * LEASE_S, "an owner may have renewed between two looks, so it waits once more"
 
 
+def test_an_owner_that_dies_in_a_renewal_during_the_watch_is_waited_for_once_more() -> None:
+    world = World()
+    lease = world.acquire(job("a", place=None))
+
+    def write_half() -> None:
+        if world.now >= 5:
+            world.content[f"{PREFIX}1"] = "{"
+
+    world.meanwhile = write_half
+    assert world.acquire(job("b")).number == 2
+    assert lease.is_overdue()
+    assert world.now <= 5 + 2 * LEASE_S
+
+
 def test_a_renewal_between_two_halves_of_files_is_waited_for() -> None:
     world, name = World(), f"{PREFIX}1"
     lease = world.acquire(job("a"))
