@@ -68,12 +68,15 @@ def guard(
 ) -> None:
     """Stop the query when another job has the lease, or when no renewal finds out for as long as `patience_s`.
 
-    Its looks measure that time, and not the clock: while this process stood still, nothing could answer it.
+    Behind a fence its looks measure that time, and not the clock: while this process stood still, nothing could answer
+    it. Without a fence the clock counts too, since rows pass meanwhile.
     """
-    doubtful, answered = 0, lease.renewed_at
+    doubtful, answered, since = 0, lease.renewed_at, lease.clock()
     while not ended.wait(WATCH_S):
         is_doubtful = lease.renewed_at == answered and lease.clock() - answered >= LEASE_S - CONFIRM_S
         doubtful, answered = doubtful + 1 if is_doubtful else 0, lease.renewed_at
+        since = since if doubtful > 1 else lease.clock()
+        waited_s = max(doubtful * WATCH_S, lease.clock() - since if patience_s <= CONFIRM_S else 0.0)
         problem = lease.problem()
-        if problem and (lease.is_lost or doubtful * WATCH_S > patience_s) and stop_queries():
+        if problem and (lease.is_lost or waited_s > patience_s) and stop_queries():
             warn(f"{problem}. The query stops")

@@ -79,6 +79,22 @@ def test_the_query_stops_when_no_renewal_is_answered_and_not_before(patience_s: 
     assert len(stopped) == 2
 
 
+def test_slow_looks_do_not_keep_a_query_without_a_fence() -> None:
+    world = World()
+    lease = world.acquire(job("a"))
+    stopped: list[float] = []
+
+    def slow(_: int) -> None:
+        world.now += 1.5
+
+    def stop() -> bool:
+        stopped.append(world.now)
+        return True
+
+    guard(lease, stop, lambda _: None, Rounds(world, 9, slow), CONFIRM_S)
+    assert stopped, "nine looks take 18 s"
+
+
 @pytest.mark.parametrize("is_claimed", [False, True])
 @pytest.mark.parametrize("frozen_s", [10.0, 60.0, 600.0])
 @pytest.mark.parametrize("frozen_at", [5.0, 12.0, 40.0])  # with a fresh lease, one in doubt, and one that is overdue
