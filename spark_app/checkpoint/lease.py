@@ -16,7 +16,8 @@ creates the larger number, and then reads the counter. So each renewal that succ
   file is deleted before such a wait ends. Where the last one was not renewed for a lease, the older were not either.
 - Numbers only grow, since a released file stays: a job that was frozen while a successor came and ended finds it too.
 
-The clocks must run at the same speed. A local file system and HDFS create a file only if it is absent, so one of two
+The clocks must run at the same speed, and a listing must show each file that was created before it: NFS with attribute
+caches breaks that. A local file system and HDFS create a file only if it is absent, so one of two
 jobs gets a number. An object store looks first and writes later: both may write the number, and the last one counts.
 There the job pauses and reads the file back before it starts; a job that wrote even later ends that one's lease with
 its next renewal.
@@ -31,7 +32,7 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from spark_app.checkpoint.owner import JobOwner
-from spark_app.errors import CheckpointInUseError, LeaseLostError
+from spark_app.errors import CheckpointInUseError, CheckpointUnreachableError, LeaseLostError
 
 LEASE_S = 15.0
 """The duration of a lease after its last renewal."""
@@ -39,6 +40,8 @@ RENEW_S = 3.0
 WATCH_S = 0.5
 SETTLE_S = LEASE_S
 """The time for which a job waits where two may create one file. In it a lease of the other one ends."""
+LOOKS = 20
+"""How often a job looks for the newest lease while the file that a listing has is not there."""
 PREFIX = "stateloop.lease."
 
 
@@ -242,12 +245,18 @@ def _succeed(  # noqa: PLR0913, PLR0917  # as `acquire`, after whom and since wh
 
 
 def newest(files: Files) -> StoredLease | None:
-    """Return the newest lease; None where there is none."""
-    while numbers := _numbers(files):
+    """Return the newest lease; None where there is none.
+
+    Raises CheckpointUnreachableError where a listing has a file that cannot be opened.
+    """
+    for _ in range(LOOKS):
+        numbers = _numbers(files)
+        if not numbers:
+            return None
         content = files.read(_name(max(numbers)))
         if content is not None:  # or else a successor has deleted it meanwhile
             return StoredLease(max(numbers), content)
-    return None
+    raise CheckpointUnreachableError(files.path, "a listing has a lease that is not there")
 
 
 def _numbers(files: Files) -> list[int]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spark_app.checkpoint.lease import LEASE_S, PREFIX, RENEW_S, CheckpointLease, newest, take_over
 from spark_app.checkpoint.owner import this_job
-from spark_app.errors import CheckpointInUseError, LeaseLostError
+from spark_app.errors import CheckpointInUseError, CheckpointUnreachableError, LeaseLostError
 from tests.spark_app.leasing import World, job
 
 
@@ -210,6 +210,20 @@ def test_a_file_that_a_successor_deletes_is_not_the_newest() -> None:
     world.read = read_after_successor  # type: ignore[method-assign]
     with pytest.raises(CheckpointInUseError, match="host-b"):
         world.acquire(job("c"))
+
+
+def test_a_listing_with_a_file_that_is_not_there_ends_the_start() -> None:
+    world = World()
+    reads = iter(range(1000))
+
+    def missing(name: str) -> str | None:
+        assert next(reads, None) is not None, f"it reads {name} for ever"
+        return None
+
+    world.names = lambda: [f"{PREFIX}3"]  # type: ignore[method-assign]
+    world.read = missing  # type: ignore[method-assign]
+    with pytest.raises(CheckpointUnreachableError, match="a listing has a lease that is not there"):
+        world.acquire(job("a"))
 
 
 def test_of_two_jobs_that_create_one_file_in_an_object_store_the_last_one_starts() -> None:
