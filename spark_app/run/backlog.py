@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from contracts.records.record import timestamp_ms
 from contracts.settings import KafkaSettings
-from services.runtime.kafka.values import EARLIEST, LATEST, OffsetAt, Partition
+from services.runtime.kafka.values import EARLIEST, LATEST, NEWEST, OffsetAt, Partition
 from spark_app.topics.identity import TopicIdentity
 from spark_app.topics.offsets import Positions, TopicOffsets
 
@@ -46,7 +46,7 @@ def measure(
     positions = {
         partition: max(begin.offset, (committed or {}).get(partition, 0)) for partition, begin in begin_offsets.items()
     }
-    newest = offsets.newest_ms()
+    newest = max((record.timestamp_ms for record in offsets.at(NEWEST).values()), default=0)
     # A stamp from the future must not make all other records look old.
     recent = min(newest, timestamp_ms(datetime.now(UTC))) - limit // timedelta(milliseconds=1)
     first_recent = offsets.at(max(0, recent))
