@@ -17,10 +17,9 @@ creates the larger number, and then reads the counter. So each renewal that succ
 - Numbers only grow, since a released file stays: a job that was frozen while a successor came and ended finds it too.
 
 The clocks must run at the same speed, and a listing must show each file that was created before it: NFS with attribute
-caches breaks that. A local file system and HDFS create a file only if it is absent, so one of two
-jobs gets a number. An object store looks first and writes later: both may write the number, and the last one counts.
-There the job pauses and reads the file back before it starts; a job that wrote even later ends that one's lease with
-its next renewal.
+caches breaks that. A local file system and HDFS create a file only if it is absent, so one of two jobs gets a number.
+An object store looks first and writes later: both may write the number, and the last one counts. There the job pauses
+and reads the file back before it starts; a job that wrote even later ends that one's lease with its next renewal.
 """
 
 from collections.abc import Callable, Iterator
@@ -91,7 +90,7 @@ class StoredLease:
 
     @property
     def file(self) -> LeaseFile | None:
-        """What the file has; None for an incomplete one."""
+        """Its content, parsed; None for an incomplete file."""
         try:
             return LeaseFile.model_validate_json(self.content)
         except ValidationError:
@@ -100,11 +99,13 @@ class StoredLease:
     @property
     def owner(self) -> JobOwner | None:
         """The job that wrote the file; None for an incomplete file."""
-        return self.file.owner if self.file else None
+        file = self.file
+        return file.owner if file else None
 
     def has_ended_at(self, place: str | None) -> bool:
         """Return whether its owner has released it, or ran at this place and is dead."""
-        return self.file is not None and (self.file.is_released or self.file.owner.is_dead_here(place))
+        file = self.file
+        return file is not None and (file.is_released or file.owner.is_dead_here(place))
 
 
 @dataclass
