@@ -138,7 +138,7 @@ faults: install classes ## Run each fault on a real loop, three seeds each (hour
 	@$(BIN)/python -m tests.faults $(ARGS)
 
 .PHONY: soak
-soak: install classes ## Run a real loop under load, with a kill an hour and figures each minute (ARGS="--hours 8")
+soak: install classes ## Run a real loop under load, with kills, and figures each minute (ARGS="--hours 8 --kill-every 60")
 	@$(BIN)/python -m tests.faults --soak $(ARGS)
 
 # In an environment of its own; the tools of the tests have the versions of the lock, as far as the lowest allow them.

@@ -20,7 +20,7 @@ from rich.live import Live
 from tests.e2e.launched import CHECKOUT
 from tests.faults.catalogue import FAULTS, Fault
 from tests.faults.ledgers import Verdict
-from tests.faults.load import METERS, RATE
+from tests.faults.load import USUAL
 from tests.faults.report import HEAD, Results
 from tests.faults.soak import soak
 from tests.faults.stage import PATIENCE_S, PersonNeededError, Stage
@@ -41,7 +41,7 @@ def main() -> int:
     numbers = options.only or range(len(FAULTS))
     chosen = [fault for number in numbers for fault in FAULTS if fault.number == number]
     if options.soak:
-        soak(options.folder, options.hours or 1.0, options.out)
+        soak(options.folder, options.hours or 1.0, options.kill_every, options.out)
     elif options.random:
         seed = options.seed or random.randrange(1 << 31)
         print(f"--random --seed {seed}")
@@ -52,7 +52,7 @@ def main() -> int:
         left = [(fault, seed) for fault, seed in runs if not (options.resume and results.has(fault, seed))]
         run(within(left, options.hours), results, options.folder)
     if options.write:
-        head = HEAD.format(rate=RATE, meters=METERS, patience=int(PATIENCE_S))
+        head = HEAD.format(rate=USUAL.rate, meters=USUAL.meters, patience=int(PATIENCE_S))
         options.write.write_text(results.page(head), encoding="utf-8")
     verdicts = [verdict for result in results.by_name.values() for verdict in result.verdicts.values()]
     return 0 if all(verdict.is_right for verdict in verdicts) else 1
@@ -70,7 +70,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--random", action="store_true", help="faults in random order, of a seed that is printed")
     parser.add_argument("--seed", type=int, help="of --random")
     parser.add_argument("--hours", type=float, help="no further run after this time (--random, --soak: 1)")
-    parser.add_argument("--soak", action="store_true", help="no fault but a kill an hour; figures each minute")
+    parser.add_argument("--soak", action="store_true", help="no fault but kills and rebalances; figures each minute")
+    parser.add_argument("--kill-every", type=int, default=60, help="the minutes between two kills of --soak")
     parser.add_argument("--out", type=Path, default=Path("artifacts/soak.csv"), help="the figures of --soak, as CSV")
     return parser.parse_args()
 

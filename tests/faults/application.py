@@ -14,6 +14,9 @@ PARTITIONS = 4
 DEADLINE = timedelta(seconds=60)
 """A request without an answer is a failure after this time, longer than each fault of the API lasts."""
 
+LIFETIME = timedelta(minutes=10)
+"""Of states that expire during a run."""
+
 
 class Reading(Event):
     """A reading of a meter."""
@@ -37,21 +40,30 @@ class Meter(State, lifetime=timedelta(days=1)):
     owner: Annotated[Owner | None, Enriched()]
 
 
+class PassingMeter(Meter, lifetime=LIFETIME):
+    """The same, and forgotten while a loop runs for hours."""
+
+
 @enrichment(api="registry")
 async def owner(api: Api, plate: str) -> Owner:
     """Look the owner up."""
     return await api.get("/owners/{plate}", Owner, plate=plate)
 
 
-app = Application(
-    name="meters",
-    event=Reading,
-    state=Meter,
-    enrichments=(owner,),
-    apis={
-        "registry": Policy(
-            timeout=timedelta(seconds=8), deadline=DEADLINE, attempts=60, max_backoff=timedelta(seconds=2)
-        )
-    },
-    topics=Topics(prefix=PREFIX, partitions=PARTITIONS),
-)
+def meters(state: type[Meter]) -> Application:
+    """The application with this state."""
+    return Application(
+        name="meters",
+        event=Reading,
+        state=state,
+        enrichments=(owner,),
+        apis={
+            "registry": Policy(
+                timeout=timedelta(seconds=8), deadline=DEADLINE, attempts=60, max_backoff=timedelta(seconds=2)
+            )
+        },
+        topics=Topics(prefix=PREFIX, partitions=PARTITIONS),
+    )
+
+
+app, passing = meters(Meter), meters(PassingMeter)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from tests.e2e.launched import CHECKOUT
 from tests.faults import api, spoiled
 from tests.faults.application import app
-from tests.faults.load import Load, Sent
+from tests.faults.load import USUAL, Load, Sent, Traffic
 from tests.faults.stage import Needs, PersonNeededError, Stage
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Fault:
     spoil: spoiled.Spoil = spoiled.unchanged
     hot: float = 0.0
     behind: timedelta = timedelta()
+    traffic: Traffic = USUAL
     needs: Needs = None
     tests: tuple[str, ...] = ()
 

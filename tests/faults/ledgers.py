@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -65,9 +66,9 @@ class Published:
     changes: int = 0
     """The number of snapshots that were newer."""
 
-    def take(self, topic: str, key: bytes | None, value: bytes) -> None:
-        """Add a record."""
-        record = json.loads(value)
+    def take(self, topic: str, key: bytes | None, value: bytes) -> dict[str, Any]:
+        """Add a record, and return it."""
+        record: dict[str, Any] = json.loads(value)
         if topic == app.topics.snapshots:
             former = self.newest.get(record["device_id"])
             if former is None or order(former) < order(record):
@@ -81,6 +82,7 @@ class Published:
             self.unanswered[(key or b"").decode()].append(record["head"])
         else:
             self.refused.add((record["topic"], record["partition"], record["offset"]))
+        return record
 
 
 def order(snapshot: Mapping[str, Any]) -> tuple[int, int]:
@@ -93,6 +95,7 @@ class TopicReader:
 
     def __init__(self, kafka: str) -> None:
         self.published = Published()
+        self._delays_ms: list[float] = []
         options = {"bootstrap.servers": kafka, "group.id": "faults", "enable.auto.commit": False, "log_level": 0}
         self._consumer = Consumer(options | {"auto.offset.reset": "earliest"})
         topics = app.topics.snapshots, app.topics.feedback, app.topics.dead_letters
@@ -107,10 +110,18 @@ class TopicReader:
             pass
         return self.published
 
+    def taken_delays_ms(self) -> list[float]:
+        """Return the times from each event or answer to its snapshot, of the snapshots since the last call."""
+        delays, self._delays_ms = self._delays_ms, []
+        return delays
+
     def _take(self, messages: Iterable[Message]) -> None:
         for message in messages:
             if message.error() is None and (value := message.value()) is not None:
-                self.published.take(message.topic() or "", message.key(), value)
+                record = self.published.take(message.topic() or "", message.key(), value)
+                if "as_of" in record:
+                    as_of = datetime.fromisoformat(record["as_of"])
+                    self._delays_ms.append(message.timestamp()[1] - as_of.timestamp() * 1000)
 
 
 def judge(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,12 +20,20 @@ if TYPE_CHECKING:
 
     from confluent_kafka import KafkaError, Message
 
-RATE = 40
-"""Events per second."""
-METERS = 16
-NEW_PLATE = 0.15
-"""The share of events with a new plate, which needs a call."""
 FLUSH_S = 300
+
+
+class Traffic(NamedTuple):
+    """How many events come, of how many meters."""
+
+    rate: float
+    """Events per second."""
+    meters: int
+    new_plates: float
+    """The share of events with a new plate, which needs a call."""
+
+
+USUAL = Traffic(rate=40, meters=16, new_plates=0.15)
 
 
 class Sent(NamedTuple):
@@ -59,7 +68,7 @@ class Load:
     """How far the clocks of the devices are behind."""
     hot: float = 0.0
     """The share of events of the first meter."""
-    rate: float = RATE
+    traffic: Traffic = USUAL
     sent: int = 0
     plates: set[str] = field(default_factory=set)
 
@@ -69,14 +78,16 @@ class Load:
         """The start of each window."""
 
     def events(self, is_over: threading.Event) -> Iterator[Sent]:
-        """Return events at the rate, until it is over."""
-        while not is_over.wait(1 / self.rate):
+        """Return events at the rate, until it is over. What was delayed comes at once."""
+        due = time.monotonic()
+        while not is_over.wait(max(0.0, (due := due + 1 / self.traffic.rate) - time.monotonic())):
             yield self.event()
 
     def event(self) -> Sent:
         """Return the next event."""
-        number = 0 if self.random.random() < self.hot else self.random.randrange(METERS)
-        return self.event_of(f"{self.run}/{self.seed}/{number}", new_plate=self.random.random() < NEW_PLATE)
+        number = 0 if self.random.random() < self.hot else self.random.randrange(self.traffic.meters)
+        is_new = self.random.random() < self.traffic.new_plates
+        return self.event_of(f"{self.run}/{self.seed}/{number}", new_plate=is_new)
 
     def event_of(self, name: str, *, new_plate: bool) -> Sent:
         """Return the next event of a meter. Its first one has a plate."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import math
+import statistics
 import subprocess
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from tests.faults.catalogue import FAULTS
 from tests.faults.ledgers import Verdict
+from tests.faults.soak import TRAFFIC as SOAK_TRAFFIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from tests.faults.catalogue import Fault
 
@@ -47,6 +52,30 @@ but *calls repeated* and *longest stall* have to be 0. `tests/faults/test_ledger
 ## Results
 
 On a machine of 2 cores with other work at the same time. Each row has its date and commit.
+
+"""
+SOAKED = Path("docs/images/soak.csv")
+PERIODS = 8
+SOAK_SUMS = ("events", "lost", "twice", "missing", "backwards", "kept", "people")
+SOAK_AT_THE_END = {
+    "memory, MB": "memory_mb_",
+    "disk, MB": "disk_mb",
+    "descriptors": "descriptors_",
+    "threads": "threads_",
+}
+SOAK_MEDIANS = {
+    "event to snapshot p50, ms": "published_p50_ms",
+    "p99, ms": "published_p99_ms",
+    "read p99, ms": "read_p99_ms",
+}
+SOAK = """## A loop that runs on
+
+`make soak` gives the same loop {rate} events a second, of {meters} new meters each minute, whose windows end while it
+runs. It judges each minute as a run. This one took {minutes} minutes, with {disturbed}.
+
+![Memory, descriptors, threads, disk, events and times by the minute](images/soak.svg)
+
+Sums of each period; memory, disk, descriptors and threads of all parts at its end; medians of the times of its minutes.
 
 """
 
@@ -115,8 +144,31 @@ class Results:
         parts = [head + _rows(rows)]
         if notes:
             parts.append("## Notes\n\n" + "\n".join(notes))
+        if SOAKED.exists():
+            parts.append(soak_section(SOAKED))
         parts.append("## Not run\n\n" + "\n".join(f"- {line}" for line in (*(fault.name for fault in left), *NOT_RUN)))
         return "\n\n".join(parts) + "\n"
+
+
+def soak_section(figures: Path) -> str:
+    """Return what the figures of a soak say of each eighth of its time."""
+    rows = list(csv.DictReader(figures.read_text(encoding="utf-8").splitlines()))
+    length = math.ceil(len(rows) / PERIODS)
+    columns = ("minutes", "events", "lost", "counted twice", "answers missing", "reads backwards", "expired but served",
+        "people needed", *SOAK_AT_THE_END, *SOAK_MEDIANS)  # fmt: skip
+    table = [columns, ("---",) * len(columns)]
+    for begin in range(0, len(rows), length):
+        period = rows[begin : begin + length]
+        sums = (sum(int(row[name]) for row in period) for name in SOAK_SUMS)
+        last = [sum(float(value) for name, value in period[-1].items() if name.startswith(prefix))
+            for prefix in SOAK_AT_THE_END.values()]  # fmt: skip
+        medians = [statistics.median(float(row[name]) for row in period) for name in SOAK_MEDIANS.values()]
+        figures_of = (f"{number:,.0f}" for number in (*sums, *last, *medians))
+        table.append((f"{begin} to {begin + len(period) - 1}", *figures_of))
+    disturbed = Counter(row["disturbed"] for row in rows if row["disturbed"])
+    named = ", ".join(f"{name} ({count})" for name, count in sorted(disturbed.items()))
+    text = SOAK.format(minutes=len(rows), rate=SOAK_TRAFFIC.rate, meters=SOAK_TRAFFIC.meters, disturbed=named)
+    return text + _rows(table)
 
 
 NOT_RUN = ("22 has no row of its own: it is declared, and refused, as 21.",)

@@ -1,28 +1,45 @@
-"""The loop for hours under load, with one kill an hour: `make soak`. Its figures go into a CSV file and a picture."""
+"""The loop for hours under load, with kills and rebalances: `make soak`. Writes its figures, and a picture of them."""
 
 from __future__ import annotations
 
 import csv
+import math
 import os
 import random
 import signal
 import statistics
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.faults.catalogue import Fault, signalled
+from tests.faults.application import passing
+from tests.faults.catalogue import WORKERS, Fault, signalled
+from tests.faults.load import Traffic
+from tests.faults.reader import read_state
 from tests.faults.stage import Stage
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.faults.catalogue import Inject
+
 PARTS = ("job", "worker-1", "worker-2", "query", "broker")
-MINUTE_S, KILL_AT, HOUR = 60.0, 10, 60
-"""In the tenth minute of each hour, one part is killed."""
+MINUTE_S, KILL_AT = 60.0, 10
+REBALANCE_EVERY, REBALANCE_AT = 10, 5
+"""In the fifth of every ten minutes a worker is stopped, and another takes its partitions."""
+TRAFFIC = Traffic(rate=500, meters=500, new_plates=0.02)
+EXPIRED_AFTER = math.ceil(passing.kept_for / timedelta(minutes=1)) + 5
+"""After so many minutes no reader gets the meters of a minute."""
+SAMPLE = 50
 WIDTH, HEIGHT, GAP, LEFT = 860, 90, 34, 16
 COLORS = ("#4f46e5", "#d97706", "#059669", "#dc2626", "#6b7280")
 PANELS = {"memory_mb": "memory, MB", "descriptors": "file descriptors", "threads": "threads"}
 SINGLE = {
     "disk_mb": "disk, MB",
-    "events_per_s": "events/s",
+    "events": "events in the minute",
+    "published_p99_ms": "event to snapshot, p99, ms",
     "read_p99_ms": "read p99, ms",
     "stall_s": "longest stall, s",
 }
@@ -32,16 +49,19 @@ STYLE = (
 )
 
 
-def soak(folder: Path, hours: float, out: Path) -> None:
-    """Run for hours, in minutes of load that are each judged."""
+def soak(folder: Path, hours: float, kill_every: int, out: Path) -> None:
+    """Run for hours, in minutes of load that are each judged; kill a part in the tenth of `kill_every` minutes."""
     rows: list[dict[str, float | str]] = []
     chance, end = random.Random(hours), time.monotonic() + hours * 3600
+    former: list[list[str]] = []
     out.parent.mkdir(parents=True, exist_ok=True)
-    with Stage(folder) as stage:
+    with Stage(folder, application="passing") as stage:
         while time.monotonic() < end:
             minute = len(rows)
-            part = chance.choice(PARTS) if minute % HOUR == KILL_AT else ""
-            rows.append({"minute": minute, "killed": part, **soaked(stage, part, minute)})
+            disturbed, inject = _disturbance(minute, kill_every, chance)
+            rows.append({"minute": minute, "disturbed": disturbed, **soaked(stage, inject, minute)})
+            former.append(list(stage.load.meters)[:SAMPLE])
+            rows[-1]["kept"] = kept(stage, former[-EXPIRED_AFTER]) if minute >= EXPIRED_AFTER else 0
             sys.stdout.write(f"{rows[-1]}\n")
             sys.stdout.flush()
             with out.open("w", newline="", encoding="utf-8") as file:
@@ -51,21 +71,39 @@ def soak(folder: Path, hours: float, out: Path) -> None:
             out.with_suffix(".svg").write_text(picture(rows), encoding="utf-8")
 
 
-def soaked(stage: Stage, part: str, seed: int) -> dict[str, float]:
+def _disturbance(minute: int, kill_every: int, chance: random.Random) -> tuple[str, Inject]:
+    """Return what happens in a minute, and its name."""
+    if minute % kill_every == KILL_AT % kill_every:
+        part = chance.choice(PARTS)
+        return f"kill -9 {part}", signalled(signal.SIGKILL, part)
+    if minute % REBALANCE_EVERY == REBALANCE_AT:
+        worker = chance.choice(WORKERS)
+        return f"SIGTERM {worker}", signalled(signal.SIGTERM, worker)
+    return "", Fault.inject
+
+
+def soaked(stage: Stage, inject: Inject, seed: int) -> dict[str, float]:
     """Run a minute of load, and return its figures and its verdict."""
     began = time.monotonic()
-    inject = signalled(signal.SIGKILL, part) if part else Fault.inject
-    verdict = stage.run(Fault(0, "soak", inject, MINUTE_S), seed)
-    load, reader = stage.load, stage.reader
+    verdict = stage.run(Fault(0, "soak", inject, MINUTE_S, traffic=TRAFFIC), seed)
+    load, reader, delays = stage.load, stage.reader, stage.topics.taken_delays_ms()
     cost = {f"{name}_{part}": value for part in PARTS for name, value in used(stage, part).items()}
     return {
         **verdict._asdict(),
-        "events_per_s": round(load.sent / (time.monotonic() - began), 1),
+        "events": load.sent,
+        "seconds": round(time.monotonic() - began, 1),
         "read_p50_ms": round(1000 * statistics.median(reader.latencies), 2),
         "read_p99_ms": round(1000 * statistics.quantiles(reader.latencies, n=100)[98], 2),
+        "published_p50_ms": statistics.median(delays),
+        "published_p99_ms": statistics.quantiles(delays, n=100)[98],
         "disk_mb": round(sum(size_of(path) for path in stage.folder.rglob("*")) / 1e6, 1),
         **cost,
     }
+
+
+def kept(stage: Stage, names: Iterable[str]) -> int:
+    """Return how many of these meters a reader still gets."""
+    return sum(read_state(stage.launched.http, name)[1] is not None for name in names)
 
 
 def used(stage: Stage, part: str) -> dict[str, float]:

@@ -38,10 +38,11 @@ class PersonNeededError(Exception):
 class Stage:
     """A loop in a folder. It `needs` nothing, or a small file system, a clock or a link of its own."""
 
-    def __init__(self, folder: Path, needs: Needs = None) -> None:
+    def __init__(self, folder: Path, needs: Needs = None, application: str = "app") -> None:
         self.folder = folder.absolute()
         self._closing = ExitStack()
         self.needs = needs
+        self._application = application
         self.api = ApiStub()
         self.runs = 0
 
@@ -50,7 +51,7 @@ class Stage:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         settings = {
-            "STATELOOP_APPLICATION": "tests.faults.application:app",
+            "STATELOOP_APPLICATION": f"tests.faults.application:{self._application}",
             "STATELOOP_APIS": json.dumps({"registry": self.api.url}),
             "STATELOOP_BATCH": "PT10S",
             "STATELOOP_BROKER_SESSION": "PT10S",  # a busy machine is no fault
@@ -76,7 +77,7 @@ class Stage:
     def run(self, fault: Fault, seed: int) -> Verdict:
         """Disturb the loop under load, and judge it when it is quiet."""
         self.runs += 1
-        load = Load(f"{fault.number}.{self.runs}", seed, behind=fault.behind, hot=fault.hot)
+        load = Load(f"{fault.number}.{self.runs}", seed, behind=fault.behind, hot=fault.hot, traffic=fault.traffic)
         is_over = threading.Event()
         thread = threading.Thread(target=self._send, args=(fault, load, is_over), daemon=True)
         self.load, self.reader = load, MonotonicReader(self.launched.http, load.meters)
