@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.services.tools.broker.embedded import EmbeddedBroker
     from tests.simulation.kafka.operations import Operation
 
-EXAMPLES, MANY = 10, 200
+EXAMPLES, MANY = 6, 200
 prefixes = (f"m{uuid.uuid4().hex[:8]}.{number}." for number in count())
 
 
