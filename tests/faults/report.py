@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import statistics
 import subprocess
 from collections import Counter
@@ -54,6 +55,14 @@ but *calls repeated* and *longest stall* have to be 0. `tests/faults/test_ledger
 On a machine of 2 cores with other work at the same time. Each row has its date and commit.
 
 """
+FOUND_SCRIPTS = Path("tests/simulation/test_found.py")
+FOUND = """## Found by the simulator
+
+`make simulate` runs the workers' code on a model of the broker and of the job, with virtual time: random scripts of
+load and faults, each from a seed. `make test` has some fixed seeds and some fresh ones. These seeds failed; the defects
+are mended, and each shortest script is a test in `tests/simulation/test_found.py`:
+
+{found}"""
 SOAKED = Path("docs/images/soak.csv")
 PERIODS = 8
 SOAK_SUMS = ("events", "lost", "twice", "missing", "backwards", "kept", "people")
@@ -144,6 +153,7 @@ class Results:
         parts = [head + _rows(rows)]
         if notes:
             parts.append("## Notes\n\n" + "\n".join(notes))
+        parts.append(FOUND.format(found=found_by_the_simulator(FOUND_SCRIPTS.read_text(encoding="utf-8"))))
         if SOAKED.exists():
             parts.append(soak_section(SOAKED))
         parts.append("## Not run\n\n" + "\n".join(f"- {line}" for line in (*(fault.name for fault in left), *NOT_RUN)))
@@ -169,6 +179,12 @@ def soak_section(figures: Path) -> str:
     named = ", ".join(f"{name} ({count})" for name, count in sorted(disturbed.items()))
     text = SOAK.format(minutes=len(rows), rate=SOAK_TRAFFIC.rate, meters=SOAK_TRAFFIC.meters, disturbed=named)
     return text + _rows(table)
+
+
+def found_by_the_simulator(source: str) -> str:
+    """Return a list of the seeds in the source of a test module, each with the cause in the comment of its test."""
+    found = re.findall(r"^def test_seed_(\d+)\(\) -> None:\n((?:    # .+\n)+)", source, re.MULTILINE)
+    return "\n".join(f"- {seed}: {' '.join(comment.replace('    # ', '').splitlines())}" for seed, comment in found)
 
 
 NOT_RUN = ("22 has no row of its own: it is declared, and refused, as 21.",)

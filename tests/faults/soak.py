@@ -45,6 +45,7 @@ SINGLE = {
 }
 STYLE = (
     "svg{font:12px system-ui,sans-serif;color-scheme:light dark}text{fill:#111827}polyline{fill:none;stroke-width:1.5}"
+    ".disturbed{stroke:#9ca3af;stroke-dasharray:2 3}"
     "@media(prefers-color-scheme:dark){text{fill:#f3f4f6}}"
 )
 
@@ -146,12 +147,14 @@ def picture(rows: list[dict[str, float | str]]) -> str:
 def _panel(rows: list[dict[str, float | str]], top: int, title: str, lines: list[tuple[str, str]]) -> list[str]:
     most = max(float(row[column]) for row in rows for _, column in lines) or 1.0
     drawn = [f'<text x="{LEFT}" y="{top + 12}">{title} (top: {most:g}), {len(rows)} minutes</text>']
+    step = (WIDTH - 2 * LEFT) / max(1, len(rows) - 1)
     for number, (name, column) in enumerate(lines):
-        color, step = COLORS[number], (WIDTH - 2 * LEFT) / max(1, len(rows) - 1)
+        color = COLORS[number]
         points = " ".join(
             f"{LEFT + at * step:.1f},{top + 18 + HEIGHT * (1 - float(row[column]) / most):.1f}"
             for at, row in enumerate(rows)
         )
         drawn.append(f'<polyline stroke="{color}" points="{points}"/>')
         drawn.append(f'<text x="{380 + 90 * number}" y="{top + 12}" style="fill:{color}">{name}</text>')
-    return drawn
+    marks = " ".join(f"M{LEFT + at * step:.1f},{top + 18}v{HEIGHT}" for at, row in enumerate(rows) if row["disturbed"])
+    return [*drawn, f'<path class="disturbed" d="{marks}"/>']
