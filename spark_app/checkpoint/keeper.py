@@ -33,10 +33,10 @@ def kept(
     """
     ended = threading.Event()
     renewal = lease.renew if fence is None else lambda: fence.renew(lease)
-    patience_s = UNANSWERED_S if fence is not None and fence.is_complete else CONFIRM_S
+    is_fenced = fence is not None and fence.is_complete
     renewal()
     threading.Thread(target=renew, args=(lease, ended, renewal), daemon=True).start()
-    threading.Thread(target=guard, args=(lease, stop_queries, warn, ended, patience_s), daemon=True).start()
+    threading.Thread(target=guard, args=(lease, stop_queries, warn, ended, is_fenced), daemon=True).start()
     try:
         yield
     finally:
@@ -64,19 +64,20 @@ def guard(
     stop_queries: Callable[[], bool],
     warn: Callable[[str], object],
     ended: threading.Event,
-    patience_s: float,
+    is_fenced: bool,  # noqa: FBT001  # a thread's target
 ) -> None:
-    """Stop the query when another job has the lease, or when no renewal finds out for as long as `patience_s`.
+    """Stop the query when another job has the lease, or when no renewal finds out for long.
 
     Behind a fence its looks measure that time, and not the clock: while this process stood still, nothing could answer
     it. Without a fence the clock counts too, since rows pass meanwhile.
     """
+    patience_s = UNANSWERED_S if is_fenced else CONFIRM_S
     doubtful, answered, since = 0, lease.renewed_at, lease.clock()
     while not ended.wait(WATCH_S):
         is_doubtful = lease.renewed_at == answered and lease.clock() - answered >= LEASE_S - CONFIRM_S
         doubtful, answered = doubtful + 1 if is_doubtful else 0, lease.renewed_at
         since = since if doubtful > 1 else lease.clock()
-        waited_s = max(doubtful * WATCH_S, lease.clock() - since if patience_s <= CONFIRM_S else 0.0)
+        waited_s = max(doubtful * WATCH_S, 0.0 if is_fenced else lease.clock() - since)
         problem = lease.problem()
         if problem and (lease.is_lost or waited_s > patience_s) and stop_queries():
             warn(f"{problem}. The query stops")

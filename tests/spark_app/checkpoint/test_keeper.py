@@ -58,8 +58,8 @@ def test_a_file_system_that_is_away_for_a_while_loses_no_lease() -> None:
     assert lease.renewed_at > LEASE_S, "it renews again"
 
 
-@pytest.mark.parametrize("patience_s", [CONFIRM_S, UNANSWERED_S])
-def test_the_query_stops_when_no_renewal_is_answered_and_not_before(patience_s: float) -> None:
+@pytest.mark.parametrize(("is_fenced", "patience_s"), [(False, CONFIRM_S), (True, UNANSWERED_S)])
+def test_the_query_stops_when_no_renewal_is_answered_and_not_before(*, is_fenced: bool, patience_s: float) -> None:
     world = World()
     lease = world.acquire(job("a"))
     stopped: list[float] = []
@@ -70,12 +70,12 @@ def test_the_query_stops_when_no_renewal_is_answered_and_not_before(patience_s: 
         return len(stopped) == 1  # it runs no more
 
     ends = LEASE_S - CONFIRM_S + patience_s
-    guard(lease, stop, warnings.append, Rounds(world, round(ends / WATCH_S) + 1), patience_s)
+    guard(lease, stop, warnings.append, Rounds(world, round(ends / WATCH_S) + 1), is_fenced=is_fenced)
     assert stopped == [ends, ends + WATCH_S]
     (warning,) = warnings
     assert f"not renewed for {ends:.0f} s" in warning
     lease.renew()
-    guard(lease, stop, warnings.append, Rounds(world, 3), patience_s)
+    guard(lease, stop, warnings.append, Rounds(world, 3), is_fenced=is_fenced)
     assert len(stopped) == 2
 
 
@@ -91,7 +91,7 @@ def test_slow_looks_do_not_keep_a_query_without_a_fence() -> None:
         stopped.append(world.now)
         return True
 
-    guard(lease, stop, lambda _: None, Rounds(world, 9, slow), CONFIRM_S)
+    guard(lease, stop, lambda _: None, Rounds(world, 9, slow), is_fenced=False)
     assert stopped, "nine looks take 18 s"
 
 
@@ -119,7 +119,7 @@ def test_a_job_that_was_frozen_goes_on_unless_another_one_has_the_lease(
         if look > (frozen_at + 20) / WATCH_S:  # a busy machine renews late
             renew(lease, Rounds(world, 1), lease.renew)
 
-    guard(lease, stop, lambda _: None, Rounds(world, looks, happen), UNANSWERED_S)
+    guard(lease, stop, lambda _: None, Rounds(world, looks, happen), is_fenced=True)
     assert lease.is_lost == bool(stopped) == is_claimed
     assert lease.is_overdue() == is_claimed
 
@@ -133,7 +133,7 @@ def test_a_query_behind_a_fence_goes_on_while_each_renewal_takes_longer_than_a_l
         if left % 50 == 0:
             lease.renewed_at = world.now - 2 * LEASE_S  # when the renewal that ends now began
 
-    guard(lease, lambda: True, warnings.append, Rounds(world, 600, renew_slowly), UNANSWERED_S)
+    guard(lease, lambda: True, warnings.append, Rounds(world, 600, renew_slowly), is_fenced=True)
     assert world.now > 4 * UNANSWERED_S
     assert warnings == []
 
@@ -147,7 +147,7 @@ def test_the_query_stops_at_once_when_another_job_has_the_lease() -> None:
     assert lease.is_lost
     assert world.now == LEASE_S + RENEW_S
     warnings: list[str] = []
-    guard(lease, lambda: True, warnings.append, Rounds(world, 1), UNANSWERED_S)
+    guard(lease, lambda: True, warnings.append, Rounds(world, 1), is_fenced=True)
     assert warnings == ["another job has the lease of the checkpoint. The query stops"]
     with pytest.raises(LeaseLostError):
         lease.renew()
@@ -165,14 +165,12 @@ def test_a_job_that_exits_releases_its_own_lease_only() -> None:
     successor.renew()
 
 
-@pytest.mark.parametrize(("is_complete", "stops_after"), [(True, UNANSWERED_S), (False, CONFIRM_S)])
-def test_a_query_behind_a_fence_waits_longer(
-    monkeypatch: pytest.MonkeyPatch, *, is_complete: bool, stops_after: float
-) -> None:
-    patience: list[float] = []
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_only_a_complete_fence_makes_the_query_wait(monkeypatch: pytest.MonkeyPatch, *, is_complete: bool) -> None:
+    fenced: list[bool] = []
 
     def noted(*arguments: Any) -> None:
-        patience.append(arguments[-1])
+        fenced.append(arguments[-1])
 
     class Stub:
         def renew(self, lease: CheckpointLease) -> None:
@@ -185,8 +183,8 @@ def test_a_query_behind_a_fence_waits_longer(
     stub: Any = Stub()
     stub.is_complete = is_complete
     with kept(World().acquire(job("a")), lambda: False, fence=stub):
-        until(lambda: patience, "the guard runs")
-    assert patience == [stops_after]
+        until(lambda: fenced, "the guard runs")
+    assert fenced == [is_complete]
 
 
 def test_the_fence_is_closed_before_the_lease_is_released() -> None:
