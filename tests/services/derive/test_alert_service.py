@@ -1,4 +1,4 @@
-"""Workers with alerts as processes on a real broker, which are killed while rules and snapshots change."""
+"""Workers with alerts on a real broker, while partitions are added. `tests/e2e/test_alerts.py` kills such workers."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from contracts.records.state_record import StateRecord
     from tests.services.tools.broker.embedded import EmbeddedBroker
-
-pytestmark = pytest.mark.kills_broker
 
 PARTITIONS, MORE_PARTITIONS = 2, 5
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -131,48 +129,6 @@ class Sensors:
         finally:
             process.kill()
             process.wait(DEADLINE_S)
-
-
-@pytest.mark.kafka
-@pytest.mark.slow
-def test_killed_workers_lose_and_repeat_no_alert(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> None:
-    sensors, count = Sensors(broker.bootstrap, topics_prefix, tmp_path), len(SENSORS)
-    first = sensors.put("high", Limit(high=5, low=4))
-    sensors.publish(1, 7)
-    with sensors.worker() as worker:
-        sensors.await_transitions(count, 0)
-        worker.kill()
-    sensors.publish(2, 3)
-    sensors.publish(3, 8)
-    with sensors.worker("second") as worker:
-        sensors.await_transitions(count + 1, 1)
-        worker.kill()  # in the midst of the snapshots
-    with sensors.worker("third") as worker:
-        sensors.await_transitions(2 * count, count)
-        second = sensors.put("high", Limit(keys="sensor-1*", high=6, low=6))
-        sensors.await_transitions(2 * count + 1, count + 1)
-        worker.kill()  # in the midst of the present states
-    with sensors.worker("fourth") as worker:
-        fewer = [one for one in SENSORS if one.startswith("sensor-1")]
-        sensors.await_transitions(2 * count + len(fewer), 2 * count)
-        broker.kill()
-        broker.start()
-        third = sensors.put("high", None)
-        sensors.await_transitions(2 * count + len(fewer), 2 * count + len(fewer))
-        sensors.publish(4, 9)
-        last = sensors.put("other", Limit(keys=SENSORS[0], high=1, low=1))
-        sensors.await_transitions(2 * count + len(fewer) + 1, 0)
-        worker.terminate()
-        assert worker.wait(DEADLINE_S) == 0
-    opened, closed = sensors.transitions()
-    windows = {one: window_key(one, NOON).decode() for one in SENSORS}
-    expected = Counter((windows[one], "high", first, version) for one in SENSORS for version in (1, 3))
-    expected += Counter((windows[one], "high", second, 3) for one in fewer)
-    assert Counter(opened) - expected in [Counter({(windows[SENSORS[0]], "other", last, at): 1}) for at in (3, 4)]
-    assert not expected - Counter(opened)
-    reasons = Counter(why for _, why in closed)
-    assert reasons == {"condition": count, "rule_changed": count, "rule_removed": len(fewer)}
-    assert third > second
 
 
 @pytest.mark.kafka

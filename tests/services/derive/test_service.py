@@ -26,24 +26,6 @@ UNREACHABLE = "127.0.0.1:1"
 
 
 @pytest.mark.kafka
-def test_killed_worker_goes_on_where_it_was(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> None:
-    topics = Topics(broker.bootstrap, topics_prefix, tmp_path)
-    topics.publish(*(flight(number, 8) for number in range(50)))
-    with topics.worker() as worker:
-        assert len(topics.derived(50)) == 50
-        topics.await_commits(50)
-        worker.kill()
-        worker.wait(DEADLINE_S)
-    topics.publish(*(flight(number, 9) for number in range(50, 100)))
-    with topics.worker() as worker:
-        found = topics.derived(100)
-        assert sorted(one["device_id"] for one in found) == sorted(f"flight-{number}" for number in range(100))
-        worker.send_signal(signal.SIGTERM)
-        assert worker.wait(DEADLINE_S) == 0
-    assert {one["key"] for one in found} == {"N1"}
-
-
-@pytest.mark.kafka
 def test_a_suite_has_a_worker_for_each_application(broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> None:
     topics = Topics(broker.bootstrap, topics_prefix, tmp_path)
     charters = Topics(broker.bootstrap, f"{topics_prefix}charters.", tmp_path, "jets")
