@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from spark_app.errors import CheckpointUnreachableError, SparkExitedError
 
+CHECKSUM_ERROR = "ChecksumException"
 WITHOUT_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP)
 """The errors of a file system that has no hard links."""
 
@@ -28,7 +29,8 @@ class CheckpointFolder:
         self._jvm = context._jvm  # noqa: SLF001  # PySpark has no public way
         self._configuration = context._jsc.hadoopConfiguration()  # noqa: SLF001
         with self._refusals():
-            self._fs = self._file_system(self._configuration)
+            self._checked = self._jvm.org.apache.hadoop.fs.Path(path).getFileSystem(self._configuration)
+            self._fs = self._unchecked(self._checked)
             self._scheme = str(self._fs.getUri().getScheme())
 
     def below(self, name: str) -> "CheckpointFolder":
@@ -112,6 +114,26 @@ class CheckpointFolder:
                 stream.close()
         return None
 
+    def is_damaged(self, name: str) -> bool:
+        """Return whether a file does not have the checksum that was written with it.
+
+        On a local file system Spark writes one beside the file; HDFS has its own, and object stores verify themselves.
+        """
+        try:
+            with self._refusals():
+                stream = self._checked.open(self._at(name))
+                try:
+                    self._jvm.org.apache.commons.io.IOUtils.consume(stream)
+                finally:
+                    stream.close()
+        except FileNotFoundError:
+            return False
+        except CheckpointUnreachableError as error:
+            if CHECKSUM_ERROR in str(error):
+                return True
+            raise
+        return False
+
     def write_new(self, name: str, content: str) -> None:
         """Write a file that does not exist yet. A crash leaves no half of it under this name."""
         unfinished = f".{name}.tmp"
@@ -155,11 +177,10 @@ class CheckpointFolder:
         finally:
             stream.close()
 
-    def _file_system(self, configuration: Any) -> Any:
+    def _unchecked(self, file_system: Any) -> Any:
         """A local file system without its checksum files: they refuse a file that an editor changed."""
-        file_system = self._jvm.org.apache.hadoop.fs.Path(self.path).getFileSystem(configuration)
         local = file_system.getUri().getScheme() == "file"
-        return file_system.getLocal(configuration).getRawFileSystem() if local else file_system
+        return file_system.getLocal(self._configuration).getRawFileSystem() if local else file_system
 
     def _at(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self.path, name)

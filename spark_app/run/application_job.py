@@ -14,6 +14,7 @@ from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint.commit_log import committed_positions
+from spark_app.checkpoint.damage import UNREADABLE_STATE, require_undamaged
 from spark_app.checkpoint.fence import Fence
 from spark_app.checkpoint.first_window import require_whole_windows, stored_bound
 from spark_app.checkpoint.folder import CheckpointFolder
@@ -103,11 +104,16 @@ class ApplicationJob:
             )
             starter = Starter(own, settings, application, folder, query, report, heartbeat)
 
+            give_up = max(settings.give_up, 2 * settings.batch_of(application))  # only a committed batch is progress
+            failures = Failures(give_up, time.monotonic)
+
             def start() -> QueryRun:
                 """Check lease, topics and checkpoint at each start: a topic may have been deleted and created again."""
                 fence.renew(lease)
                 identities = identify(settings, application)
                 verify(folder, identity(application, identities, state_partitions), epoch)
+                if UNREADABLE_STATE in failures.problem:
+                    require_undamaged(folder)
                 positions = committed_positions(folder) or {}
                 low.committed(positions)
                 lag.committed(first_offsets(settings, identities) | positions)
@@ -115,14 +121,13 @@ class ApplicationJob:
                 lag.is_measured = run.is_catch_up or application.emit is not Emit.EVENT
                 return run
 
-            give_up = max(settings.give_up, 2 * settings.batch_of(application))  # only a committed batch is progress
             snapshots = TopicIdentity(application.topics.snapshots, "", topics[0].partitions)
             recorded = JobProgress(KafkaAdmin(settings.client(), "progress"), snapshots.name)
             progress = PublishedProgress(application, TopicOffsets(settings, [snapshots]).ends, recorded, low)
             upkeep = Upkeep(owners, published, low, lag, heartbeat, progress, settings.batch.total_seconds())
             with closing(progress):
                 try:
-                    supervise(start, report, Failures(give_up, time.monotonic), stopping, upkeep)
+                    supervise(start, report, failures, stopping, upkeep)
                 except ConcurrentCommitError:
                     lease.renew()  # raises that it is lost, if the other job has it: this job was suspended
                     raise

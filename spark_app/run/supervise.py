@@ -38,6 +38,8 @@ class Failures:
     clock: Callable[[], float]
     count: int = 0
     since: float | None = None
+    problem: str = ""
+    """The last one."""
 
     def pause(self) -> float:
         """Return how long to wait before the next start: at once at first, then longer each time."""
@@ -46,14 +48,14 @@ class Failures:
     def failed(self, problem: str) -> None:
         """Count a failure. Raises QueryFailsError after too long a time without progress."""
         now = self.clock()
-        self.count += 1
+        self.count, self.problem = self.count + 1, problem
         self.since = now if self.since is None else self.since
         if now - self.since > self.give_up.total_seconds():
             raise QueryFailsError(self.count, problem)
 
     def progressed(self) -> None:
         """Forget the failures before a committed batch."""
-        self.count, self.since = 0, None
+        self.count, self.since, self.problem = 0, None, ""
 
 
 class Listener(Protocol):

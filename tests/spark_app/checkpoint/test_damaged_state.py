@@ -1,0 +1,90 @@
+"""A job whose changelogs are damaged reads the records of their batches again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from contracts.wire import decode_snapshot
+from spark_app.checkpoint.damage import forget_batches
+from spark_app.checkpoint.folder import CheckpointFolder
+from tests.everything import NOW, event_record
+from tests.spark_app.batches import SHORT, committed
+from tests.spark_app.running import Job, everything, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.spark_app.running import Topics
+
+
+@pytest.mark.spark
+def test_the_last_batch_is_repeated(pair_topics: Topics, tmp_path: Path) -> None:
+    job = Job(pair_topics.kafka, tmp_path, "tests.spark_app.pair:app", SHORT)
+    send(pair_topics, "1", a=1.0)
+    try:
+        committed(job.start(), 1)
+        send(pair_topics, "2", b=2.0)
+        committed(job, 2)
+        job.kill()
+        for path in last_changelogs(job.checkpoint):
+            flip(path)
+        send(pair_topics, "3", a=3.0)
+        until(lambda: job.start().wait() == 1, "a start that finds the damage")
+        assert "a changelog of the state of batch" in job.lines("ended")[-1]["why"]
+        job.start()
+        until(lambda: job.ended() or published(pair_topics)[-1] == (3, {"a": 3.0, "b": 2.0}), "the third state")
+        assert not job.ended(), job.log.read_text("utf-8")[-3000:]
+        committed(job, 3)
+    finally:
+        if not job.ended():
+            job.kill()
+    assert sorted({version for version, _ in published(pair_topics)}) == [1, 2, 3]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("last", "left"), [(4, ["2", "3"]), (3, ["2", "3", "4"])])
+def test_batches_are_forgotten_unless_the_one_before_is_unknown(
+    spark: SparkSession, tmp_path: Path, last: int, left: list[str]
+) -> None:
+    for log in ("commits", "offsets"):
+        (tmp_path / log).mkdir()
+        for number in (2, 3, 4):
+            (tmp_path / log / str(number)).touch()
+            (tmp_path / log / f".{number}.crc").touch()
+    (tmp_path / "offsets" / "5").touch()
+    if last < 4:
+        (tmp_path / "offsets" / str(last - 1)).unlink()
+    forget_batches(CheckpointFolder(spark, str(tmp_path)), last)
+    assert sorted(path.name for path in (tmp_path / "commits").glob("[0-9]")) == left
+    assert (tmp_path / "offsets" / "5").exists() == (last < 4), "a batch that was begun"
+
+
+def send(topics: Topics, number: str, **values: float) -> None:
+    event: dict[str, Any] = {"device_id": "d", "event_id": number, "first_seen": NOW, "ts": NOW, **values}
+    topics.send(topics.names.events, [event_record(event)])
+
+
+def flip(path: Path) -> None:
+    """Flip a bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def last_changelogs(checkpoint: Path) -> list[Path]:
+    """Return the changelogs of the last committed batch."""
+    batch = max(int(path.name) for path in checkpoint.glob("commits/*") if path.name.isdigit())
+    found = [*checkpoint.glob(f"state/*/*/{batch + 1}_*.changelog")]
+    assert found
+    return found
+
+
+def published(topics: Topics) -> list[tuple[int, dict[str, Any]]]:
+    """Return the version and the state of each snapshot."""
+    messages = everything(topics.kafka, topics.names.snapshots)
+    found = [decode_snapshot(message.value() or b"") for message in messages]
+    return [(snapshot.version, snapshot.state) for snapshot in found]
