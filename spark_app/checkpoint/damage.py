@@ -34,8 +34,11 @@ def first_damaged_batch(checkpoint: CheckpointFolder) -> int | None:
 
 
 def forget_batches(checkpoint: CheckpointFolder, first: int) -> None:
-    """Remove this batch and the later ones from Spark's logs, unless the batch before them is not known any more."""
-    if not all(checkpoint.has(f"{log}/{first - 1}") for log in (COMMITS, OFFSETS)):
+    """Remove this batch and the later ones from Spark's logs, unless the batch before them is not known any more.
+
+    Without a batch the job begins with the first records.
+    """
+    if first and not all(checkpoint.has(f"{log}/{first - 1}") for log in (COMMITS, OFFSETS)):
         return
     for log in (COMMITS, OFFSETS):
         for name in sorted(filter(str.isdecimal, checkpoint.names(log)), key=int, reverse=True):

@@ -46,21 +46,26 @@ def test_the_last_batch_is_repeated(pair_topics: Topics, tmp_path: Path) -> None
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("last", "left"), [(4, ["2", "3"]), (3, ["2", "3", "4"])])
-def test_batches_are_forgotten_unless_the_one_before_is_unknown(
-    spark: SparkSession, tmp_path: Path, last: int, left: list[str]
+@pytest.mark.parametrize(
+    ("committed", "first", "left"),
+    [
+        pytest.param((2, 3, 4), 4, [2, 3], id="and the one that was begun"),
+        pytest.param((3, 4), 3, [3, 4, 5], id="unless the one before is not known"),
+        pytest.param((0, 1), 0, [], id="all of them"),
+    ],
+)
+def test_batches_are_forgotten(
+    spark: SparkSession, tmp_path: Path, committed: tuple[int, ...], first: int, left: list[int]
 ) -> None:
-    for log in ("commits", "offsets"):
+    for log, numbers in (("commits", committed), ("offsets", (*committed, committed[-1] + 1))):
         (tmp_path / log).mkdir()
-        for number in (2, 3, 4):
+        for number in numbers:
             (tmp_path / log / str(number)).touch()
             (tmp_path / log / f".{number}.crc").touch()
-    (tmp_path / "offsets" / "5").touch()
-    if last < 4:
-        (tmp_path / "offsets" / str(last - 1)).unlink()
-    forget_batches(CheckpointFolder(spark, str(tmp_path)), last)
-    assert sorted(path.name for path in (tmp_path / "commits").glob("[0-9]")) == left
-    assert (tmp_path / "offsets" / "5").exists() == (last < 4), "a batch that was begun"
+    forget_batches(CheckpointFolder(spark, str(tmp_path)), first)
+    assert sorted(int(path.name) for path in (tmp_path / "offsets").glob("[0-9]")) == left
+    assert sorted(int(path.name) for path in (tmp_path / "commits").glob("[0-9]")) == left[: len(committed)]
+    assert len([*(tmp_path / "offsets").iterdir()]) == 2 * len(left)
 
 
 def send(topics: Topics, number: str, **values: float) -> None:
