@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from services.enrichment.rereader import Rereader
     from services.enrichment.settings import EnrichmentSettings
     from services.runtime.kafka.interfaces import GroupConsumer, Producer
+    from services.runtime.worker.newest_record import NewestRecord
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class WorkerDependencies:
     settings: EnrichmentSettings
     consumer: GroupConsumer
     rereader: Rereader
+    newest: NewestRecord
     caller: Enricher
     availability: Availability
     producer: Producer

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -22,8 +20,10 @@ from services.runtime.errors import EverythingFailsError
 from services.runtime.kafka.values import Output
 from services.runtime.worker.alarm import Alarm
 from services.runtime.worker.handler import Handler, WorkerMetrics
+from services.runtime.worker.newest_record import NewestRecords
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Coroutine, Sequence
     from datetime import datetime
 
@@ -44,10 +44,6 @@ UNDECODABLE = (
     "topic, in the same version as the worker, then start it again: it continues at its last commit"
 )
 """What to do when no record of a topic can be decoded."""
-PRECISION = timedelta(minutes=1)
-"""The precision with which the broker's clock must be known. Else the newest record of a new partition is read."""
-NEWEST_S = 10.0
-"""How long that may take: the other partitions wait meanwhile."""
 
 
 class EnrichmentHandler(Handler[PartitionState]):
@@ -67,8 +63,7 @@ class EnrichmentHandler(Handler[PartitionState]):
         self._now = dependencies.now
         self._clock = dependencies.clock
         self._broker_clock = BrokerClock(dependencies.clock)
-        self._noting = asyncio.Lock()
-        self._rereader = dependencies.rereader
+        self._newest = NewestRecords(dependencies.newest, self._broker_clock, self._now, self._clock)
         self._backpressure = backpressure
         limits = settings.failure_limits
         self._alarm = Alarm(limits.window, limits.share, limits.first)
@@ -102,7 +97,7 @@ class EnrichmentHandler(Handler[PartitionState]):
     async def open(self, partition: AssignedPartition) -> PartitionState:
         """Return an empty state: everything that is not committed is planned again."""
         if self._planner.can_expire:
-            await self._note_newest(partition)
+            await self._newest.note(partition)
         clocks = self._clock, self._broker_clock
         state = PartitionState(partition, self._recent_entries, self._kept_for, *clocks)
         self._states.append(state)
@@ -160,17 +155,6 @@ class EnrichmentHandler(Handler[PartitionState]):
         log.info("stats", extra={"facts": self._counts.values()})
 
     # Planning
-
-    async def _note_newest(self, partition: AssignedPartition) -> None:
-        """Note the newest record unless the broker's clock is known: the windows of a backlog may be over."""
-        async with self._noting:
-            if self._now() - self._broker_clock.now() > PRECISION and not partition.is_closing:
-                until = self._clock() + NEWEST_S
-                newest = await self._rereader.newest(
-                    partition.number, lambda: not partition.is_closing and self._clock() < until
-                )
-                if newest is not None:
-                    self._broker_clock.note(newest.timestamp_ms)
 
     def _plan(self, state: PartitionState, record: Record) -> None:
         """Decode a record, plan its requests, and queue each with its API."""

@@ -1,4 +1,4 @@
-"""Reads single records: deferred snapshots, of which the worker has only the offsets, and the newest record."""
+"""Reads single records: deferred snapshots, of which the worker has only the offsets."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 NAME = "enrichment-rereader"
 """The name of the Kafka client."""
-SMALL_QUEUE = {"queued.max.messages.kbytes": 2048}
-"""The options of the client: what it reads ahead takes little memory."""
 
 
 class Rereader(Protocol):
@@ -27,13 +25,6 @@ class Rereader(Protocol):
 
         It waits while the broker is down, and returns early when `is_wanted` returns False. Raises ConsumerFailedError,
         also if the partition stays shorter than these offsets: its topic was recreated.
-        """
-        ...
-
-    async def newest(self, partition: int, is_wanted: Callable[[], bool]) -> Record | None:
-        """Return the last record of a partition; None if it has none, or does not return it now.
-
-        Like `reread`, it waits while the broker is down, and returns early.
         """
         ...
 
@@ -51,13 +42,3 @@ class TopicRereader:
             return await self._reader.at(Partition(self._topic, partition), offsets, is_wanted)
         except TopicReadError as error:
             raise ConsumerFailedError(error.code, error.detail) from error
-
-    async def newest(self, partition: int, is_wanted: Callable[[], bool]) -> Record | None:
-        """See `Rereader.newest`."""
-        place = Partition(self._topic, partition)
-        try:
-            begin, end = (await self._reader.bounds([place]))[place]
-            records = await self._reader.at(place, [end - 1], is_wanted) if begin < end else ()
-        except TopicReadError:
-            return None
-        return next(iter(records), None)

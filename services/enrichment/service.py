@@ -17,11 +17,12 @@ from services.enrichment.errors import TracingMissingError
 from services.enrichment.handler import EnrichmentHandler
 from services.enrichment.planner import EnrichmentPlanner
 from services.enrichment.rereader import NAME as REREADER
-from services.enrichment.rereader import SMALL_QUEUE, TopicRereader
+from services.enrichment.rereader import TopicRereader
 from services.enrichment.webhooks import DeliveryPlanner
 from services.runtime.adapters import utc_now
 from services.runtime.worker.backpressure import Backpressure
 from services.runtime.worker.handler import WorkerLimits
+from services.runtime.worker.newest_record import SMALL_QUEUE, newest_record
 from services.runtime.worker.process import run_workers
 from services.runtime.worker.subscription import member_options, subscription
 from services.runtime.worker.worker import Worker
@@ -169,6 +170,7 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
         settings=settings,
         consumer=kafka.consumer(NAME, subscribed),
         rereader=TopicRereader(reader, planner.topic),
+        newest=newest_record(reader, planner.topic),
         caller=tracing.traced(calls.caller) if tracing else calls.caller,
         availability=calls.availability,
         producer=producer,

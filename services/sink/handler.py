@@ -11,7 +11,9 @@ from typing_extensions import override
 from contracts.metrics import sink as metrics
 from contracts.records.state_record import EPOCH, MICROSECOND
 from contracts.sinks import PositionConflictError, RowBatch, RowsRefusedError
+from services.runtime.broker_clock import BrokerClock
 from services.runtime.worker.handler import Handler, WorkerMetrics
+from services.runtime.worker.newest_record import NewestRecords
 from services.sink.partition import SinkPartition, WaitingRecords
 from services.sink.plan import RefusedRecord
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from services.runtime.kafka.interfaces import GroupConsumer
     from services.runtime.worker.assignment import AssignmentFigures
     from services.runtime.worker.backpressure import Backpressure
+    from services.runtime.worker.newest_record import NewestRecord
     from services.runtime.worker.partition import AssignedPartition, CreateTask
     from services.sink.dead_letters import DeadLetters
     from services.sink.plan import Planner, WritePlan
@@ -48,6 +51,7 @@ class SinkDependencies(NamedTuple):
     planner: Planner
     dead_letters: DeadLetters
     counts: Counts
+    newest: NewestRecord
     now: Callable[[], datetime]
     clock: Callable[[], float]
 
@@ -65,6 +69,8 @@ class SinkHandler(Handler[SinkPartition]):
         self._counts = dependencies.counts
         self._now = dependencies.now
         self._clock = dependencies.clock
+        self._broker_clock = BrokerClock(dependencies.clock)
+        self._newest = NewestRecords(dependencies.newest, self._broker_clock, self._now, self._clock)
         self._backpressure = backpressure
         self._partitions: dict[int, SinkPartition] = {}
         self._waiting: list[WaitingRecords] = []
@@ -86,12 +92,15 @@ class SinkHandler(Handler[SinkPartition]):
 
     @override
     async def open(self, partition: AssignedPartition) -> SinkPartition:
+        if self._planner.can_expire:
+            await self._newest.note(partition)
         state = self._partitions[partition.number] = SinkPartition(partition)
         return state
 
     @override
     async def process(self, state: SinkPartition, records: Sequence[Record]) -> None:
         """Wait until the effect of these records is in the store."""
+        self._broker_clock.note(records[-1].timestamp_ms)
         waiting = WaitingRecords(state, tuple(records), asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._arrived.set()
@@ -255,8 +264,8 @@ class SinkHandler(Handler[SinkPartition]):
                 await asyncio.sleep(EXPIRE_EVERY_S)
 
     def _now_us(self) -> int:
-        """The time in microseconds since 1970."""
-        return (self._now() - EPOCH) // MICROSECOND
+        """The earlier time of this clock and the broker's, in microseconds since 1970."""
+        return (min(self._now(), self._broker_clock.now()) - EPOCH) // MICROSECOND
 
 
 def _changes(plan: WritePlan) -> int:

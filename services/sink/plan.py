@@ -35,7 +35,7 @@ class WritePlan(NamedTuple):
     superseded: int
     """The number of records of which another one has a newer row."""
     expired: int
-    """The number of records whose rows have expired by the clock."""
+    """The number of records whose rows have expired."""
 
 
 class Planner:
@@ -47,6 +47,11 @@ class Planner:
         self._kept_for: int | None = None
         if state.lifetime is not None and state.window_start is not None and state.expires_by_clock:
             self._kept_for = (state.lifetime + state.grace + retention) // MICROSECOND
+
+    @property
+    def can_expire(self) -> bool:
+        """Whether rows expire."""
+        return self._kept_for is not None
 
     def plan(self, records: Iterable[Record], now: int) -> WritePlan:
         """Return the plan of records, which are in the order of each partition."""

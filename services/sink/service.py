@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from contracts.metrics.sink import CATALOGUE
 from services.runtime.adapters import uniform, utc_now
 from services.runtime.worker.backpressure import Backpressure
 from services.runtime.worker.handler import WorkerLimits
+from services.runtime.worker.newest_record import SMALL_QUEUE, newest_record
 from services.runtime.worker.process import run_workers
 from services.runtime.worker.subscription import member_options, subscription
 from services.runtime.worker.worker import Worker
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
     from services.sink.partition import SinkPartition
     from services.sink.settings import SinkSettings
 
-NAME = "sink"
-"""The name of the Kafka clients."""
+log = logging.getLogger(__name__)
+
+NAME, READER = "sink", "sink-newest"
+"""The names of the Kafka clients."""
 COMMIT_EVERY = timedelta(seconds=0.5)
 REPORT_EVERY = timedelta(seconds=5)
 CALLS = 3
@@ -64,6 +68,8 @@ async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
         stack.push_async_callback(producer.close)
         workers: dict[str, Worker[SinkPartition]] = {}
         for name, (application, state) in settings.states(suite).items():
+            reader = kafka.reader(READER, group=group_of[name], options=SMALL_QUEUE, log=log)
+            stack.push_async_callback(reader.close)
             subscribed = subscription(
                 settings,
                 kafka,
@@ -81,6 +87,7 @@ async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
                 planner=Planner(state, settings.target(state).windows, settings.retention(state)),
                 dead_letters=DeadLetters(producer, application.topics.dead_letters),
                 counts=counts,
+                newest=newest_record(reader, state.topic),
                 now=utc_now,
                 clock=clock,
             )

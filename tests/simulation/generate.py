@@ -175,15 +175,14 @@ def _outage(random: Random, at: float, part: str, lasts: float) -> Fault:
 def _process_fault(random: Random, at: float, part: str, lasts: float) -> Fault:
     """A fault of a process.
 
-    A job whose clock is behind refuses valid events, and a sink whose clock is ahead removes rows too soon: theirs do
-    not do that.
+    A job whose clock is behind refuses valid events: its clock is never behind.
     """
     kind = random.choice((*PARTS, "lag", "rebuild") if part == "job" else PARTS)
     match kind:
         case "lag":
             return Fault(at, kind, part, lasts, random.randint(0, 3))
         case "clock":
-            ahead_s = {"job": HOUR_S, "sink": -HOUR_S}.get(part.partition("-")[0]) or random.choice([-HOUR_S, HOUR_S])
+            ahead_s = HOUR_S if part == "job" else random.choice([-HOUR_S, HOUR_S])
             return Fault(at, kind, part, lasts, ahead_s)
         case "unacknowledged":
             return Fault(at, kind, part, 0.0, random.randint(1, 2))

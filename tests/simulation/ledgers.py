@@ -173,15 +173,20 @@ class _Judge:
                 yield f"the job has not committed {record.topic} {record.partition} {record.offset}"
 
     def _rows(self) -> Iterator[str]:
-        """The store has the newest row of each key that has not expired, and has read everything."""
+        """The store has the newest row of each key until that expires, and has read everything."""
         planner, target = planner_of(self._application)
         by_key: dict[RowKey, Row] = {}
         for step in planner.plan(self._snapshots, 0).steps:
             for row in step.rows:
                 by_key[row.row_key(target.windows)] = row
-        stored = self._ledgers.stored
+        stored, written = self._ledgers.store.state, self._ledgers.store.written
+        read_at = {(record.partition, record.offset): self._read_by(record) for record in self._snapshots}
+        for row in self._ledgers.store.removed_early:
+            yield f"the sinks have removed {row} before it expired"
         for key, row in by_key.items():
             found, left_s = stored.rows.get(key), _left_s(row)
+            if row not in written and read_at[row.partition, row.offset] + QUIET_S < ENDS_S + left_s:
+                yield f"the sinks have not written {row}"
             if left_s > EXPIRY_S and (found is None or found.order != row.order):
                 yield f"the store has {found} for {key}, and {row} is the newest"
             if left_s < -EXPIRY_S and found is not None:
@@ -191,6 +196,11 @@ class _Judge:
         ends = {record.partition: record.offset + 1 for record in self._snapshots}
         if stored.positions != ends:
             yield f"the store is at {stored.positions}, and the snapshots end at {ends}"
+
+    def _read_by(self, record: Record) -> float:
+        """Return the time of the script from which on nothing prevents a sink from writing a record."""
+        faults = [fault for fault in self._script.faults if fault.kind != "clock"]
+        return max([(record.timestamp - time_at(0.0)) / timedelta(seconds=1), *(one.at + one.lasts for one in faults)])
 
     def _is_complete(self, window: Window) -> bool:
         """Return whether the loop was quiet for some time before the window ended."""

@@ -16,6 +16,7 @@ from contracts.sinks import StoreUnavailableError
 from contracts.testing.memory_store import MemoryStore, StoredState
 from services.runtime.kafka.interfaces import TopicSubscription
 from services.runtime.topic_check import TopicCheck
+from services.runtime.worker.newest_record import newest_record
 from services.runtime.worker.subscription import MEMBER
 from services.sink.dead_letters import DeadLetters
 from services.sink.handler import SinkDependencies
@@ -24,6 +25,7 @@ from services.sink.retried_store import RetriedStore
 from services.sink.service import DRAIN, worker_of
 from services.sink.settings import SinkSettings
 from tests.simulation.kafka.clients import ModelKafka
+from tests.simulation.script import time_at
 from tests.simulation.worker import REPORT_EVERY
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from contracts import Application
-    from contracts.sinks import RowBatch, Target
+    from contracts.sinks import Row, RowBatch, Target
     from services.runtime.worker.worker import Worker
     from services.sink.partition import SinkPartition
     from tests.simulation.loop import SimulationLoop
@@ -55,6 +57,10 @@ class StoreServer:
     state: StoredState = field(default_factory=StoredState)
     fault: str = ""
     """`away`, `hang`, or `unacknowledged`: it writes, and does not answer."""
+    written: set[Row] = field(default_factory=set)
+    """All rows that were ever written."""
+    removed_early: list[Row] = field(default_factory=list)
+    """Rows that were removed before they had expired."""
 
     def lose_everything(self) -> None:
         """Remove all rows, and their positions with them."""
@@ -88,6 +94,7 @@ class ServedStore(MemoryStore):
     async def write(self, batch: RowBatch) -> int:
         await self._server.respond()
         changed = await super().write(batch)
+        self._server.written.update(row for step in batch.steps for row in step.rows)
         if self._server.fault == "unacknowledged":
             raise StoreUnavailableError("connection reset")
         return changed
@@ -95,7 +102,11 @@ class ServedStore(MemoryStore):
     @override
     async def remove_expired(self, now: int) -> int:
         await self._server.respond()
-        return await super().remove_expired(now)
+        present, now_us = dict(self.state.rows), time_at(asyncio.get_running_loop().time()).timestamp() * 1e6
+        removed = await super().remove_expired(now)
+        gone = [row for key, row in present.items() if key not in self.state.rows]
+        self._server.removed_early += [row for row in gone if (row.expires_at or 0) > now_us]
+        return removed
 
 
 @dataclass(frozen=True)
@@ -134,6 +145,7 @@ async def run_sink(context: SinkContext, started: Callable[[Worker[SinkPartition
         planner=planner,
         dead_letters=DeadLetters(producer, application.topics.dead_letters),
         counts=counts,
+        newest=newest_record(kafka.reader("sink-newest"), target.topic),
         now=context.now,
         clock=clock,
     )

@@ -11,6 +11,8 @@ from typing_extensions import override
 
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
+from contracts.records.state_record import EPOCH as SINCE
+from contracts.records.state_record import MICROSECOND
 from contracts.reducers import Enriched
 from services.alerts import restore
 from services.alerts.evaluator import AlertEvaluator
@@ -135,6 +137,14 @@ def late_records_are_accepted(patch: pytest.MonkeyPatch) -> None:
 @mutation(Script(1, (Fault(9.0, "clock", "worker-0", 30.0, 3600.0), sent(10.0)), "short"), is_found_by_seeds=True)
 def the_clock_of_a_worker_ends_windows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BrokerClock, "now", lambda _: datetime.max.replace(tzinfo=UTC))
+
+
+AN_HOUR_AHEAD = Fault(90.0, "clock", "sink-0", 900.0, 3600.0)
+
+
+@mutation(Script(1, (sent(10.0), AN_HOUR_AHEAD, sent(95.0, "e1", "d1")), "short", sinks=1))
+def the_clock_of_a_sink_ends_windows(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SinkHandler, "_now_us", lambda sink: (sink._now() - SINCE) // MICROSECOND)  # noqa: SLF001
 
 
 @mutation(Script(1, (sent(10.0), Fault(100.0, "loss", "store")), sinks=1), is_found_by_seeds=True)

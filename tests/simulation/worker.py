@@ -17,6 +17,7 @@ from services.enrichment.service import worker_of
 from services.enrichment.settings import EnrichmentSettings
 from services.runtime.kafka.interfaces import TopicSubscription
 from services.runtime.topic_check import TopicCheck
+from services.runtime.worker.newest_record import newest_record
 from services.runtime.worker.subscription import MEMBER
 from tests.simulation.api import StubTransport
 from tests.simulation.kafka.clients import ModelKafka
@@ -67,7 +68,7 @@ async def run_worker(context: WorkerContext, started: Callable[[Worker[Partition
     transports = {api: StubTransport(context.api, api, context.name) for api in application.apis}
     calls = assemble(application, transports, counts, runtime, limits=settings.failure_limits)
     planner = EnrichmentPlanner(application, counts)
-    producer = kafka.producer("enrichment")
+    producer, reader = kafka.producer("enrichment"), kafka.reader("enrichment-rereader")
     subscription = TopicSubscription(
         group=application.enrichment_group,
         topic=planner.topic,
@@ -81,7 +82,8 @@ async def run_worker(context: WorkerContext, started: Callable[[Worker[Partition
         planner=planner,
         settings=settings,
         consumer=kafka.consumer("enrichment", subscription),
-        rereader=TopicRereader(kafka.reader("enrichment-rereader"), planner.topic),
+        rereader=TopicRereader(reader, planner.topic),
+        newest=newest_record(reader, planner.topic),
         caller=calls.caller,
         availability=calls.availability,
         producer=producer,

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts import Application
-    from contracts.testing.memory_store import StoredState
     from services.runtime.job_progress import Published
     from tests.simulation.api import Call
     from tests.simulation.network import ProcessNetwork
@@ -61,8 +60,8 @@ class Ledgers:
     """The errors with which processes ended, and of tasks that nobody awaited."""
     commit: Commit
     """The last commit of the job."""
-    stored: StoredState
-    """The rows that the sinks have written."""
+    store: StoreServer
+    """The server of the sinks' store."""
     evaluated: dict[int, int]
     """The offset that the derive workers have committed, by partition of the snapshots."""
     progress: dict[int, Published]
@@ -288,7 +287,7 @@ class World:
             self._committed(application.enrichment_group),
             errors + [repr(error) for error in self.loop.errors],
             self._checkpoint.last,
-            self.store.state,
+            self.store,
             self._committed(derive_group(application)),
             self._progress,
         )

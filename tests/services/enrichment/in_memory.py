@@ -227,6 +227,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
         settings=EnrichmentSettings.model_validate({"application": "fleet", "commit_every": 0, **settings}),
         consumer=source,
         rereader=source,
+        newest=source.newest,
         caller=caller,
         availability=availability,
         producer=producer,

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.sink import CATALOGUE
+from contracts.records.record import Record
 from contracts.sinks import RefusedRow, RowsRefusedError, StoreUnavailableError, Target, Windows
 from contracts.testing.memory_store import MemoryStore, StoredState
 from contracts.wire import DeadLetter
@@ -28,8 +29,8 @@ from tests.services.sink.records import START, STATE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping
+    from datetime import datetime
 
-    from contracts.records.record import Record
     from contracts.sinks import RowBatch
     from services.runtime.kafka.interfaces import RebalanceListener
     from services.runtime.kafka.values import Output
@@ -50,6 +51,17 @@ class Topic:
         self.refused_seeks = 0
         self.batch = 10
         self.closed = False
+        self.time = START
+        """The time of the sink's clock."""
+        self.newest_ms: int | None = None
+        """The timestamp of the newest record; None while the broker does not return it."""
+
+    def now(self) -> datetime:
+        return self.time
+
+    async def newest(self, partition: int, is_wanted: Callable[[], bool]) -> Record | None:
+        assert is_wanted()
+        return None if self.newest_ms is None else Record("snapshots", partition, 0, self.newest_ms, b"d", None)
 
     def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
         self.listener = listener
@@ -97,7 +109,7 @@ class ControlledStore(MemoryStore):
         self.hangs = False
         self.refuses: set[str] = set()
         self.batches: list[RowBatch] = []
-        self.attempts = self.opened = 0
+        self.attempts = self.opened = self.removals = 0
         self.before_write: Callable[[], object] = lambda: None
 
     @override
@@ -120,6 +132,11 @@ class ControlledStore(MemoryStore):
         changed = await super().write(batch)
         self.batches.append(batch)
         return changed
+
+    @override
+    async def remove_expired(self, now: int) -> int:
+        self.removals += 1
+        return await super().remove_expired(now)
 
     async def _answer(self) -> None:
         self.attempts += 1
@@ -162,7 +179,8 @@ class RunningSink:
             planner=Planner(STATE, TARGET.windows, timedelta(0)),
             dead_letters=DeadLetters(published, "dead_letters"),
             counts=self.counts,
-            now=lambda: START,
+            newest=topic.newest,
+            now=topic.now,
             clock=clock,
         )
         self.worker = worker_of(self.dependencies, configured)
