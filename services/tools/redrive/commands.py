@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections import Counter
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aiolimiter import AsyncLimiter
@@ -13,14 +14,19 @@ from aiolimiter import AsyncLimiter
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
 from contracts.model.suite import load_suite
+from contracts.model.topics import Stamp
 from contracts.settings import read
 from services.enrichment.settings import ApiSettings
-from services.runtime.adapters import utc_now
+from services.runtime.adapters import loop_time, utc_now
+from services.runtime.broker_clock import BrokerClock
+from services.runtime.call_thread import CallThread
 from services.runtime.command_line import CommandError, ExitCode
+from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.async_reader import KafkaTopicReader
 from services.runtime.kafka.broker_check import require_broker
 from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.kafka.reader import BlockingKafkaReader
+from services.runtime.kafka.values import NEWEST, Partition
 from services.runtime.worker.bounded import run_bounded
 from services.tools.redrive.dead_letters import NAME, StoredDeadLetter, dead_letters
 from services.tools.redrive.redrive import RedriveHandler, RedriveRun
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from contracts import Application
+    from services.runtime.kafka.interfaces import Admin
     from services.tools.redrive.dead_letters import DeadLetterFilter
 
 SHORT_FETCH = {"fetch.wait.max.ms": 10}
@@ -109,11 +116,29 @@ async def _redrive(
         producer = KafkaProducer(client, NAME, options=LARGEST, log=None)
         for kafka_client in (reader, origins, producer):
             stack.push_async_callback(kafka_client.close)
-        redriven = RedriveRun(origins, producer, utc_now, limiter(rate).acquire, _report, is_dry_run=dry_run)
+        admin, thread, broker_clock = KafkaAdmin(client, NAME), CallThread("newest"), BrokerClock(loop_time)
+        stack.callback(thread.close)
+        stack.callback(admin.close)
+        broker_clock.note(await thread.call(partial(newest_input_ms, admin, applications)))
+        pace = limiter(rate).acquire
+        redriven = RedriveRun(origins, producer, utc_now, broker_clock, pace, _report, is_dry_run=dry_run)
         for application in applications:
             handler = RedriveHandler(application, selection, redriven, Webhooks(settings, application, stack))
             await run_bounded(handler, reader, application.topics.dead_letters, Counts(CATALOGUE))
         return redriven.summary
+
+
+def newest_input_ms(admin: Admin, applications: Sequence[Application]) -> int:
+    """Return the latest timestamp of the broker in the inputs, which have the heartbeats of the job; -1 without one.
+
+    Raises KafkaRequestError.
+    """
+    stamped = {topic.name for each in applications for topic in each.catalogue() if topic.stamp is Stamp.BROKER}
+    inputs = {name for each in applications for name in (each.topics.events, each.topics.feedback)}
+    counts = admin.partition_counts(stamped & inputs)
+    places = [Partition(topic, number) for topic, count in counts.items() for number in range(count)]
+    newest = admin.records(dict.fromkeys(places, NEWEST))
+    return max((record.timestamp_ms for record in newest.values()), default=-1)
 
 
 def limiter(rate: float) -> AsyncLimiter:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from contracts.alerts.deliveries import DeliveryRequest
     from contracts.records.record import Record
     from contracts.wire import DeadLetter
+    from services.runtime.broker_clock import BrokerClock
     from services.runtime.kafka.interfaces import Producer, TopicReader
     from services.runtime.worker.partition import AssignedPartition, CreateTask
     from services.tools.redrive.dead_letters import DeadLetterFilter
@@ -47,6 +48,8 @@ class RedriveRun:
     origins: TopicReader
     producer: Producer
     now: Callable[[], datetime]
+    broker_clock: BrokerClock
+    """The clock by which the job refuses answers as late."""
     wait: Callable[[], Awaitable[None]]
     """Waits until the next record or event may be sent."""
     report: Callable[[str], None]
@@ -95,6 +98,7 @@ class RedriveHandler(Handler["AssignedPartition"]):
 
         Raises WriteError, and a WorkerError for unusable secrets.
         """
+        self._run.broker_clock.note(records[-1].timestamp_ms)
         async with self._turn, asyncio.TaskGroup() as writes:
             for stored in filter(self._selection.matches, map(StoredDeadLetter.of, records)):
                 action, output = await self._redriven(stored)
@@ -116,7 +120,7 @@ class RedriveHandler(Handler["AssignedPartition"]):
 
     async def _redriven(self, stored: StoredDeadLetter) -> tuple[RedriveAction, Output | None]:
         """Take the action for a dead letter; return it, and the record to write."""
-        action, dead_letter = action_for(self._application, stored, self._run.now()), stored.dead_letter
+        action, dead_letter = action_for(self._application, stored, self._run.broker_clock.now()), stored.dead_letter
         if dead_letter is not None and action is RedriveAction.SENT_AGAIN:
             return await self._copied(dead_letter)
         if dead_letter is not None and action is RedriveAction.DELIVERED_AGAIN:
@@ -139,7 +143,8 @@ class RedriveHandler(Handler["AssignedPartition"]):
 
     def _request(self, stored: StoredDeadLetter) -> Output:
         """Return what reopens the slot, at the time of the window's start, which is neither late nor ahead."""
-        feedback, topic = reopening(stored, self._run.now()), self._application.topics.feedback
+        now = max(self._run.now(), self._run.broker_clock.now())  # it must be later than the failure
+        feedback, topic = reopening(stored, now), self._application.topics.feedback
         return Output(topic, stored.key, feedback.encode(), BY_KEY, timestamp_ms(feedback.first_seen))
 
     async def _delivered(self, dead_letter: DeadLetter) -> RedriveAction:

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts import Application, Topics
 from contracts.alerts.deliveries import events
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
 from contracts.records.record import Reason, Record, timestamp_ms
 from contracts.types.origin import PLACE, TIME
+from contracts.wire import Feedback
 from services.enrichment.calls.caller import Outcome
+from services.runtime.broker_clock import BrokerClock
 from services.runtime.errors import DeliveryFailedError
-from services.runtime.kafka.values import BY_KEY, BoundedRange, Output, Partition
+from services.runtime.kafka.values import BY_KEY, NEWEST, BoundedRange, OffsetAt, Output, Partition
 from services.runtime.worker.bounded import run_bounded
 from services.tools.redrive.action import RedriveAction
+from services.tools.redrive.commands import newest_input_ms
 from services.tools.redrive.dead_letters import DeadLetterFilter
 from services.tools.redrive.errors import WriteError
 from services.tools.redrive.redrive import RedriveHandler, RedriveRun
@@ -31,6 +37,7 @@ from tests.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from datetime import datetime
 
     from contracts.alerts.deliveries import DeliveryRequest
     from contracts.wire.alert_record import AlertRecord
@@ -59,6 +66,10 @@ class Loop:
         self.is_calling = False
         self.is_addressed = True
         self.is_dry_run = False
+        self.now = LATER
+        """The time of the machine."""
+        self.newest_ms = -1
+        """The timestamp of the newest record of the inputs."""
 
     async def bounds(self, partitions: Collection[Partition]) -> Mapping[Partition, BoundedRange]:
         return dict.fromkeys(partitions, self.bounds_of_topics)
@@ -96,7 +107,10 @@ class Loop:
     def back(self, *dead_letters: StoredDeadLetter, partitions: int = 1) -> dict[RedriveAction, int]:
         """Redrive dead letters, which are in turns in these partitions; return their numbers by action."""
         ours: Any = self
-        redriven = RedriveRun(ours, ours, lambda: LATER, self.pace, self.lines.append, is_dry_run=self.is_dry_run)
+        clock = BrokerClock(lambda: 0.0)
+        clock.note(self.newest_ms)
+        given = ours, ours, lambda: self.now, clock, self.pace, self.lines.append
+        redriven = RedriveRun(*given, is_dry_run=self.is_dry_run)
         places = (divmod(number, partitions) for number in range(len(dead_letters)))
         records = [stored_record(one, *place) for one, place in zip(dead_letters, places, strict=True)]
         topics = StoredTopics(records, [Partition(LIVE.topics.dead_letters, 0)])
@@ -172,6 +186,62 @@ def test_a_failed_request_is_repeated_in_its_window() -> None:
     (written,) = loop.written
     assert (written.topic, written.key, written.headers) == (LIVE.topics.feedback, b"d1", ())
     assert written.timestamp_ms == round(START.timestamp() * 1000), "not late, and not ahead"
+
+
+OVER = START + LIVE.kept_for + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("own", "newest", "expected"),
+    [
+        (OVER, LATER, RedriveAction.REQUESTED_AGAIN),
+        (LATER, OVER, RedriveAction.EXPIRED),
+        (OVER, None, RedriveAction.REQUESTED_AGAIN),
+    ],
+    ids=["a clock ahead", "a clock behind", "its dead letter is the newest record"],
+)
+def test_the_clock_of_the_broker_ends_a_window(own: datetime, newest: datetime | None, expected: RedriveAction) -> None:
+    loop = Loop()
+    loop.now, loop.newest_ms = own, timestamp_ms(newest) if newest else -1
+    assert loop.back(found()) == {expected: 1}
+
+
+def test_a_dead_letter_that_is_the_newest_record_shows_the_end_of_its_window() -> None:
+    assert Loop().back(replace(found(), written=OVER)) == {RedriveAction.EXPIRED: 1}
+
+
+def test_a_slot_is_reopened_after_its_failure_although_the_clock_is_behind() -> None:
+    loop = Loop()
+    loop.now = START - timedelta(hours=1)
+    loop.back(found())
+    (written,) = loop.written
+    assert Feedback.model_validate_json(written.value or b"").ts == LATER, "the time of the dead letter"
+
+
+def test_the_newest_input_that_the_broker_has_stamped_shows_its_clock() -> None:
+    """Not those of a replay, nor events that are decoded from raw records: producers stamp these."""
+    newest = {"events": 9, "feedback": 5, "a.events": 7, "a.feedback": 3, "b.events": 8, "b.feedback": 8}
+    admin = cast("Any", NewestRecords(newest))
+    declared: Any = {"event": LIVE.event, "state": LIVE.state, "enrichments": LIVE.enrichments}
+    other = Application(name="other", topics=Topics(prefix="a."), **declared)
+    replayed = Application(name="replayed", topics=Topics(prefix="b.", replay=True), **declared)
+    assert newest_input_ms(admin, [LIVE]) == 5
+    assert newest_input_ms(admin, [LIVE, other, replayed]) == 7
+    assert newest_input_ms(cast("Any", NewestRecords({})), [LIVE]) == -1
+
+
+class NewestRecords:
+    """Topics of two partitions, the second one empty, by the timestamps of their newest records."""
+
+    def __init__(self, newest: Mapping[str, int]) -> None:
+        self.newest = newest
+
+    def partition_counts(self, topics: Collection[str]) -> dict[str, int]:
+        return {topic: 2 for topic in topics if topic in self.newest}
+
+    def records(self, at: Mapping[Partition, int]) -> dict[Partition, OffsetAt]:
+        assert set(at.values()) <= {NEWEST}
+        return {place: OffsetAt(-1, -1) if place.number else OffsetAt(0, self.newest[place.topic]) for place in at}
 
 
 def test_a_dry_run_counts_the_actions_and_takes_none() -> None:
