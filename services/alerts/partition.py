@@ -23,6 +23,8 @@ class AlertPartition:
     def __init__(self, number: int, offset: int, names: Iterable[str]) -> None:
         self.number = number
         self.offset = offset
+        self._is_new = not offset
+        """Whether none of its snapshots was evaluated when it was assigned, as of a partition that was added."""
         self.newest: datetime | None = None
         """The largest `as_of` of its snapshots."""
         self.until: datetime | None = None
@@ -52,10 +54,13 @@ class AlertPartition:
     def reach(self, published: Published | None) -> None:
         """Follow the progress of the job, as far as the snapshots are evaluated up to it. None: it has recorded none.
 
-        A worker that is always behind the newest progress follows an earlier one.
+        A worker that is always behind the newest progress follows an earlier one. A new partition of which the job has
+        recorded none yet is current: changed rules take effect at once, and the first progress closes what has expired.
+        Of another partition the progress is lost, as after a long outage: alerts that expiry has closed would open
+        again, so it waits for the next progress.
         """
         if published is None:
-            self.is_current = True
+            self.is_current = self.is_current or self._is_new
             return
         for progress in (self._unread or published, published):
             if progress.offset <= self.offset:

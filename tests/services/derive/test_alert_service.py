@@ -19,10 +19,12 @@ from contracts.records.tables import encode_row
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
+from services.runtime.job_progress import GROUP
+from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.options import create_producer
 from services.runtime.kafka.reader import BlockingKafkaReader
-from services.runtime.kafka.values import Partition
+from services.runtime.kafka.values import GroupOffset, Partition
 from services.runtime.table_writer import TableWriter
 from services.tools.broker.readiness import wait_until
 from services.tools.topics import growth
@@ -59,11 +61,19 @@ class Sensors:
             future.result(DEADLINE_S)
         self.producer = create_producer(self.client, "test")
         self.writer = TableWriter(KafkaClients(self.client))
+        self._record_progress()
         self.reader = BlockingKafkaReader(self.client, "test", log=logging.getLogger("test"))
         self.alerts: list[tuple[bytes | None, bytes | None]] = []
         places = [Partition(f"{prefix}too_high", number) for number in range(PARTITIONS)]
         for _ in self.reader.read(self.reader.bounds(places)):
             """There are none."""
+
+    def _record_progress(self) -> None:
+        """Record the progress of a job that has begun: else workers wait for it."""
+        places = [Partition(f"{self.prefix}snapshots", number) for number in range(self.partitions)]
+        admin, progress = KafkaAdmin(self.client, "job"), GroupOffset(0, NOON.isoformat())
+        assert admin.commit(GROUP, dict.fromkeys(places, progress))
+        admin.close()
 
     def put(self, rule: str, limit: Limit | None) -> int:
         value = None if limit is None else encode_row(LIMITS, rule, limit.model_dump_json(), "ann")
@@ -94,6 +104,7 @@ class Sensors:
         application, kafka, address = sensors(self.prefix), KafkaClients(self.client), self.client["bootstrap.servers"]
         PartitionGrowth(application, kafka, address, MORE_PARTITIONS).run([f"{self.prefix}derive"], self.reports.append)
         self.partitions = MORE_PARTITIONS
+        self._record_progress()
         self.producer = create_producer(self.client, "test")  # it knows the partitions that are there
 
     def records(self) -> list[tuple[StateRecord, bytes | None, bytes]]:

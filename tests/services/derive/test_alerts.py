@@ -456,6 +456,34 @@ def test_an_alert_of_an_expired_window_does_not_open_again_when_another_worker_b
     assert (len(opened), [by for _, by in closed]) == (1, ["expired"])
 
 
+def test_an_alert_of_an_expired_window_does_not_open_again_when_the_progress_of_the_job_is_lost() -> None:
+    """The broker deletes the progress of a job that was down for a week; another cluster may not have it."""
+    broker, later = _broker(("r", Limit(high=5, low=5))), AT + 20 * 24 * HOUR
+    _publish(broker, "a", 1, 7)
+    broker.run(is_live=True)
+    broker.published = Published(1, later)
+    broker.run(is_live=True)
+    broker.published = None
+    broker.append("limits", b"s", encode_row(LIMITS, "s", Limit(high=5, low=5).model_dump_json(), "ann"))
+    broker.run(is_live=True)
+    assert [alert.closed_by for alert in _last(broker).alerts] == ["expired"]
+    _publish(broker, "b", 1, 7, later)
+    broker.published = Published(2, later)
+    broker.run(is_live=True)
+    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
+    assert (len(opened), [by for _, by in closed]) == (3, ["expired"]), (
+        "the window that lives has an alert of each rule"
+    )
+
+
+def test_a_rule_of_a_new_partition_does_not_wait_for_the_progress_of_the_job() -> None:
+    """The partition was added, or the job has just begun: its first batch may take minutes."""
+    partition = AlertPartition(0, 0, ())
+    partition.reach(None)
+    assert partition.is_current
+    partition.states.close()
+
+
 def test_an_alert_that_another_worker_has_opened_closes_though_its_window_expires_before_its_snapshot_is_read() -> None:
     broker, key = _broker(("r", Limit(high=5, low=5))), window_key("a", AT)
     _publish(broker, "a", 1, 7)
