@@ -38,18 +38,19 @@ def health_report(
     history: Sequence[MetricsPoint],
     emits_every_s: float | None = 0.0,
     reads_every_s: float = 0.0,
+    running_s: float = float("inf"),
 ) -> HealthReport:
     """Evaluate all rules; the reasons that are likely to cause others come first.
 
     While records arrive, a running job publishes at least once in `emits_every_s`; None: they need not give snapshots.
-    The job reads records that wait every `reads_every_s`; 0 in real-time mode.
+    The job reads records that wait every `reads_every_s`; 0 in real-time mode. It runs since `running_s`.
     """
     reasons = (
         *_kafka(metrics),
         *_processes(metrics),
         *_states(metrics),
         *_job(metrics),
-        *_silence(metrics, history, emits_every_s),
+        *_silence(metrics, history, emits_every_s, running_s),
         *_breakers(metrics),
         *_lags(metrics, history, reads_every_s),
         *_dead_letters(history),
@@ -115,9 +116,12 @@ def _job(metrics: LoopMetrics) -> Iterator[HealthReason]:
 
 
 def _silence(
-    metrics: LoopMetrics, history: Sequence[MetricsPoint], emits_every_s: float | None
+    metrics: LoopMetrics, history: Sequence[MetricsPoint], emits_every_s: float | None, running_s: float
 ) -> Iterator[HealthReason]:
-    """Records arrive, and a running job publishes nothing. Its own metrics change with each batch only."""
+    """Records arrive, and a running job publishes nothing. Its own metrics change with each batch only.
+
+    Until it has run for the time after which silence is reported, a job without a batch is starting.
+    """
     if emits_every_s is None or any(process.starting or not process.up for process in metrics.job):
         return
     is_new = any(process.committed_s is None for process in metrics.job)
@@ -132,7 +136,8 @@ def _silence(
     message = f"The job publishes nothing{' yet' * is_new}, while {rate:.1f} records a second arrive"
     wait = "Wait: it has just started. If it takes minutes, read its log"
     hangs = "Read its log; if it hangs, restart it: no record is lost. If all records are duplicates, this is no fault"
-    yield _reason("job_silent", "job", message, wait if is_new else hangs)
+    kind: Kind = "job_starting" if is_new and running_s < emits_every_s + SILENCE_S else "job_silent"
+    yield _reason(kind, "job", message, wait if is_new else hangs)
 
 
 def _breakers(metrics: LoopMetrics) -> Iterator[HealthReason]:

@@ -36,6 +36,8 @@ class MetricsHistory:
         self._answered: dict[str, float] = {}
         self._watermark: tuple[float | None, float] = (None, 0.0)
         self._figures: LoopMetrics | None = None
+        self._started_at = 0.0
+        """The time of the last observation at which the job did not run, or of the first one."""
 
     def record(self, observation: Observation) -> None:
         """Add an observation, of which it stores what belongs to its application."""
@@ -48,6 +50,8 @@ class MetricsHistory:
         self._failures.append(observation.samples.total(job.FAILURES))
         still_s, failures = self._still(observation, found), _failed(self._failures)
         self._figures = found.model_copy(update={"watermark_unchanged_s": still_s, "recent_failures": failures})
+        if not self._points or any(process.starting or not process.up for process in found.job):
+            self._started_at = observation.at
         self._points.append(_point(found, span))
 
     def answer(self, since: int | None) -> LoopResponse | None:
@@ -65,7 +69,8 @@ class MetricsHistory:
             return None
         application = self._application
         reads_every_s = 0.0 if application.emit is Emit.EVENT else application.emit_interval.total_seconds()
-        return health_report(self._figures, self._points, _emits_every_s(application), reads_every_s)
+        running_s = self._observations[-1].at - self._started_at
+        return health_report(self._figures, self._points, _emits_every_s(application), reads_every_s, running_s)
 
     @property
     def span(self) -> Span | None:

@@ -60,6 +60,9 @@ def health(view: LiveView) -> Text:
     """Return the health of the loop."""
     if view.error:
         return Text("○ stale", style="yellow")
+    reasons = view.loop["health"]["reasons"]
+    if reasons and all(reason["kind"] == "job_starting" for reason in reasons):
+        return Text("◌ starting", style="yellow")
     known = {True: ("● healthy", "green"), False: ("✗ unhealthy", "red"), None: ("? not all monitored", "yellow")}
     return Text.assemble(known[view.loop["health"]["healthy"]])
 

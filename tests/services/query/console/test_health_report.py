@@ -230,6 +230,22 @@ def test_a_job_without_a_committed_batch_is_reported_as_silent_sooner() -> None:
     assert "yet" in messages[34]
 
 
+def test_a_job_that_starts_is_silent_after_the_usual_time_only() -> None:
+    """Spark needs 20 s before its query runs, and publishes nothing for half a minute afterwards."""
+    history = MetricsHistory(app, 2.0)
+    kinds: dict[int, list[str]] = {}
+    for at in range(0, 80, 2):
+        snapshots = RATE * max(0, at - 50)
+        history.record(healthy_loop(at, starts=at > 20, snapshots=snapshots, committed_at=-BEGIN.timestamp()))
+        found = history.answer(None)
+        assert found
+        kinds[at] = [reason.kind for reason in found.health.reasons]
+    assert {at: kind for at, kind in kinds.items() if at <= 50} == {
+        at: ["job_starting" if at < 40 else "job_silent"] for at in range(0, 52, 2)
+    }
+    assert kinds[52] == []
+
+
 def test_an_unreachable_job_is_not_reported_as_silent() -> None:
     def without(at: float) -> Observation:
         there = healthy_loop(at, snapshots=0)

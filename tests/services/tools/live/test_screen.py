@@ -119,6 +119,20 @@ def test_reasons_are_drawn_with_their_actions() -> None:
     assert "✗ The API is down. Check it" in text
 
 
+@pytest.mark.parametrize(
+    ("kinds", "shown"),
+    [
+        (["job_starting"], "◌ starting"),
+        (["job_starting", "breaker_open"], "✗ unhealthy"),
+        (["job_silent"], "✗ unhealthy"),
+    ],
+)
+def test_a_loop_is_starting_while_nothing_else_is_wrong(kinds: list[str], shown: str) -> None:
+    view = a_view(health={"healthy": False, "reasons": [REASON | {"kind": kind} for kind in kinds]})
+    assert shown in line(view)
+    assert shown in "\n".join(drawn(view, 120, 50))
+
+
 def test_an_error_is_drawn_above_the_last_metrics() -> None:
     view = LiveView(error="http://127.0.0.1:1: refused")
     assert drawn(view, 80, 24) == [line(view)] == ["http://127.0.0.1:1: refused"]
