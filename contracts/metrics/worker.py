@@ -28,6 +28,7 @@ FORGED = _counter(
     ("enrichment",),
 )
 BUDGET_STOPS = _counter("budget_stops", "Requests not started because the device's budget is spent.", ("enrichment",))
+EXPIRED = _counter("expired", "Requests not started because their window had expired.", ("enrichment",))
 CALLS = _counter(
     "calls",
     "Calls to APIs by outcome: result, absence, retryable, permanent, given_up.",

@@ -75,6 +75,11 @@ def enrichment_status(
     return EnrichmentStatus.OVER_BUDGET if evaluation.request in admission.over_budget else evaluation.enrichment_status
 
 
+def is_expired(application: Application, snapshot: Snapshot, now: datetime) -> bool:
+    """Return whether the job would refuse an answer as late."""
+    return not application.topics.replay and now - snapshot.first_seen > application.kept_for
+
+
 def settled(application: Application, snapshot: Snapshot, now: datetime) -> bool:
     """Return whether the snapshot calls for no request."""
     return not plan(application, snapshot, now)
@@ -84,13 +89,13 @@ def _evaluations(
     application: Application, snapshot: Snapshot, now: datetime, broker_now: datetime
 ) -> dict[str, _Evaluation]:
     """Evaluate all enrichments, each after its dependencies, against the current inputs."""
-    is_expired = _is_expired(application, snapshot, min(now, broker_now))
+    is_over = is_expired(application, snapshot, min(now, broker_now))
     evaluations: dict[str, _Evaluation] = {}
     for enrichment in application.enrichments:
         needs = {
             need.name: evaluations.get(need.name) or _field(snapshot.state.get(need.name)) for need in enrichment.needs
         }
-        closed = is_expired or not _can_replace(
+        closed = is_over or not _can_replace(
             snapshot.enrichments.get(enrichment.name), snapshot, now, application.state.grace
         )
         evaluations[enrichment.name] = _blocked(enrichment, needs, snapshot, closed=closed) or _free(
@@ -101,11 +106,6 @@ def _evaluations(
 
 def _requests(evaluations: dict[str, _Evaluation]) -> list[Request]:
     return [evaluation.request for evaluation in evaluations.values() if evaluation.request]
-
-
-def _is_expired(application: Application, snapshot: Snapshot, now: datetime) -> bool:
-    """Return whether the job would refuse an answer as late."""
-    return not application.topics.replay and now - snapshot.first_seen > application.kept_for
 
 
 def _field(value: Any) -> _Evaluation:

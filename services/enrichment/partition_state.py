@@ -6,13 +6,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.planning.admission import LastRequest, admit
-from contracts.planning.plan import wanted
+from contracts.planning.plan import is_expired, wanted
 from services.enrichment.in_flight import InFlight
 from services.enrichment.recent_map import RecentMap
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime, timedelta
 
     from contracts import Application
@@ -27,11 +27,13 @@ Identity = tuple[str, "datetime", str, str]
 
 
 class Planned(NamedTuple):
-    """The plan of one snapshot: the requests to start, how many were suppressed, and those beyond the budget."""
+    """The plan of one snapshot: the requests to start, how many were suppressed, and those that are dropped."""
 
     requests: list[Request]
     suppressed: int
     over_budget: list[Request]
+    expired: Sequence[Request] = ()
+    """The requests for which the window has ended, without those that need no call."""
 
 
 class PartitionState:
@@ -90,9 +92,11 @@ class PartitionState:
         A snapshot does not wait for requests that it shares with an earlier one: those belong to an earlier offset of
         the same partition, which is not committed before they are answered.
         """
-        planned = wanted(application, snapshot, now, self._broker_clock.now())
+        broker_now = self._broker_clock.now()
+        planned = wanted(application, snapshot, now, broker_now)
         if not planned:
-            return Planned(planned, 0, [])
+            is_over = is_expired(application, snapshot, min(now, broker_now))
+            return Planned(planned, 0, [], self._missed(application, snapshot, now) if is_over else ())
         new = [request for request in planned if not self._is_suppressed(request, snapshot)]
         suppressed = len(planned) - len(new)
         if not application.limited:
@@ -255,6 +259,11 @@ class PartitionState:
             self._begun.forget(key)
         else:
             self._begun.put(key, pending.previous)
+
+    def _missed(self, application: Application, snapshot: Snapshot, now: datetime) -> list[Request]:
+        """Return the requests that a snapshot would call for if its window lived."""
+        called_for = wanted(application, snapshot, now, snapshot.first_seen)
+        return [one for one in called_for if one.skipped is None and not self._is_suppressed(one, snapshot)]
 
     def _is_suppressed(self, request: Request, snapshot: Snapshot) -> bool:
         """Return whether the same request is running, or was answered and the state does not have the answer yet.

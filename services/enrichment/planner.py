@@ -15,10 +15,11 @@ from services.enrichment.partition_state import Planned
 from services.runtime.kafka.values import Output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from contracts import Application, Policy
+    from contracts.metrics import Metric
     from contracts.metrics.counts import Counts
     from contracts.planning.request import Request
     from contracts.records.record import Record
@@ -82,12 +83,13 @@ class EnrichmentPlanner(RequestPlanner):
             self._counts.add(metrics.OUTDATED)
             if not state.is_latest(snapshot):
                 return []
-        requests, suppressed, over_budget = state.plan(self._application, snapshot, now)
+        requests, suppressed, over_budget, expired = state.plan(self._application, snapshot, now)
         if is_known:  # compaction may leave only this copy of a snapshot with queued or deferred requests
             return [one for one in requests if state.has_queued(one) or state.has_deferred(self.api_of[one.enrichment])]
-        if suppressed or over_budget:  # neither, for most snapshots
+        if suppressed or over_budget or expired:  # none, for most snapshots
             self._counts.add(metrics.SUPPRESSED, by=suppressed)
-            self._count_over_budget(over_budget)
+            self._count(metrics.BUDGET_STOPS, over_budget)
+            self._count(metrics.EXPIRED, expired)
         for request in requests:
             if request.order > snapshot.order:
                 self._counts.add(metrics.FORGED, request.enrichment)
@@ -99,7 +101,8 @@ class EnrichmentPlanner(RequestPlanner):
         snapshot = decode_snapshot(record.value or b"")
         is_superseded = state.is_superseded(snapshot)
         planned = Planned([], 0, []) if is_superseded else state.plan(self._application, snapshot, now)
-        self._count_over_budget([request for request in planned.over_budget if self.api_of[request.enrichment] == api])
+        for metric, dropped in ((metrics.BUDGET_STOPS, planned.over_budget), (metrics.EXPIRED, planned.expired)):
+            self._count(metric, [request for request in dropped if self.api_of[request.enrichment] == api])
         return [request for request in planned.requests if self.api_of[request.enrichment] == api]
 
     @override
@@ -114,6 +117,6 @@ class EnrichmentPlanner(RequestPlanner):
         """See `RequestPlanner.dead_letter`."""
         return failed_request(record, request, outcome)
 
-    def _count_over_budget(self, requests: list[Request]) -> None:
+    def _count(self, metric: Metric, requests: Sequence[Request]) -> None:
         for request in requests:
-            self._counts.add(metrics.BUDGET_STOPS, request.enrichment)
+            self._counts.add(metric, request.enrichment)

@@ -8,9 +8,14 @@ import pytest
 
 from contracts import Application, Topics
 from contracts.metrics import worker as metrics
-from contracts.records.record import timestamp_ms
+from contracts.metrics.counts import Counts
+from contracts.records.record import Record, timestamp_ms
+from services.enrichment.partition_state import PartitionState
+from services.enrichment.planner import EnrichmentPlanner
+from services.runtime.broker_clock import BrokerClock
 from tests.services.enrichment.fleet import START, app
 from tests.services.enrichment.in_memory import Gated, Log, cars, running, until
+from tests.services.runtime.worker.assigned import assigned
 
 LIVE = Application(
     name="fleet", event=app.event, state=app.state, enrichments=app.enrichments, apis=app.apis, topics=Topics()
@@ -31,6 +36,7 @@ async def test_a_window_has_ended_by_both_clocks(read_at: datetime, newest_at: d
     async with running(log, gated, LIVE, now=OVER):
         await until(lambda: 1 in log.committed)
     assert gated.calls == calls
+    assert gated.counts.get(metrics.EXPIRED) == CALLS - calls
 
 
 async def test_a_worker_that_knows_the_time_does_not_look_it_up() -> None:
@@ -43,3 +49,16 @@ async def test_a_worker_that_knows_the_time_does_not_look_it_up() -> None:
         fetches = log.fetches
         await until(lambda: log.fetches > fetches + 5)
     assert log.looked_up == 1
+
+
+def test_a_deferred_request_whose_window_ends_is_counted_with_its_api() -> None:
+    counts, broker_clock = Counts(metrics.CATALOGUE), BrokerClock(lambda: 0.0)
+    state = PartitionState(assigned(), 1000, LIVE.kept_for, lambda: 0.0, broker_clock)
+    planner, record = EnrichmentPlanner(LIVE, counts), Record("snapshots", 0, 0, 0, b"d", cars(1)[0])
+    requests = planner.plan(state, record, OVER)
+    api = planner.api_of[requests[0].enrichment]
+    broker_clock.note(timestamp_ms(OVER))
+    assert planner.replan(state, record, OVER, api) == []
+    assert counts.divided(metrics.EXPIRED) == {
+        (one.enrichment,): 1 for one in requests if planner.api_of[one.enrichment] == api
+    }
