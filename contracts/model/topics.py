@@ -12,13 +12,14 @@ from contracts.model.named_state import NO_TIME, Derived, QueryOptions
 from contracts.model.state import State
 from contracts.model.table import Table
 
-FOREVER = timedelta(milliseconds=-1)
+FOREVER, FOREVER_MS = timedelta(milliseconds=-1), "-1"
 PARTITIONER = "murmur2_random"
 """librdkafka's name for the Java clients' partitioner: a device has the same partition number in all topics."""
 
 READ_COMMITTED = {"isolation.level": "read_committed"}
 """The isolation of every consumer: the default of librdkafka, but not of Java's clients."""
 COMPACTION_LAG = "min.compaction.lag.ms"
+RETENTION = "retention.ms"
 MEANING = ("message.timestamp.type", "cleanup.policy")
 """The settings that change the meaning of a topic's records. The retention is the operator's choice."""
 
@@ -53,7 +54,7 @@ class Topic:
         lag = {COMPACTION_LAG: _milliseconds(self.uncompacted)} if self.uncompacted else {}
         return {
             "cleanup.policy": self.cleanup,
-            "retention.ms": _milliseconds(self.retention),
+            RETENTION: _milliseconds(self.retention),
             "message.timestamp.type": self.stamp.value,
             **lag,
         }
@@ -71,6 +72,16 @@ class Topic:
             wrong[COMPACTION_LAG] = wanted[COMPACTION_LAG]
         if wrong:
             raise TopicConfigError(self.name, actual, wrong, kafka)
+
+    def shorter_retention(self, actual: Mapping[str, str], kafka: str) -> TopicConfigError | None:
+        """Return the error of a topic whose records a broker deletes sooner than this; None for any other.
+
+        A topic has the retention of its creation, also when the application declares a longer one later.
+        """
+        wanted, found = self.config()[RETENTION], actual.get(RETENTION, FOREVER_MS)
+        if "delete" not in self.cleanup or found == FOREVER_MS or (wanted != FOREVER_MS and int(found) >= int(wanted)):
+            return None
+        return TopicConfigError(self.name, actual, {RETENTION: wanted}, kafka)
 
 
 @dataclass(frozen=True)

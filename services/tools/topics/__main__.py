@@ -52,7 +52,7 @@ def make(admin: Admin, topics: Sequence[Topic], settings: TopicsSettings) -> lis
 
 
 def require(admin: Admin, topics: Sequence[Topic], settings: TopicsSettings) -> None:
-    """Require that these topics of the broker have the catalogue's settings.
+    """Require that these topics of the broker have the catalogue's settings; warn of a shorter retention.
 
     Raises TopicConfigError, TopicsError, NoBrokerError.
     """
@@ -65,6 +65,8 @@ def require(admin: Admin, topics: Sequence[Topic], settings: TopicsSettings) -> 
         raise refused(error.topic, settings.kafka, error) from error
     for topic in topics:
         topic.require(configs[topic.name], settings.kafka)
+        if shorter := topic.shorter_retention(configs[topic.name], settings.kafka):
+            _warn(str(shorter))
         if topic.name not in there:
             raise TopicRefusedError(topic.name, "TOPIC_AUTHORIZATION_FAILED", "Broker: Topic authorization failed")
         if topic.grows and there[topic.name] != (wanted := settings.partitions or topic.partitions):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -36,6 +37,34 @@ def test_all_topics_have_the_same_number_of_partitions() -> None:
 def test_a_topic_that_keeps_its_records_longer_is_as_good() -> None:
     for topic in Topics().catalogue(Everything):
         topic.require(topic.config() | {"retention.ms": "-1"}, "kafka:9092")
+
+
+@pytest.mark.parametrize(
+    ("declared", "found", "is_shorter"),
+    [
+        (Topics(), {"retention.ms": "60000"}, True),
+        (Topics(), {"retention.ms": str(7 * 24 * 3600 * 1000)}, False),
+        (Topics(), {"retention.ms": "-1"}, False),
+        (Topics(), {}, False),
+        (Topics(replay=True), {"retention.ms": str(7 * 24 * 3600 * 1000)}, True),
+        (Topics(replay=True), {"retention.ms": "-1"}, False),
+    ],
+)
+def test_a_topic_that_deletes_records_too_soon_is_named(
+    declared: Topics, found: dict[str, str], *, is_shorter: bool
+) -> None:
+    events = declared.catalogue(Everything)[0]
+    error = events.shorter_retention(events.config() | {"retention.ms": "-1"} | found, "kafka:9092")
+    assert (error is not None) == is_shorter
+    if error is not None:
+        wanted = events.config()["retention.ms"]
+        assert f"topic 'events' has retention.ms={found['retention.ms']}, not {wanted}: run kafka-configs" in str(error)
+        assert error.wrong == {"retention.ms": wanted}
+
+
+def test_a_compacted_topic_deletes_nothing_by_its_retention() -> None:
+    table = replace(Topics().catalogue(Everything)[0], cleanup="compact")
+    assert table.shorter_retention({"retention.ms": "60000"}, "kafka:9092") is None
 
 
 def test_the_order_of_a_list_has_no_meaning() -> None:

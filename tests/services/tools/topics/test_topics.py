@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +115,26 @@ def test_the_number_of_partitions_is_the_applications_unless_set(
     create(broker, five, settings(broker.bootstrap))
     names = {topic.name for topic in five}
     assert {listed(admin, names)[name] for name in names} == {5}
+
+
+@pytest.mark.kafka
+def test_a_topic_that_is_older_than_a_longer_retention_is_reported_with_the_command_that_changes_it(
+    broker: EmbeddedBroker, topics_prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    week, month = (Topics(prefix=topics_prefix, outage=timedelta(days=days)).catalogue(Everything) for days in (7, 30))
+    own = settings(broker.bootstrap)
+    create(broker, month, own)
+    assert create(broker, month, own) == create(broker, week, own) == []
+    assert capsys.readouterr().err == "", "a longer retention is no problem"
+    change = month[0].shorter_retention(week[0].config(), broker.bootstrap)
+    assert change
+    KafkaAdmin({"bootstrap.servers": broker.bootstrap}, "test").alter(week[0].name, week[0].config())
+
+    def reported() -> bool:
+        create(broker, month, own)
+        return f"warning: {change}" in capsys.readouterr().err
+
+    wait_until(reported, "the broker applies the retention", 30)
 
 
 @pytest.mark.kafka
