@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime, timedelta
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from contracts.model.emit import Emit
@@ -39,7 +40,10 @@ PATIENCE = 2
 
 
 class Heartbeat:
-    """Writes heartbeats with the low watermark of an application. Those whose keys begin with `prefix` are its own."""
+    """Writes heartbeats with the low watermark of an application. Those whose keys begin with `prefix` are its own.
+
+    `elapsed` measures the pauses between them: the time of day, `now`, may be set back.
+    """
 
     def __init__(
         self,
@@ -47,19 +51,21 @@ class Heartbeat:
         settings: JobSettings,
         low: LowWatermark,
         now: Callable[[], datetime] = clock,
+        elapsed: Callable[[], float] = monotonic,
     ) -> None:
         self.prefix = b"%s %s " % (HEARTBEAT_KEY, uuid.uuid4().hex.encode())
         self._low = low
         self._topic = sources(application)[-1]
         self._is_live = not application.topics.replay
         self._limit = application.kept_for + application.skew + _delay(application, settings)
-        self._waits = PATIENCE * max(settings.batch_of(application), EVERY)
+        self._waits_s = PATIENCE * max(settings.batch_of(application), EVERY).total_seconds()
         self._producer = BlockingKafkaProducer(settings.client(), "heartbeat", WITHIN)
         self._now = now
+        self._elapsed = elapsed
         # No micro-batch runs without records, so the watermark stays unknown; the first real-time batch ends by itself.
         self._watermark = now() if application.emit is Emit.EVENT else None
         self._written: datetime | None = None
-        self._next, self._nudge = now(), now() + self._waits
+        self._next, self._nudge = elapsed(), elapsed() + self._waits_s
 
     def after(self, progress: StreamingQueryProgress) -> bool:
         """Write a heartbeat if the watermark of this batch requires one; return whether the broker has it."""
@@ -72,10 +78,10 @@ class Heartbeat:
 
         A broker that is away is no error here: the query reports it, and a later call writes the heartbeat.
         """
-        now, time = self._now(), self._low.time
-        if not self._is_live or now < self._next or not self._is_behind(now):
+        now, time = self._elapsed(), self._low.time
+        if not self._is_live or now < self._next or not self._is_behind():
             return False
-        self._next = now + EVERY
+        self._next = now + EVERY.total_seconds()
         if time is None or time == self._written:
             return self._pass_markers(now)
         if is_written := self.write(time):
@@ -86,7 +92,7 @@ class Heartbeat:
         """Write a heartbeat; without a time, it is nothing but a record. Return whether the broker has it."""
         return self._write(self._topic, BY_KEY, b"" if time is None else b"%d" % (time.timestamp() * 1000))
 
-    def _pass_markers(self, now: datetime) -> bool:
+    def _pass_markers(self, now: float) -> bool:
         """Write records to partitions that stay behind; return whether the broker has them.
 
         The last offset of a partition may be a transaction's marker, which a query in real-time mode passes
@@ -94,7 +100,7 @@ class Heartbeat:
         """
         if now < self._nudge:
             return False
-        self._nudge = now + self._waits
+        self._nudge = now + self._waits_s
         written = [self._write(*partition, b"") for partition in self._low.behind()]
         return bool(written) and all(written)
 
@@ -105,8 +111,8 @@ class Heartbeat:
             return False
         return True
 
-    def _is_behind(self, now: datetime) -> bool:
-        return self._watermark is None or now - self._watermark > self._limit
+    def _is_behind(self) -> bool:
+        return self._watermark is None or self._now() - self._watermark > self._limit
 
 
 def _delay(application: Application, settings: JobSettings) -> timedelta:

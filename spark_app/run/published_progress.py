@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from contracts.model.emit import Emit
 from spark_app.errors import BrokerUnreachableError
 from spark_app.run.heartbeat import EVERY
-from spark_app.run.low_watermark import clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,8 @@ class PublishedProgress:
     """Records the low watermark of a query with the end offsets of its snapshots. A replay has none.
 
     With `Emit.CLOSE` it records the watermark: the snapshots of windows that began before it are published.
-    `end_offsets` looks the end offsets of the snapshots up; it may raise BrokerUnreachableError.
+    `end_offsets` looks the end offsets of the snapshots up; it may raise BrokerUnreachableError. `clock` measures the
+    pauses: the time of day may be set back.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class PublishedProgress:
         end_offsets: Callable[[], Positions],
         progress: JobProgress,
         low: LowWatermark,
-        now: Callable[[], datetime] = clock,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._end_offsets = end_offsets
         self._progress = progress
@@ -43,8 +44,8 @@ class PublishedProgress:
         self._by_watermark = application.emit is Emit.CLOSE
         self._closed: datetime | None = None
         self._recorded: datetime | None = None
-        self._now = now
-        self._next = now()
+        self._clock = clock
+        self._next = clock()
 
     def after(self, progress: StreamingQueryProgress) -> None:
         """Follow a committed batch."""
@@ -54,7 +55,7 @@ class PublishedProgress:
 
     def record(self) -> None:
         """Record the progress if there is some. A broker that is away is no error: a later call records it."""
-        now, time = self._now(), self._closed if self._by_watermark else self._low.time
+        now, time = self._clock(), self._closed if self._by_watermark else self._low.time
         if not self._is_live or time is None or time == self._recorded or now < self._next:
             return
         try:
@@ -62,7 +63,7 @@ class PublishedProgress:
         except BrokerUnreachableError:
             return
         self._progress.record(time, {number: offset for (_, number), offset in ends.items()})
-        self._recorded, self._next = time, now + EVERY
+        self._recorded, self._next = time, now + EVERY.total_seconds()
 
     def close(self) -> None:
         """Close the client."""

@@ -68,11 +68,10 @@ class JobModel:
         topic = application.topics.snapshots
         snapshots = [Partition(topic, number) for number in range(context.partitions)]
         inputs = context.checkpoint.last.positions.keys()
-        self._low = LowWatermark(Offsets(context, inputs), context.now, BrokerClock(asyncio.get_running_loop().time))
+        clock = asyncio.get_running_loop().time
+        self._low = LowWatermark(Offsets(context, inputs), context.now, BrokerClock(clock))
         recorded = JobProgress(ModelAdmin(context.broker, context.network), topic)
-        self._published = PublishedProgress(
-            application, Offsets(context, snapshots).ends, recorded, self._low, context.now
-        )
+        self._published = PublishedProgress(application, Offsets(context, snapshots).ends, recorded, self._low, clock)
         self._written: datetime | None = None
         """The time of the last heartbeat."""
         self._limit = application.kept_for + application.skew + timedelta(seconds=context.batch_s)

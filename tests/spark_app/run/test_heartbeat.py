@@ -65,7 +65,7 @@ def test_only_an_idle_application_gets_a_heartbeat(
     now = datetime.now(UTC)
     time = Clock()
     low = reached(now)
-    heartbeat = Heartbeat(application, settings, low, lambda: now + timedelta(seconds=time.now))
+    heartbeat = Heartbeat(application, settings, low, lambda: now, time)
     idle = WINDOW + timedelta(minutes=5)
     assert not heartbeat.after(batch(now - WINDOW))
     assert not heartbeat.after(batch(now - idle))
@@ -130,11 +130,25 @@ def test_a_partition_that_stays_behind_gets_a_record_for_the_marker_at_its_end(s
     settings, now, time = JobSettings(application="", kafka="127.0.0.1:1"), datetime.now(UTC), Clock()
     low = reached(None)
     low.advance()
-    heartbeat = Heartbeat(of("trips", Topics()), settings, low, lambda: now + timedelta(seconds=time.now))
+    heartbeat = Heartbeat(of("trips", Topics()), settings, low, lambda: now, time)
     assert not heartbeat.after(batch(None))
     time.now += PATIENCE * settings.batch.total_seconds()
     assert heartbeat.after(batch(None))
     assert sent == ["events/1"]
+
+
+def test_a_clock_that_is_set_back_delays_no_heartbeat(sent: list[str]) -> None:
+    settings, ahead, time = JobSettings(application="", kafka="127.0.0.1:1"), Clock(3600.0), Clock()
+    low = reached(NOW)
+    heartbeat = Heartbeat(
+        of("trips", Topics()), settings, low, lambda: NOW + WINDOW + timedelta(seconds=ahead.now), time
+    )
+    assert heartbeat.after(batch(None))
+    ahead.now, low.time = 0.0, NOW + EVERY
+    assert not heartbeat.after(batch(None)), "one was written just now"
+    time.now += EVERY.total_seconds()
+    assert heartbeat.after(batch(None))
+    assert sent == ["events"] * 2
 
 
 @pytest.mark.spark
