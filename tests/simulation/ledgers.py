@@ -11,8 +11,8 @@ from contracts.records.record import Reason
 from contracts.wire import DeadLetter, Feedback, decode_snapshot
 from tests.simulation.application import APPLICATIONS
 from tests.simulation.derived import derive_problems
-from tests.simulation.oracle import answered, expected, explained
-from tests.simulation.script import ENDS_S, Forged, Sent, time_at
+from tests.simulation.oracle import KEPT_FOR, answered, expected, explained
+from tests.simulation.script import ENDS_S, FOLLOWED_S, Forged, Sent, time_at
 from tests.simulation.sink import planner_of
 
 if TYPE_CHECKING:
@@ -23,15 +23,22 @@ if TYPE_CHECKING:
     from contracts.sinks import Row
     from contracts.sinks.store import RowKey
     from contracts.wire import Snapshot
+    from tests.simulation.oracle import Answers
     from tests.simulation.script import Script
     from tests.simulation.world import Ledgers
 
     Window = tuple[str, datetime]
 
 QUIET_S = 300.0
-"""The time after the last event and the last fault in which a loop answers everything."""
+"""The time after the last fault in which a loop answers everything."""
+ANSWERED_S = 60.0
+"""The time after the last event in which a loop without a fault does, unless it makes one call after the other."""
 NO_BACKLOG = 1000
 """The size of backlogs that no script reaches."""
+PROGRESS_READ_S = ENDS_S - FOLLOWED_S
+"""The time at which the progress is read."""
+PROGRESS_BATCHES = 2
+"""The age of the progress, in batches: a check begins with one, and ends with the next."""
 EXPIRY_S = 60.0
 """The time within which a sink removes rows that have expired."""
 REPEATS = 3
@@ -48,10 +55,11 @@ class _Judge:
         self._script = script
         self._ledgers = ledgers
         self._application = APPLICATIONS[script.application]
+        self._kept_for = KEPT_FOR[script.application]
         topics, records = self._application.topics, ledgers.records
         self._events, self._feedback = records[topics.events], records[topics.feedback]
         self._snapshots = records[topics.snapshots]
-        self._expected = expected(self._application, self._events, script.partitions)
+        self._expected = expected(self._application, self._events)
         self._published = _by_window(self._snapshots)
         self._explained = explained(self._application, self._published)
         self._letters = [
@@ -68,10 +76,12 @@ class _Judge:
         yield from self._windows()
         yield from self._versions()
         yield from self._refusals()
+        yield from self._refused_answers()
         yield from self._answers()
         yield from self._final()
         yield from self._calls()
         yield from self._backlog()
+        yield from self._progress()
         if self._script.sinks:
             yield from self._rows()
         if self._script.derivers:
@@ -98,7 +108,7 @@ class _Judge:
                 yield f"{_named(window)} lacks versions"
             if not has_job_fault and any(later <= earlier for earlier, later in pairwise(orders)):
                 yield f"{_named(window)} repeats versions"
-            if max(snapshot.as_of for snapshot in snapshots) > window[1] + self._application.kept_for:
+            if max(snapshot.as_of for snapshot in snapshots) > window[1] + self._kept_for:
                 yield f"{_named(window)} has changed after its end"
 
     def _refusals(self) -> Iterator[str]:
@@ -107,6 +117,17 @@ class _Judge:
         found = {(one.partition, one.offset): one.reason for _, one in self._letters if one.topic == events}
         if found != self._expected.refused:
             yield f"the dead letters of events are {found}, and {self._expected.refused} are expected"
+
+    def _refused_answers(self) -> Iterator[str]:
+        """The job refuses no answer of a worker, unless its window was over."""
+        topic, answers = self._application.topics.feedback, {(one.partition, one.offset): one for one in self._feedback}
+        forged = {step.value for step in self._script.steps if isinstance(step, Forged)}
+        for _, letter in self._letters:
+            if letter.topic != topic or (record := answers[letter.partition, letter.offset]).value in forged:
+                continue
+            first_seen = Feedback.model_validate_json(record.value or b"").first_seen
+            if letter.reason != Reason.LATE or record.timestamp <= first_seen + self._kept_for:
+                yield f"the answer {record.value!r} is refused: {letter.reason} {letter.detail}"
 
     def _answers(self) -> Iterator[str]:
         """Each answer is true, or a failure with a dead letter."""
@@ -133,21 +154,21 @@ class _Judge:
         """The last snapshot of each window has the expected state, and the true answers."""
         for window in sorted(self._expected.windows.keys() & self._published.keys()):
             last, state = max(self._published[window], key=lambda one: one.order), self._expected.windows[window]
-            if last.state != state.state:
-                yield f"{_named(window)} ends with {last.state}, and its events give {state.state}"
+            if last.state != state:
+                yield f"{_named(window)} ends with {last.state}, and its events give {state}"
             elif self._is_complete(window):
-                yield from self._slots(last, answered(self._application, state))
+                yield from self._slots(last, answered(state))
 
-    def _slots(self, last: Snapshot, true: Snapshot) -> Iterator[str]:
+    def _slots(self, last: Snapshot, true: Answers) -> Iterator[str]:
         failed = {name for name, answer in last.enrichments.items() if answer.status == "failure"}
         for name in failed:
             if (last.device_id.encode(), last.first_seen, name) not in self._failures:
                 yield f"{name} of {_named(last.window)} has failed without a dead letter"
-        for name, answer in true.enrichments.items():
+        for name, answer in true.items():
             found = last.enrichments.get(name)
             if found is None:
                 yield f"{name} of {_named(last.window)} has no answer"
-            elif not failed and (found.status, found.result) != (answer.status, answer.result):
+            elif not failed and (found.status, found.result) != answer:
                 yield f"{name} of {_named(last.window)} is {found}, and {answer} is true"
 
     def _calls(self) -> Iterator[str]:
@@ -171,6 +192,14 @@ class _Judge:
         for record in (*self._events, *self._feedback):
             if record.timestamp < before and positions[record.topic, record.partition] <= record.offset:  # type: ignore[index]
                 yield f"the job has not committed {record.topic} {record.partition} {record.offset}"
+
+    def _progress(self) -> Iterator[str]:
+        """The job has recorded its progress: it is some batches old, because all faults ended long before."""
+        least = time_at(PROGRESS_READ_S - QUIET_S - PROGRESS_BATCHES * self._script.batch_s)
+        found = self._ledgers.progress
+        for number in range(self._script.partitions):
+            if number not in found or found[number].time < least:
+                yield f"the progress in partition {number} is {found.get(number)}, and {least} is expected"
 
     def _rows(self) -> Iterator[str]:
         """The store has the newest row of each key until that expires, and has read everything."""
@@ -204,10 +233,11 @@ class _Judge:
 
     def _is_complete(self, window: Window) -> bool:
         """Return whether the loop was quiet for some time before the window ended."""
-        end_s = min((window[1] + self._application.kept_for - time_at(0.0)) / timedelta(seconds=1), ENDS_S)
+        end_s = min((window[1] + self._kept_for - time_at(0.0)) / timedelta(seconds=1), ENDS_S)
         sent = [step.at for step in self._script.steps if isinstance(step, Sent) and step.device == window[0]]
         broken = [fault.at + fault.lasts for fault in self._script.faults if fault.at < end_s]
-        return max(sent + broken, default=0.0) + QUIET_S < end_s
+        answered_s = QUIET_S if self._script.in_flight == 1 else ANSWERED_S
+        return max([0.0, *sent]) + answered_s < end_s and max([0.0, *broken]) + QUIET_S < end_s
 
 
 def _left_s(row: Row) -> float:

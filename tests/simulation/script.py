@@ -10,6 +10,8 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 """The time of day at which a script begins."""
 ENDS_S = 3600.0
 """The length of a script, in seconds. Its faults end long before, so that everything can become quiet."""
+FOLLOWED_S = 60.0
+"""The time before the end from which on derive workers only follow the progress of the job."""
 
 
 def time_at(seconds: float) -> datetime:

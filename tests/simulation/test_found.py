@@ -156,3 +156,15 @@ def test_seed_3000101() -> None:
         derivers=2,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_120() -> None:
+    # A job whose clock had been set back an hour recorded no progress for an hour.
+    script = Script(
+        120,
+        (Fault(at=1803.4410458322, kind="clock", part="job", lasts=30.771993990508705, amount=3600.0),),
+        application="visits",
+        partitions=1,
+        batch_s=30.0,
+    )
+    assert not problems(script, run(script))

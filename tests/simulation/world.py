@@ -27,7 +27,7 @@ from tests.simulation.loop import SimulationLoop
 from tests.simulation.network import NO_POLLS, WatchedBroker
 from tests.simulation.parts import Part
 from tests.simulation.query import Checkpoint, Commit, JobContext
-from tests.simulation.script import ENDS_S, START, Fault, Row, Sent, time_at
+from tests.simulation.script import ENDS_S, FOLLOWED_S, START, Fault, Row, Sent, time_at
 from tests.simulation.sink import SinkContext, StoreServer, run_sink
 from tests.simulation.worker import WorkerContext, run_worker, worker_settings
 
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from tests.simulation.parts import Main, OnStop
     from tests.simulation.script import Script, Step
 
-FOLLOWED_S = 60.0
-"""The time within which derive workers follow the progress of the job."""
 EPOCH = round(START.timestamp() * 1000)
 
 
