@@ -12,6 +12,7 @@ from contracts.model.application import Application
 from contracts.model.emit import Emit
 from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.blocking import BlockingKafkaProducer
 from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint.commit_log import committed_positions
 from spark_app.checkpoint.damage import UNREADABLE_STATE, require_undamaged
@@ -26,7 +27,7 @@ from spark_app.checkpoint.owner import this_job
 from spark_app.errors import ConcurrentCommitError
 from spark_app.query.pipeline import pipeline, scans
 from spark_app.query.state_model import state_name
-from spark_app.run.heartbeat import Heartbeat
+from spark_app.run.heartbeat import WITHIN, Heartbeat
 from spark_app.run.lag import JobLag
 from spark_app.run.low_watermark import LowWatermark, RawProgress, committed_by
 from spark_app.run.metrics import JobMetrics
@@ -91,7 +92,8 @@ class ApplicationJob:
                 require_whole_windows(folder, settings, application, topics, report.warning)
             offsets = SourceOffsets(settings, application, topics)
             low, lag = self._low_watermark(offsets), JobLag(offsets.ends, self._metrics)
-            heartbeat = Heartbeat(application, settings, low)
+            producer = BlockingKafkaProducer(settings.client(), "heartbeat", WITHIN)
+            heartbeat = Heartbeat(application, settings, low, producer)
             query = pipeline(
                 own,
                 application,

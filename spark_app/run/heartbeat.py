@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from contracts.model.emit import Emit
 from contracts.records.record import HEARTBEAT_KEY
 from services.runtime.errors import DeliveryFailedError
-from services.runtime.kafka.blocking import BlockingKafkaProducer
 from services.runtime.kafka.values import BY_KEY, Output
 from spark_app.run.low_watermark import clock
 from spark_app.topics.identity import sources
@@ -27,10 +26,12 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
     from contracts.model.application import Application
+    from services.runtime.kafka.interfaces import BlockingProducer
     from spark_app.run.low_watermark import LowWatermark
     from spark_app.settings import JobSettings
 
 WITHIN = timedelta(seconds=10)
+"""The time for which the `producer` sends one."""
 EVERY = timedelta(seconds=5)
 """The pause between two heartbeats."""
 IDLE = timedelta(minutes=1)
@@ -45,11 +46,12 @@ class Heartbeat:
     `elapsed` measures the pauses between them: the time of day, `now`, may be set back.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # its dependencies
         self,
         application: Application,
         settings: JobSettings,
         low: LowWatermark,
+        producer: BlockingProducer,
         now: Callable[[], datetime] = clock,
         elapsed: Callable[[], float] = monotonic,
     ) -> None:
@@ -59,7 +61,7 @@ class Heartbeat:
         self._is_live = not application.topics.replay
         self._limit = application.kept_for + application.skew + _delay(application, settings)
         self._waits_s = PATIENCE * max(settings.batch_of(application), EVERY).total_seconds()
-        self._producer = BlockingKafkaProducer(settings.client(), "heartbeat", WITHIN)
+        self._producer = producer
         self._now = now
         self._elapsed = elapsed
         # No micro-batch runs without records, so the watermark stays unknown; the first real-time batch ends by itself.

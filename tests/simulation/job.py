@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from contracts.records.record import HEARTBEAT_KEY
 from services.runtime.broker_clock import BrokerClock
@@ -12,15 +13,18 @@ from services.runtime.errors import DeliveryFailedError, KafkaRequestError
 from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.values import LATEST, NEWEST, Partition
 from spark_app.errors import BrokerUnreachableError
+from spark_app.run.heartbeat import WITHIN, Heartbeat
 from spark_app.run.low_watermark import LowWatermark
 from spark_app.run.published_progress import PublishedProgress
+from spark_app.settings import JobSettings
+from tests.simulation.blocking import ModelCalls
 from tests.simulation.kafka.admin import ModelAdmin
+from tests.simulation.kafka.blocking_producers import ModelBlockingProducer
 from tests.simulation.kafka.producers import ModelProducer
-from tests.simulation.query import Query, heartbeat
+from tests.simulation.query import Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from datetime import datetime
 
     from services.runtime.kafka.values import OffsetAt
     from spark_app.topics.offsets import Positions
@@ -30,8 +34,6 @@ PATIENCE = timedelta(minutes=2)
 """The time after which Spark's producer drops a record that is not acknowledged: the query fails then."""
 RESTART_S = 2.0
 """The pause before a query that failed is started again."""
-WITHIN = timedelta(seconds=10)
-"""The time for which a heartbeat is sent."""
 
 
 class Offsets:
@@ -61,7 +63,6 @@ class JobModel:
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
-        self._prefix = b"%s %d " % (HEARTBEAT_KEY, context.random.getrandbits(64))
         self._producer = ModelProducer(context.broker, context.network, PATIENCE)
         """That of the process: what a query has sent that failed is written before what the next one sends."""
         application = context.application
@@ -72,15 +73,17 @@ class JobModel:
         self._low = LowWatermark(Offsets(context, inputs), context.now, BrokerClock(clock))
         recorded = JobProgress(ModelAdmin(context.broker, context.network), topic)
         self._published = PublishedProgress(application, Offsets(context, snapshots).ends, recorded, self._low, clock)
-        self._written: datetime | None = None
-        """The time of the last heartbeat."""
-        self._limit = application.kept_for + application.skew + timedelta(seconds=context.batch_s)
+        settings = JobSettings(application="simulated", batch=timedelta(seconds=context.batch_s))
+        producer = ModelBlockingProducer(context.broker, context.network, WITHIN)
+        self._heartbeat = Heartbeat(application, settings, self._low, producer, context.now, clock)
+        self._heartbeat.prefix = b"%s %d " % (HEARTBEAT_KEY, context.random.getrandbits(64))
+        self._calls = ModelCalls(context.network)
 
     async def run(self) -> None:
         """Run the query until the process ends, and start it again when it fails."""
         while True:
             try:
-                await self._run(Query(self._context, self._producer, self._prefix))
+                await self._run(Query(self._context, self._producer, self._heartbeat.prefix))
             except DeliveryFailedError:
                 await asyncio.sleep(RESTART_S)
 
@@ -110,15 +113,7 @@ class JobModel:
         await self._beat()
 
     async def _beat(self) -> None:
-        """Write a heartbeat if the watermark is far behind the clock. One that is not written is no error."""
-        context, time = self._context, self._low.time
-        watermark = context.checkpoint.last.watermark
-        is_behind = watermark is None or context.now() - watermark > self._limit
-        if time is None or time == self._written or not is_behind:
-            return
-        producer = ModelProducer(context.broker, context.network, WITHIN)
-        try:
-            await producer.send([heartbeat(context.application.topics.feedback, self._prefix, time)])
-            self._written = time
-        except DeliveryFailedError:
-            return
+        """Let the product decide whether to write a heartbeat. It waits for the broker, as in a thread."""
+        watermark = self._context.checkpoint.last.watermark
+        progress: Any = SimpleNamespace(eventTime={} if watermark is None else {"watermark": watermark.isoformat()})
+        await self._calls.call(lambda: self._heartbeat.after(progress))

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import orjson
 
 from contracts.planning.plan import fingerprint
-from contracts.records.record import Reason
+from contracts.records.record import HEARTBEAT_KEY, Reason
 from tests.simulation.api import true_answer
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ def expected(application: Application, events: Sequence[Record]) -> Expected:
     windows: dict[Window, dict[str, _Event]] = defaultdict(dict)
     refused = {}
     for record in events:
+        if record.value is None and (record.key or b"").startswith(HEARTBEAT_KEY):
+            continue
         found = _starts(application.name, record)
         if isinstance(found, Reason):
             refused[record.partition, record.offset] = found
@@ -82,10 +84,10 @@ def _starts(application: str, record: Record) -> list[datetime] | Reason:
         return REFUSED[record.value]
     values, stamp, kept_for = orjson.loads(record.value or b""), record.timestamp, KEPT_FOR[application]
     ts, first_seen = datetime.fromisoformat(values["ts"]), datetime.fromisoformat(values["first_seen"])
-    starts, times = [first_seen], (first_seen, ts)
+    starts, times = [first_seen], [first_seen, ts]
     if application == "visits":
         last = ts - (ts - EPOCH) % EVERY
-        starts, times = [last - EVERY, last], (ts,)
+        starts, times = [last - EVERY, last], [ts]
     if max(times) > stamp + SKEW:
         return Reason.INCREDIBLE_TIME
     return [start for start in starts if stamp - start <= kept_for] or Reason.LATE

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
-from contracts.records.record import HEARTBEAT_KEY, RecordError, timestamp_ms
+from contracts.records.record import HEARTBEAT_KEY, RecordError
 from contracts.types.key import shortened
 from contracts.wire import DeadLetter
 from contracts.wire.partition import partition
@@ -206,8 +206,3 @@ class Query:
         fold = self._fold
         fold.windows = {window: partial for window, partial in fold.windows.items() if window[1] > watermark}
         fold.seen = {(window, name) for window, name in fold.seen if window[1] > watermark}
-
-
-def heartbeat(topic: str, prefix: bytes, time: datetime) -> Output:
-    """Return a heartbeat of this time."""
-    return Output(topic, prefix + b"%d" % timestamp_ms(time), None)

@@ -12,9 +12,10 @@ from contracts import Emit, Topics
 from contracts.records.record import HEARTBEAT_KEY, Record, timestamp_ms
 from contracts.wire import DeadLetter, decode_snapshot
 from services.runtime.broker_clock import BrokerClock
+from services.runtime.kafka.blocking import BlockingKafkaProducer
 from spark_app.query.lift import events
 from spark_app.query.pipeline import states
-from spark_app.run.heartbeat import EVERY, PATIENCE, Heartbeat
+from spark_app.run.heartbeat import EVERY, PATIENCE, WITHIN, Heartbeat
 from spark_app.run.low_watermark import LowWatermark, clock
 from spark_app.settings import JobSettings
 from tests import everything
@@ -65,7 +66,8 @@ def test_only_an_idle_application_gets_a_heartbeat(
     now = datetime.now(UTC)
     time = Clock()
     low = reached(now)
-    heartbeat = Heartbeat(application, settings, low, lambda: now, time)
+    producer = BlockingKafkaProducer(settings.client(), "heartbeat", WITHIN)
+    heartbeat = Heartbeat(application, settings, low, producer, lambda: now, time)
     idle = WINDOW + timedelta(minutes=5)
     assert not heartbeat.after(batch(now - WINDOW))
     assert not heartbeat.after(batch(now - idle))
@@ -83,72 +85,73 @@ def test_only_an_idle_application_gets_a_heartbeat(
         (heartbeat.prefix + time, None) for time in times
     ]
     monkeypatch.setenv("EVERYTHING_REPLAY", "1")
-    assert not Heartbeat(everything.application(), settings, low, lambda: now).after(batch(None))
+    assert not Heartbeat(everything.application(), settings, low, producer, lambda: now).after(batch(None))
 
 
 def test_a_broker_that_is_away_costs_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVERYTHING_REPLAY", "0")
-    monkeypatch.setattr("spark_app.run.heartbeat.WITHIN", timedelta(seconds=0.1))
     settings = JobSettings(application="", kafka="127.0.0.1:1")
-    assert not Heartbeat(everything.application(), settings, reached(NOW)).after(batch(None))
+    producer = BlockingKafkaProducer(settings.client(), "heartbeat", timedelta(seconds=0.1))
+    assert not Heartbeat(everything.application(), settings, reached(NOW), producer).after(batch(None))
 
 
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the topics of the heartbeats, which no broker receives."""
-    topics: list[str] = []
+class Sent:
+    """A producer that keeps the topics of the heartbeats."""
 
-    def send(outputs: Sequence[Output]) -> None:
-        topics.extend(
+    def __init__(self) -> None:
+        self.topics: list[str] = []
+        self.producer: Any = SimpleNamespace(send=self._send)
+
+    def _send(self, outputs: Sequence[Output]) -> None:
+        self.topics.extend(
             output.topic if output.partition < 0 else f"{output.topic}/{output.partition}" for output in outputs
         )
 
-    monkeypatch.setattr("spark_app.run.heartbeat.BlockingKafkaProducer", lambda *_: SimpleNamespace(send=send))
-    return topics
 
-
-def test_a_closed_window_waits_for_no_long_delay_of_the_watermark(sent: list[str]) -> None:
+def test_a_closed_window_waits_for_no_long_delay_of_the_watermark() -> None:
+    sent = Sent()
     settings, now = JobSettings(application="", kafka="127.0.0.1:1", batch=timedelta(minutes=5)), datetime.now(UTC)
     for emit, is_written in ((Emit.BATCH, False), (Emit.CLOSE, True)):
-        heartbeat = Heartbeat(of("trips", Topics(), emit=emit), settings, reached(now), lambda: now)
+        heartbeat = Heartbeat(of("trips", Topics(), emit=emit), settings, reached(now), sent.producer, lambda: now)
         assert heartbeat.after(batch(now - WINDOW - 2 * EVERY)) is is_written
-    assert sent == ["events"]
+    assert sent.topics == ["events"]
 
 
 @pytest.mark.parametrize(("emit", "is_written"), [(Emit.EVENT, False), (Emit.BATCH, True), (Emit.CLOSE, True)])
 def test_a_query_that_has_read_nothing_yet_gets_a_heartbeat_if_it_waits_for_records(
-    sent: list[str], emit: Emit, *, is_written: bool
+    emit: Emit, *, is_written: bool
 ) -> None:
-    heartbeat = Heartbeat(
-        of("trips", Topics(), emit=emit), JobSettings(application="", kafka="127.0.0.1:1"), reached(NOW)
-    )
+    sent, settings = Sent(), JobSettings(application="", kafka="127.0.0.1:1")
+    heartbeat = Heartbeat(of("trips", Topics(), emit=emit), settings, reached(NOW), sent.producer)
     assert heartbeat.beat() is is_written
-    assert sent == ["events"] * is_written
+    assert sent.topics == ["events"] * is_written
 
 
-def test_a_partition_that_stays_behind_gets_a_record_for_the_marker_at_its_end(sent: list[str]) -> None:
+def test_a_partition_that_stays_behind_gets_a_record_for_the_marker_at_its_end() -> None:
+    sent = Sent()
     settings, now, time = JobSettings(application="", kafka="127.0.0.1:1"), datetime.now(UTC), Clock()
     low = reached(None)
     low.advance()
-    heartbeat = Heartbeat(of("trips", Topics()), settings, low, lambda: now, time)
+    heartbeat = Heartbeat(of("trips", Topics()), settings, low, sent.producer, lambda: now, time)
     assert not heartbeat.after(batch(None))
     time.now += PATIENCE * settings.batch.total_seconds()
     assert heartbeat.after(batch(None))
-    assert sent == ["events/1"]
+    assert sent.topics == ["events/1"]
 
 
-def test_a_clock_that_is_set_back_delays_no_heartbeat(sent: list[str]) -> None:
+def test_a_clock_that_is_set_back_delays_no_heartbeat() -> None:
+    sent = Sent()
     settings, ahead, time = JobSettings(application="", kafka="127.0.0.1:1"), Clock(3600.0), Clock()
     low = reached(NOW)
     heartbeat = Heartbeat(
-        of("trips", Topics()), settings, low, lambda: NOW + WINDOW + timedelta(seconds=ahead.now), time
+        of("trips", Topics()), settings, low, sent.producer, lambda: NOW + WINDOW + timedelta(seconds=ahead.now), time
     )
     assert heartbeat.after(batch(None))
     ahead.now, low.time = 0.0, NOW + EVERY
     assert not heartbeat.after(batch(None)), "one was written just now"
     time.now += EVERY.total_seconds()
     assert heartbeat.after(batch(None))
-    assert sent == ["events"] * 2
+    assert sent.topics == ["events"] * 2
 
 
 @pytest.mark.spark
