@@ -94,7 +94,7 @@ class Limit(AlertRule):
 
 def is_heavy(snapshot: Snapshot, limit: Limit) -> bool:
     if limit.high < 0:
-        raise ValueError("no load is below zero")
+        raise ValueError(f"{_load(snapshot)} is above {limit.high}")
     return _load(snapshot) >= limit.high
 
 

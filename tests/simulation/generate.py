@@ -9,7 +9,7 @@ import orjson
 
 from tests.simulation.api import FAULTS
 from tests.simulation.application import APPLICATIONS
-from tests.simulation.script import Fault, Forged, Row, Script, Sent, time_at
+from tests.simulation.script import Compact, Fault, Forged, Redrive, Row, Script, Sent, time_at
 from tests.simulation.world import EPOCH
 
 if TYPE_CHECKING:
@@ -20,25 +20,36 @@ if TYPE_CHECKING:
 LOAD_S, FAULTS_S = 2100.0, 2400.0
 """The times at which the load and the last fault end."""
 DURATIONS_S = (1.0, 20.0, 60.0, 300.0)
+REDRIVE_S = 2800.0
+"""The time of a redrive after all faults."""
 LONG_S = 1000.0
 """A fault that outlasts the shortest windows."""
 HOUR_S = 3600.0
 HOSTILE = (None, b"", b"{", b"[]", b"{}", b'{"load": NaN}', b"\xff\xfe", b'{"device_id": 5}', b"null")
+APIS = ("registry", "prices")
 PARTS = ("crash", "crash", "stop", "freeze", "cut", "clock", "unacknowledged")
 
 
 def script(seed: int) -> Script:
     """Return the script of a seed."""
     random = Random(seed)
-    workers, partitions = random.choice([1, 1, 2, 3]), random.choice([1, 2, 3, 4])
+    has_meeting, is_narrow = random.random() < 0.4, random.random() < 0.6
+    workers, partitions = random.choice([2, 2, 3] if has_meeting else [1, 1, 2, 3]), random.choice([1, 2, 3, 4])
     application = random.choice([*APPLICATIONS])
     bursts = [random.uniform(1.0, LOAD_S) for _ in range(random.randint(1, 5))]
     steps = [*_load(random, bursts), *_forged(random)]
-    sinks, derivers = random.choice([0, 0, 1, 2]), random.choice([0, 0, 0, 0, 1, 2])
+    sinks, derivers = random.choice([0, 0, 1, 2]), random.choice([0, 0, 0, 0, 0, 0, 1, 2])
     if derivers:
         steps += _rows(random, bursts)
     if random.random() < 0.9:
         steps += _faults(random, workers, sinks, derivers, bursts)
+    if has_meeting:
+        steps += _meeting(random, workers, derivers, bursts)
+    if random.random() < 0.3:
+        steps += _compactions(random, derivers, bursts)
+    outages = [step for step in steps if isinstance(step, Fault) and step.part in APIS]
+    if random.random() < (0.5 if outages else 0.1):
+        steps += _redrives(random, outages)
     return Script(
         seed,
         tuple(sorted(steps, key=lambda step: step.at)),
@@ -49,8 +60,10 @@ def script(seed: int) -> Script:
         derivers,
         batch_s=random.choice([5.0, 30.0, 60.0, 300.0]),
         backlog=random.choice([20, 1000, 1000]),
-        unfinished=random.choice([4, 12, 20_000]),
-        in_flight=random.choice([1, 3, 1000]),
+        unfinished=random.choice([1, 4, 12]) if is_narrow else 20_000,
+        deferred=random.choice([1, 3, 1_000_000]) if is_narrow else 1_000_000,
+        failures=random.choice([4, 1000, 1000]),
+        in_flight=random.choice([1, 3]) if is_narrow else random.choice([1, 1000]),
         slowest_s=random.choice([0.2, 1.5]),
     )
 
@@ -65,7 +78,7 @@ def _time(random: Random, bursts: list[float], until: float = LOAD_S) -> float:
 def _load(random: Random, bursts: list[float]) -> Iterator[Step]:
     """Events of some devices in some windows; some come twice, late, disordered, or from a clock that is wrong."""
     devices = [f"d{number}" for number in range(random.randint(1, 5))]
-    plates = [f"p{number}" for number in range(random.randint(1, 6))]
+    plates = [f"p{number}" for number in range(random.choice([1, 2, 2, 3, 6]))]
     is_hot = random.random() < 0.5
     starts = [0.0, *(random.uniform(0.0, LOAD_S) for _ in range(random.randint(0, 2)))]
     for number in range(random.randint(3, 24)):
@@ -149,7 +162,7 @@ def _faults(random: Random, workers: int, sinks: int, derivers: int, bursts: lis
     """Faults, each perhaps with a second one of the same part while it lasts."""
     counts = {"worker": workers, "sink": sinks, "derive": derivers}
     parts = ["job", *(f"{kind}-{n}" for kind, count in counts.items() for n in range(count))]
-    others = ["registry", "prices", "broker", *["store"][:sinks]]
+    others = [*APIS, "broker", *["store"][:sinks]]
     for _ in range(random.randint(1, 4)):
         lasts = random.choice(DURATIONS_S) * random.uniform(0.3, 1.0)
         if random.random() < 0.1:
@@ -162,6 +175,43 @@ def _faults(random: Random, workers: int, sinks: int, derivers: int, bursts: lis
         yield _process_fault(random, at, part, lasts)
         if random.random() < 0.4:
             yield _process_fault(random, at + random.random() * min(lasts, 10.0), part, random.uniform(0.5, 20.0))
+
+
+def _meeting(random: Random, workers: int, derivers: int, bursts: list[float]) -> Iterator[Step]:
+    """Faults of several parts at one time, in a burst: an outage of an API, of members of a group, and a rebuild.
+
+    Each part has code for each of them. What one does while another lasts is where that code meets.
+    """
+    at = max(1.0, min(random.choice(bursts) + random.uniform(-5.0, 2.0), FAULTS_S - DURATIONS_S[-1]))
+    members = [f"worker-{number}" for number in range(workers)] + 2 * [f"derive-{number}" for number in range(derivers)]
+    if random.random() < 0.8:
+        kind, lasts = random.choice(["hang", "down", "unavailable", "error"]), random.choice([10.0, 60.0, 180.0])
+        yield Fault(at, kind, random.choice(APIS), lasts, random.choice([0.3, 1.0]))
+        if not derivers and random.random() < 0.5:
+            yield Compact(at + random.uniform(2.0, lasts), "snapshots")
+    for _ in range(random.randint(1, 3)):
+        kind, lasts = random.choice(PARTS), random.uniform(0.5, 60.0)
+        if kind != "clock":
+            amount = float(random.randint(1, 2)) if kind == "unacknowledged" else 1.0
+            yield Fault(at + random.uniform(0.0, 15.0), kind, random.choice(members), lasts, amount)
+    if random.random() < 0.4:
+        kind = random.choice(["rebuild", "crash"])
+        yield Fault(at + random.uniform(0.0, 15.0), kind, "job", random.uniform(0.5, 20.0))
+    if derivers and random.random() < 0.7:
+        yield from _rows(random, [at])
+
+
+def _compactions(random: Random, derivers: int, bursts: list[float]) -> Iterator[Compact]:
+    """Compactions under load. Derive workers need each snapshot, so theirs are of what they write."""
+    for _ in range(random.randint(1, 3)):
+        yield Compact(_time(random, bursts) + random.uniform(0.0, 20.0), "derived" if derivers else "snapshots")
+
+
+def _redrives(random: Random, outages: list[Fault]) -> Iterator[Redrive]:
+    """Redrives at any time, after an outage, or after all faults."""
+    for _ in range(random.randint(1, 2)):
+        ends = [min(fault.at + fault.lasts + random.uniform(1.0, 60.0), REDRIVE_S) for fault in outages]
+        yield Redrive(random.choice([random.uniform(60.0, REDRIVE_S), REDRIVE_S, *ends]))
 
 
 def _outage(random: Random, at: float, part: str, lasts: float) -> Fault:

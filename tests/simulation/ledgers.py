@@ -8,11 +8,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from contracts.records.record import Reason
-from contracts.wire import DeadLetter, Feedback, decode_snapshot
+from contracts.types.origin import Origin
+from contracts.wire import REDRIVEN, DeadLetter, Feedback, decode_snapshot
 from tests.simulation.application import APPLICATIONS
 from tests.simulation.derived import derive_problems
-from tests.simulation.oracle import KEPT_FOR, answered, expected, explained
-from tests.simulation.script import ENDS_S, FOLLOWED_S, Forged, Sent, time_at
+from tests.simulation.oracle import KEPT_FOR, SKEW, answered, expected, explained
+from tests.simulation.script import ENDS_S, FOLLOWED_S, Forged, Redrive, Sent, time_at
 from tests.simulation.sink import planner_of
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ PROGRESS_READ_S = ENDS_S - FOLLOWED_S
 """The time at which the progress is read."""
 PROGRESS_BATCHES = 2
 """The age of the progress, in batches: a check begins with one, and ends with the next."""
+HEARTBEAT_BATCHES = 4
+"""How far the watermark is behind, in batches: two of the progress, one that a heartbeat waits, and one to read it."""
 EXPIRY_S = 60.0
 """The time within which a sink removes rows that have expired."""
 REPEATS = 3
@@ -82,6 +85,8 @@ class _Judge:
         yield from self._calls()
         yield from self._backlog()
         yield from self._progress()
+        yield from self._redriven()
+        yield from self._expiry()
         if self._script.sinks:
             yield from self._rows()
         if self._script.derivers:
@@ -147,7 +152,7 @@ class _Judge:
         for record in self._feedback:
             if record.value is not None and record.value not in forged:
                 feedback = Feedback.model_validate_json(record.value)
-                if feedback.status != "skipped":
+                if feedback.status != "skipped" and feedback.fingerprint != REDRIVEN:
                     yield feedback
 
     def _final(self) -> Iterator[str]:
@@ -164,6 +169,8 @@ class _Judge:
         for name in failed:
             if (last.device_id.encode(), last.first_seen, name) not in self._failures:
                 yield f"{name} of {_named(last.window)} has failed without a dead letter"
+            if self._is_redriven(last.window):
+                yield f"{name} of {_named(last.window)} has failed, and was not requested again"
         for name, answer in true.items():
             found = last.enrichments.get(name)
             if found is None:
@@ -171,9 +178,35 @@ class _Judge:
             elif not failed and (found.status, found.result) != answer:
                 yield f"{name} of {_named(last.window)} is {found}, and {answer} is true"
 
+    def _is_redriven(self, window: Window) -> bool:
+        """Return whether a redrive began when no API had a fault any more, early enough to repeat all requests."""
+        broken = [fault.at + fault.lasts for fault in self._script.faults]
+        redriven = [step.at for step in self._script.steps if isinstance(step, Redrive)]
+        last = max([step.at for step in self._script.steps if isinstance(step, Sent)], default=0.0)
+        return max(redriven, default=0.0) > max([last, *broken]) + QUIET_S and max(redriven) + QUIET_S < self._end_s(
+            window
+        )
+
+    def _redriven(self) -> Iterator[str]:
+        """A redrive sends each refused record again, once."""
+        topics = self._application.topics
+        inputs = {(one.topic, one.partition, one.offset): one for one in (*self._events, *self._feedback)}
+        copies = Counter(one.position for one in map(_origin, inputs.values()) if one is not None)
+        begun = max([step.at for step in self._script.steps if isinstance(step, Redrive)], default=0.0)
+        for record in self._ledgers.records[topics.dead_letters]:
+            letter = DeadLetter.model_validate_json(record.value or b"")
+            refused = inputs.get((letter.topic, letter.partition, letter.offset))
+            if refused is None or letter.reason == Reason.EMPTY or record.timestamp >= time_at(begun):
+                continue
+            origin = _origin(refused)
+            position = f"{letter.topic}/{letter.partition}/{letter.offset}" if origin is None else origin.position
+            if not 0 < copies[position] <= self._ledgers.redrives:
+                yield f"{position} was sent again {copies[position]} times by {self._ledgers.redrives} redrives"
+
     def _calls(self) -> Iterator[str]:
         """No call and no answer is repeated without a fault that explains it."""
         disruptions = sum(fault.part not in self._application.apis for fault in self._script.faults)
+        disruptions += self._ledgers.redrives
         repeats = 1 + REPEATS * disruptions
         for target, count in Counter(call.target for call in self._ledgers.calls if call.is_answered).items():
             if count > (most := self._explained.calls[target] * repeats):
@@ -200,6 +233,13 @@ class _Judge:
         for number in range(self._script.partitions):
             if number not in found or found[number].time < least:
                 yield f"the progress in partition {number} is {found.get(number)}, and {least} is expected"
+
+    def _expiry(self) -> Iterator[str]:
+        """The job has forgotten the windows that ended long ago, by heartbeats alone if no event came."""
+        end = time_at(ENDS_S - QUIET_S - HEARTBEAT_BATCHES * self._script.batch_s) - self._kept_for - SKEW
+        for window in self._ledgers.commit.windows:
+            if window[1] < end:
+                yield f"the job has {_named(window)} still"
 
     def _rows(self) -> Iterator[str]:
         """The store has the newest row of each key until that expires, and has read everything."""
@@ -233,11 +273,19 @@ class _Judge:
 
     def _is_complete(self, window: Window) -> bool:
         """Return whether the loop was quiet for some time before the window ended."""
-        end_s = min((window[1] + self._kept_for - time_at(0.0)) / timedelta(seconds=1), ENDS_S)
+        end_s = self._end_s(window)
         sent = [step.at for step in self._script.steps if isinstance(step, Sent) and step.device == window[0]]
         broken = [fault.at + fault.lasts for fault in self._script.faults if fault.at < end_s]
         answered_s = QUIET_S if self._script.in_flight == 1 else ANSWERED_S
         return max([0.0, *sent]) + answered_s < end_s and max([0.0, *broken]) + QUIET_S < end_s
+
+    def _end_s(self, window: Window) -> float:
+        return min((window[1] + self._kept_for - time_at(0.0)) / timedelta(seconds=1), ENDS_S)
+
+
+def _origin(record: Record) -> Origin | None:
+    """Return the origin of a record that was sent again."""
+    return Origin.read("", 0, dict(record.headers)) if record.headers else None
 
 
 def _left_s(row: Row) -> float:

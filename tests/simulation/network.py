@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import override
 
+from contracts.records.record import Record
 from tests.simulation.blocking import ProcessTime, is_blocking_call
 from tests.simulation.kafka.broker import Broker
 from tests.simulation.kafka.network import POLL_S, Network
@@ -39,10 +41,15 @@ class WatchedBroker(Broker):
         super().__init__(loop, start, random)
         self.readers: dict[str, dict[ProcessNetwork, None]] = {}
         """The clients that wait, by topic, in their order."""
+        self.written: dict[Partition, list[Record]] = defaultdict(list)
+        """All records that were appended, also those that compaction has removed since."""
 
     @override
     def append(self, partition: Partition, output: Output, transaction: int | None = None) -> int:
         offset = super().append(partition, output, transaction)
+        (entry,), _ = self.topics.log(partition).read(offset, 1)
+        record = Record(*partition, entry.offset, entry.timestamp_ms, entry.key, entry.value, entry.headers)
+        self.written[partition].append(record)
         for network in self.readers.pop(partition.topic, ()):
             network.wake()
         return offset

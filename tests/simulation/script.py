@@ -54,6 +54,21 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Redrive:
+    """Somebody runs `stateloop redrive`, again until it ends without an error."""
+
+    at: float
+
+
+@dataclass(frozen=True)
+class Compact:
+    """The broker compacts a kind of topics: `snapshots`, or `derived`, which are the derived states and the alerts."""
+
+    at: float
+    topics: str
+
+
+@dataclass(frozen=True)
 class Fault:
     """A part breaks, for so many seconds.
 
@@ -74,7 +89,7 @@ class Fault:
     amount: float = 1.0
 
 
-Step = Sent | Forged | Row | Fault
+Step = Sent | Forged | Row | Redrive | Compact | Fault
 
 
 @dataclass(frozen=True)
@@ -95,6 +110,10 @@ class Script:
     """The number of unread records from which on the job reads them in one batch when it starts."""
     unfinished: int = 20_000
     """The number of unfinished requests at which a worker stops reading."""
+    deferred: int = 1_000_000
+    """The number of deferred requests at which a worker stops reading."""
+    failures: int = 1000
+    """The number of failed requests in a row at which a worker suspends an API."""
     in_flight: int = 1000
     """The number of requests of an API that a worker runs at once."""
     slowest_s: float = 0.2
@@ -109,6 +128,8 @@ class Script:
         ("backlog", 1000),
         ("batch_s", 60.0),
         ("unfinished", 20_000),
+        ("deferred", 1_000_000),
+        ("failures", 1000),
         ("in_flight", 1000),
         ("slowest_s", 0.2),
     )

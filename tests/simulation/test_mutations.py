@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
 from typing_extensions import override
 
+from contracts.planning import plan
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
 from contracts.records.state_record import EPOCH as SINCE
 from contracts.records.state_record import MICROSECOND
-from contracts.reducers import Enriched
+from contracts.reducers import Enriched, Sum
 from services.alerts import restore
 from services.alerts.evaluator import AlertEvaluator
 from services.alerts.partition import AlertPartition
@@ -26,15 +28,19 @@ from services.enrichment.partition_state import PartitionState
 from services.runtime.broker_clock import BrokerClock
 from services.runtime.worker.offsets import Offsets
 from services.sink.handler import SinkHandler
+from services.tools.redrive.action import reopening
+from services.tools.redrive.redrive import RedriveHandler
+from spark_app.run.heartbeat import Heartbeat
 from spark_app.run.low_watermark import LowWatermark
 from tests.simulation import query
 from tests.simulation.generate import script as script_of
 from tests.simulation.mutations import Mutations
-from tests.simulation.script import Fault, Forged, Row, Script, Sent, Step, time_at
+from tests.simulation.script import Compact, Fault, Forged, Redrive, Row, Script, Sent, Step, time_at
 from tests.simulation.verdict import verdict
 from tests.simulation.world import EPOCH
 
 if TYPE_CHECKING:
+    from contracts import Application
     from contracts.records.record import Delta
     from contracts.wire import Snapshot
     from contracts.wire.alert_record import AlertRecord
@@ -255,6 +261,77 @@ def alerts_that_closed_before_the_commit_are_forgotten(patch: pytest.MonkeyPatch
 )
 def a_rule_that_raises_is_reported_by_each_worker(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReportedRows, "unreported", lambda _, outputs, __: outputs)
+
+
+@mutation(Script(1, (loaded(10.0, 60), loaded(20.0, 50))), is_found_by_seeds=True)
+def sums_keep_the_larger_value(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Sum, "merge", lambda _, one, other: max(one, other))
+
+
+@mutation(Script(1, (sent(500.0),), "short"))
+def requests_end_before_the_grace(patch: pytest.MonkeyPatch) -> None:
+    def is_expired(application: Application, snapshot: Snapshot, now: datetime) -> bool:
+        return now - snapshot.first_seen > application.state.lifetime
+
+    patch.setattr(plan, "_is_expired", is_expired)
+
+
+@mutation(Script(1, (sent(10.0),), "short"), is_found_by_seeds=True)
+def no_heartbeat_is_written(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Heartbeat, "write", lambda *_: False)
+
+
+@mutation(Script(1, (Fault(5.0, "error", "registry", 60.0), sent(10.0), Redrive(2800.0))))
+def failures_are_reopened_too_early(patch: pytest.MonkeyPatch) -> None:
+    early = partial(reopening, now=time_at(0.0))
+    patch.setattr("services.tools.redrive.redrive.reopening", lambda found, _: early(found))
+
+
+@mutation(
+    Script(1, (sent(10.0), Forged(20.0, "events", b"d0", b"{"), Fault(100.0, "rebuild", "job", 5.0), Redrive(300.0)))
+)
+def a_record_is_sent_again_for_each_dead_letter(patch: pytest.MonkeyPatch) -> None:
+    redriven = RedriveHandler._redriven  # noqa: SLF001
+
+    async def forgetful(handler: RedriveHandler, stored: Any) -> Any:
+        handler._run.sent.clear()  # noqa: SLF001
+        return await redriven(handler, stored)
+
+    patch.setattr(RedriveHandler, "_redriven", forgetful)
+
+
+UNAVAILABLE = Fault(5.0, "unavailable", "registry", 300.0)
+AGAIN = tuple(sent(30.0 + number, f"f{number}", f"d{number}") for number in range(6))
+
+
+@mutation(Script(1, (UNAVAILABLE, *SIX_DEVICES, *AGAIN, Compact(60.0, "snapshots")), unfinished=4, in_flight=1))
+def deferred_snapshots_that_are_compacted_stay_unfinished(patch: pytest.MonkeyPatch) -> None:
+    replan = EnrichmentHandler._replan  # noqa: SLF001
+
+    def replan_found(handler: EnrichmentHandler, api: str, state: PartitionState, offset: int, record: Any) -> None:
+        if record is not None:
+            replan(handler, api, state, offset, record)
+
+    patch.setattr(EnrichmentHandler, "_replan", replan_found)
+
+
+@mutation(
+    Script(
+        1,
+        (UNAVAILABLE, *SIX_DEVICES, *AGAIN, Fault(90.0, "cut", "worker-0", 60.0)),
+        unfinished=4,
+        deferred=1,
+        in_flight=1,
+    ),
+)
+def deferred_requests_of_a_revoked_partition_count(patch: pytest.MonkeyPatch) -> None:
+    abandon = PartitionState.abandon
+
+    def abandoned(state: PartitionState) -> int:
+        state._deferred.clear()  # noqa: SLF001
+        return abandon(state)
+
+    patch.setattr(PartitionState, "abandon", abandoned)
 
 
 @pytest.mark.parametrize("name", mutation.names)

@@ -39,9 +39,10 @@ REPORT_EVERY = timedelta(minutes=1)
 
 
 @cache
-def worker_settings(unfinished: int, in_flight: int) -> EnrichmentSettings:
+def worker_settings(unfinished: int, deferred: int, failures: int, in_flight: int) -> EnrichmentSettings:
     """Return the settings of a worker with these limits."""
-    limits = {"unfinished": unfinished, "in_flight": in_flight}
+    limits = {"unfinished": unfinished, "max_deferred": deferred, "in_flight": in_flight}
+    limits |= {"failure_window": failures, "failure_min_count": failures}
     return EnrichmentSettings.model_validate({"application": "simulated", "stats_every": REPORT_EVERY, **limits})
 
 

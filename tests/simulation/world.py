@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from contracts.records.record import Record
 from contracts.records.tables import encode_row
 from contracts.wire.partition import partition
 from services.runtime.job_progress import JobProgress
@@ -27,7 +26,8 @@ from tests.simulation.loop import SimulationLoop
 from tests.simulation.network import NO_POLLS, WatchedBroker
 from tests.simulation.parts import Part
 from tests.simulation.query import Checkpoint, Commit, JobContext
-from tests.simulation.script import ENDS_S, FOLLOWED_S, START, Fault, Row, Sent, time_at
+from tests.simulation.redrive import RedriveContext, run_redrive
+from tests.simulation.script import ENDS_S, FOLLOWED_S, START, Compact, Fault, Redrive, Row, Sent, time_at
 from tests.simulation.sink import SinkContext, StoreServer, run_sink
 from tests.simulation.worker import WorkerContext, run_worker, worker_settings
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts import Application
+    from contracts.records.record import Record
     from services.runtime.job_progress import Published
     from tests.simulation.api import Call
     from tests.simulation.network import ProcessNetwork
@@ -64,6 +65,8 @@ class Ledgers:
     """The offset that the derive workers have committed, by partition of the snapshots."""
     progress: dict[int, Published]
     """The progress of the job some time before the end."""
+    redrives: int
+    """The number of redrives that have begun."""
 
 
 class World:
@@ -80,6 +83,8 @@ class World:
         inputs = [Partition(name, n) for name in (topics.events, topics.feedback) for n in range(script.partitions)]
         self._checkpoint = Checkpoint(Commit(EPOCH, dict.fromkeys(inputs, 0)))
         self._lagging: list[Partition] = []
+        self._is_broker_away = False
+        self._redrives = 0
         self.parts = {"job": Part("job", str(script.seed), self.loop, self.broker, self._run_job, NO_POLLS)}
         self.store = StoreServer(Random(f"{script.seed} store"))
         for number in range(script.sinks):
@@ -130,6 +135,10 @@ class World:
             self._send(step)
         elif isinstance(step, Row):
             self._put(step)
+        elif isinstance(step, Redrive):
+            self._redrive()
+        elif isinstance(step, Compact):
+            self._compact(step)
         else:
             topic = {"events": self.application.topics.events, "feedback": self.application.topics.feedback}[step.topic]
             self._write(Output(topic, step.key, step.value))
@@ -161,6 +170,19 @@ class World:
             number = partition(output.key or b"", self._script.partitions)
         self.broker.append(Partition(output.topic, number), output)
 
+    def _redrive(self) -> None:
+        name = f"redrive-{len(self.parts)}"
+        self.parts[name] = part = Part(name, str(self._script.seed), self.loop, self.broker, self._run_redrive)
+        part.start()
+        part.lose_broker(is_away=self._is_broker_away)
+
+    def _compact(self, step: Compact) -> None:
+        topics, application = self.application.topics, self.application
+        derived = [topics.derived(name) for name in application.derived_names]
+        for name in [topics.snapshots] if step.topics == "snapshots" else derived:
+            for log in self.broker.topics.topic(name).logs:
+                log.compact(log.end - 1, EPOCH)
+
     def _begin(self, fault: Fault) -> None:
         if fault.part == "broker":
             self._lose_broker(fault)
@@ -181,10 +203,12 @@ class World:
 
     def _lose_broker(self, fault: Fault) -> None:
         def restore() -> None:
+            self._is_broker_away = False
             self.broker.resume()
             for part in self.parts.values():
                 part.lose_broker(is_away=False)
 
+        self._is_broker_away = True
         for part in self.parts.values():
             part.lose_broker(is_away=True)
         self._at(fault.at + fault.lasts, restore)
@@ -251,7 +275,9 @@ class World:
     def _worker(self, name: str) -> Main:
         async def main(network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:
             random = Random(f"{self._script.seed} {name} {self.loop.time()}")
-            settings = worker_settings(self._script.unfinished, self._script.in_flight)
+            settings = worker_settings(
+                self._script.unfinished, self._script.deferred, self._script.failures, self._script.in_flight
+            )
             clients = self.loop, self.broker, network, self.api
             context = WorkerContext(self.application, name, settings, *clients, now, random)
             await run_worker(context, lambda worker: on_stop(worker.stop))
@@ -269,6 +295,12 @@ class World:
     async def _run_derive(self, network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:  # noqa: ARG002  # it has no clock
         context = DeriveContext(self.application, self.loop, self.broker, network)
         await run_derive(context, lambda worker: on_stop(worker.stop))
+
+    async def _run_redrive(self, network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:  # noqa: ARG002  # it ends by itself
+        context = RedriveContext(self.application, self.broker, network, now)
+        async for _ in run_redrive(context):
+            self._redrives += 1
+        await asyncio.Event().wait()
 
     def _create_topics(self) -> None:
         for topic in self.application.catalogue():
@@ -288,6 +320,7 @@ class World:
             self.store,
             self._committed(derive_group(application)),
             self._progress,
+            self._redrives,
         )
 
     def _committed(self, group: str) -> dict[int, int]:
@@ -296,9 +329,9 @@ class World:
 
     def _records(self, topic: str) -> list[Record]:
         return [
-            Record(topic, number, entry.offset, entry.timestamp_ms, entry.key, entry.value, entry.headers)
-            for number, log in enumerate(self.broker.topics.topic(topic).logs)
-            for entry in log.read(0, log.end)[0]
+            record
+            for number in range(self._script.partitions)
+            for record in self.broker.written[Partition(topic, number)]
         ]
 
 
