@@ -15,6 +15,7 @@ from contracts import (
     Alerts,
     Api,
     Application,
+    Budget,
     Count,
     Derived,
     Enriched,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 TIMEOUT = timedelta(seconds=2)
 POLICY = Policy(timeout=TIMEOUT, attempts=4, backoff=timedelta(milliseconds=200))
+LIMITED = Policy(timeout=TIMEOUT, attempts=4, backoff=timedelta(milliseconds=200), concurrency=2)
+BUDGET = Budget(requests=6, per=timedelta(minutes=10))
 MOST_PARTITIONS = 4
 
 
@@ -137,13 +140,14 @@ SEEN = Derived("seen", Seen, seen)
 LEVELS = Derived("levels", Level, level, tables=(LIMITS,))
 
 
-def application(name: str, state: type[State]) -> Application:
+def application(name: str, state: type[State], policy: Policy = POLICY, budget: Budget | None = None) -> Application:
     return Application(
         name=name,
         event=Sighting,
         state=state,
         enrichments=(owner, street, quote),
-        apis={"registry": POLICY, "prices": POLICY},
+        apis={"registry": policy, "prices": policy},
+        budget=budget,
         tables=(LIMITS,),
         alerts=(HEAVY, ODD),
         derived=(SEEN, LEVELS),
@@ -155,5 +159,6 @@ APPLICATIONS = {
     "cars": application("cars", Car),
     "short": application("short", ShortCar),
     "visits": application("visits", Visits),
+    "limited": application("limited", Car, LIMITED, BUDGET),
 }
-"""By name: windows that outlive the script, windows that expire within it, and windows that overlap."""
+"""By name: windows that outlive the script, windows that expire within it, and windows that overlap; and limits."""

@@ -36,6 +36,9 @@ ANSWERED_S = 60.0
 """The time after the last event in which a loop without a fault does, unless it makes one call after the other."""
 NO_BACKLOG = 1000
 """The size of backlogs that no script reaches."""
+SHORT_S = 60.0
+"""The length of batches of which there are enough after the last fault: a job that starts in a quiet loop knows the
+broker's clock only after it has read its own heartbeat."""
 PROGRESS_READ_S = ENDS_S - FOLLOWED_S
 """The time at which the progress is read."""
 PROGRESS_BATCHES = 2
@@ -83,6 +86,7 @@ class _Judge:
         yield from self._answers()
         yield from self._final()
         yield from self._calls()
+        yield from self._budget()
         yield from self._backlog()
         yield from self._progress()
         yield from self._redriven()
@@ -135,11 +139,12 @@ class _Judge:
                 yield f"the answer {record.value!r} is refused: {letter.reason} {letter.detail}"
 
     def _answers(self) -> Iterator[str]:
-        """Each answer is true, or a failure with a dead letter."""
+        """Each answer is true, or a failure with a dead letter of the same request."""
+        requests = {_request(key, letter) for key, letter in self._letters}
         for feedback in self._true_feedback():
             name, identity = feedback.enrichment, (feedback.enrichment, feedback.fingerprint)
             if feedback.status == "failure":
-                if (feedback.device_id.encode(), feedback.first_seen, name) not in self._failures:
+                if _request(feedback.device_id.encode(), feedback) not in requests:
                     yield f"{feedback} has no dead letter"
             else:
                 found = (feedback.result or {}).get(name)
@@ -161,8 +166,40 @@ class _Judge:
             last, state = max(self._published[window], key=lambda one: one.order), self._expected.windows[window]
             if last.state != state:
                 yield f"{_named(window)} ends with {last.state}, and its events give {state}"
-            elif self._is_complete(window):
+            elif not self._has_last(window, last):
+                yield f"{last} is not of the last event, {self._expected.last[window]}"
+            elif self._is_complete(window) and self._is_within_budget(window):
                 yield from self._slots(last, answered(state))
+
+    def _has_last(self, window: Window, snapshot: Snapshot) -> bool:
+        """Return whether a snapshot has the time and the offset of the last event of its window."""
+        as_of, offset = self._expected.last[window]
+        has_offset = self._application.state.is_windowed or snapshot.event_offset == offset
+        return snapshot.as_of >= as_of and has_offset
+
+    def _requests(self, window: Window) -> int:
+        """Return the number of requests that the snapshots of a window explain."""
+        return sum(count for identity, count in self._explained.answers.items() if identity[0] == window)
+
+    def _is_within_budget(self, window: Window) -> bool:
+        budget = self._application.budget
+        return budget is None or self._requests(window) <= budget.requests
+
+    def _budget(self) -> Iterator[str]:
+        """No window has more answers in a period than its budget allows, while all APIs work."""
+        budget, apis = self._application.budget, self._application.apis
+        if budget is None or any(fault.part in apis for fault in self._script.faults):
+            return
+        disruptions = len(self._script.faults) + self._ledgers.redrives
+        most = budget.requests * (1 + REPEATS * disruptions)
+        periods: Counter[tuple[Window, int]] = Counter()
+        for feedback in self._true_feedback():
+            since = feedback.ts - feedback.first_seen
+            if since % budget.per > timedelta(seconds=2 * ANSWERED_S):  # else it may be of the period before
+                periods[(feedback.device_id, feedback.first_seen), since // budget.per] += 1
+        for (window, period), count in periods.items():
+            if count > most:
+                yield f"{_named(window)} has {count} answers in period {period}, and {most} are allowed"
 
     def _slots(self, last: Snapshot, true: Answers) -> Iterator[str]:
         failed = {name for name, answer in last.enrichments.items() if answer.status == "failure"}
@@ -180,6 +217,8 @@ class _Judge:
 
     def _is_redriven(self, window: Window) -> bool:
         """Return whether a redrive began when no API had a fault any more, early enough to repeat all requests."""
+        if self._application.budget is not None:
+            return False
         broken = [fault.at + fault.lasts for fault in self._script.faults]
         redriven = [step.at for step in self._script.steps if isinstance(step, Redrive)]
         last = max([step.at for step in self._script.steps if isinstance(step, Sent)], default=0.0)
@@ -228,6 +267,8 @@ class _Judge:
 
     def _progress(self) -> Iterator[str]:
         """The job has recorded its progress: it is some batches old, because all faults ended long before."""
+        if self._script.batch_s > SHORT_S:
+            return
         least = time_at(PROGRESS_READ_S - QUIET_S - PROGRESS_BATCHES * self._script.batch_s)
         found = self._ledgers.progress
         for number in range(self._script.partitions):
@@ -236,6 +277,8 @@ class _Judge:
 
     def _expiry(self) -> Iterator[str]:
         """The job has forgotten the windows that ended long ago, by heartbeats alone if no event came."""
+        if self._script.batch_s > SHORT_S:
+            return
         end = time_at(ENDS_S - QUIET_S - HEARTBEAT_BATCHES * self._script.batch_s) - self._kept_for - SKEW
         for window in self._ledgers.commit.windows:
             if window[1] < end:
@@ -281,6 +324,11 @@ class _Judge:
 
     def _end_s(self, window: Window) -> float:
         return min((window[1] + self._kept_for - time_at(0.0)) / timedelta(seconds=1), ENDS_S)
+
+
+def _request(key: bytes | None, found: Feedback | DeadLetter) -> tuple[object, ...]:
+    """Return what a failure and its dead letter share."""
+    return key, found.first_seen, found.enrichment, found.epoch, found.version
 
 
 def _origin(record: Record) -> Origin | None:

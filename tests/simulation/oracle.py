@@ -41,7 +41,12 @@ REFUSED = {
     b"\xff\xfe": Reason.NOT_UTF8,
 }
 """The reasons for which the forged events of all scripts are refused."""
-KEPT_FOR = {"cars": timedelta(minutes=130), "short": timedelta(minutes=10), "visits": timedelta(minutes=15)}
+KEPT_FOR = {
+    "cars": timedelta(minutes=130),
+    "short": timedelta(minutes=10),
+    "visits": timedelta(minutes=15),
+    "limited": timedelta(minutes=130),
+}
 """The time from the start of a window to the end of its grace, by application."""
 SKEW, EVERY = timedelta(minutes=1), timedelta(minutes=5)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -51,6 +56,8 @@ class Expected(NamedTuple):
     """The states that events give, and the reasons for which others are refused, by partition and offset."""
 
     windows: dict[Window, State]
+    last: dict[Window, tuple[datetime, int]]
+    """The time and the largest offset of the events of each window."""
     refused: dict[tuple[int, int], Reason]
 
 
@@ -63,6 +70,7 @@ class _Event(NamedTuple):
 def expected(application: Application, events: Sequence[Record]) -> Expected:
     """Return what these events give."""
     windows: dict[Window, dict[str, _Event]] = defaultdict(dict)
+    last: dict[Window, tuple[datetime, int]] = {}
     refused = {}
     for record in events:
         if record.value is None and (record.key or b"").startswith(HEARTBEAT_KEY):
@@ -73,9 +81,10 @@ def expected(application: Application, events: Sequence[Record]) -> Expected:
             continue
         values = orjson.loads(record.value or b"")
         event = _Event(datetime.fromisoformat(values["ts"]), values.get("plate"), values.get("load"))
-        for start in found:
-            windows[values["device_id"], start].setdefault(values["event_id"], event)
-    return Expected({window: _state(list(copies.values())) for window, copies in windows.items()}, refused)
+        for window in ((values["device_id"], start) for start in found):
+            if windows[window].setdefault(values["event_id"], event) is event:
+                last[window] = max(last.get(window, (EPOCH, 0)), (record.timestamp, record.offset))
+    return Expected({window: _state(list(copies.values())) for window, copies in windows.items()}, last, refused)
 
 
 def _starts(application: str, record: Record) -> list[datetime] | Reason:

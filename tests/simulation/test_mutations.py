@@ -10,7 +10,7 @@ import orjson
 import pytest
 from typing_extensions import override
 
-from contracts.planning import plan
+from contracts.planning import admission, plan
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
 from contracts.records.state_record import EPOCH as SINCE
@@ -332,6 +332,11 @@ def deferred_requests_of_a_revoked_partition_count(patch: pytest.MonkeyPatch) ->
         return abandon(state)
 
     patch.setattr(PartitionState, "abandon", abandoned)
+
+
+@mutation(Script(1, tuple(loaded(130.0 + 2 * number, number) for number in range(10)), "limited"))
+def a_budget_counts_no_requests(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(admission, "_spent", lambda *_: 0)
 
 
 @pytest.mark.parametrize("name", mutation.names)
