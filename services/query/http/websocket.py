@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from services.query.dependencies import Dependencies
     from services.query.lookup.rate_limit import RateMeter
     from services.query.push.push_service import PushService
-    from services.query.push.stream import Stream
+    from services.query.push.stream import Stream, StreamWriter
     from services.query.push.stream_items import ControlItem, StreamItem
 
 PROTOCOL = "stateloop.v1"
@@ -63,7 +63,22 @@ class WatchConnection:
         self._relays = relays
         self._stream = stream
 
-    async def receive(self, socket: web.WebSocketResponse) -> None:
+    async def serve(self, socket: web.WebSocketResponse, writer: StreamWriter) -> None:
+        """Send and receive until either ends: the client closes, its token is revoked, or the service stops."""
+        sending = asyncio.create_task(self._stream.run(writer, self._encode))
+        receiving = asyncio.create_task(self._receive(socket))
+        try:
+            await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._stream.end()
+            receiving.cancel()
+            ended = await asyncio.gather(sending, receiving, return_exceptions=True)
+            await socket.close(code=_close_code(self._stream.refused))
+        for one in ended:
+            if isinstance(one, Exception):
+                raise one
+
+    async def _receive(self, socket: web.WebSocketResponse) -> None:
         """Execute commands until the client closes."""
         async for message in socket:
             if message.type is not WSMsgType.TEXT:
@@ -71,10 +86,6 @@ class WatchConnection:
                 return
             self._stream.send_first(CommandResponse(self._respond(message.data)))
             await self._stream.wait_for_responses(RESPONSES_MAX)
-
-    async def send(self, writer: ClientWriter) -> None:
-        """Write the items of the stream until it ends."""
-        await self._stream.run(writer, self._encode)
 
     def _respond(self, text: str) -> bytes:
         """The response to a command. A wrong command gets an error, and does not affect other subscriptions."""
@@ -174,25 +185,8 @@ class WebSockets:
         with self._push.stream(sender, relays=relays) as stream, suppress(ConnectionError):
             writer = ClientWriter(request, await socket.prepare(request), limits.stalled_s)
             connection = WatchConnection(self._dependencies, self._push, stream, request[METER], relays=relays)
-            await self._serve(connection, stream, socket, writer)
+            await connection.serve(socket, writer)
         return socket
-
-    async def _serve(
-        self, connection: WatchConnection, stream: Stream, socket: web.WebSocketResponse, writer: ClientWriter
-    ) -> None:
-        """Send and receive until either ends: the client closes, its token is revoked, or the service stops."""
-        sending = asyncio.create_task(connection.send(writer))
-        receiving = asyncio.create_task(connection.receive(socket))
-        try:
-            await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stream.end()
-            receiving.cancel()
-            ended = await asyncio.gather(sending, receiving, return_exceptions=True)
-            await socket.close(code=_close_code(stream.refused))
-        for one in ended:
-            if isinstance(one, Exception):
-                raise one
 
     def _check_origin(self, request: web.Request) -> None:
         """A page of another origin must not connect with its visitor's credentials. Other clients send no origin."""

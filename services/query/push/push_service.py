@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from services.query.push.stream_items import ProgressMark
     from services.query.store import Change, StatePartition
 
+    Connections = Callable[[Dependencies, RoutingTable, Callable[[], None]], PeerConnections]
+
 GOLDEN = 0.618
 """The fractional parts of its multiples are spread evenly, however many there are."""
 REFRESH_EVERY_S = 0.1
@@ -40,9 +42,14 @@ REFRESH_EVERY_S = 0.1
 
 
 class PushService:
-    """All streams of this instance. It implements ChangeListener for the stores."""
+    """All streams of this instance. It implements ChangeListener for the stores.
 
-    def __init__(self, dependencies: Dependencies, limits: WatchLimits) -> None:
+    `connections` makes what connects to other instances.
+    """
+
+    def __init__(
+        self, dependencies: Dependencies, limits: WatchLimits, connections: Connections = PeerConnections
+    ) -> None:
         self.limits = limits
         self._dependencies = dependencies
         self.routing = RoutingTable(dependencies.states, dependencies.routing)
@@ -50,7 +57,7 @@ class PushService:
         self.feed = ChangeFeed(dependencies.states, self.routing, self._reader, dependencies.clock)
         self._scanner = StoreScanner(self._reader, self.feed, self.routing, dependencies.clock)
         self._moves = PartitionMoves(self.routing, self._reader, self.feed, self._scanner)
-        self._peers = PeerConnections(dependencies, self.routing, self._flush)
+        self._peers = connections(dependencies, self.routing, self._flush)
         self._budget = NamesBudget(limits.all_waiting_bytes, self._cut_off)
         self._streams: dict[Stream, None] = {}
         self._unflushed: dict[Stream, None] = {}

@@ -37,6 +37,7 @@ def script(seed: int) -> Script:
         random.choice([1, 3, 1000]),
         random.choice([0.0, 0.0, 0.1]),
         random.choice([0.02, 0.5, 3.0]),
+        random.choice([0, 500, 16_384]),
     )
 
 

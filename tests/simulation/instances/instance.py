@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections import Counter
+from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
@@ -18,10 +19,16 @@ from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
 from services.query.cluster import InstanceDependencies, InstanceIdentity, build_cluster
 from services.query.dependencies import Dependencies
+from services.query.http.websocket import WatchConnection
 from services.query.ingest import ChangeListeners, KafkaIngestion, TombstoneRetention
+from services.query.limits import WatchLimits
+from services.query.lookup.authentication import ANONYMOUS, PEER
 from services.query.lookup.decision import Conditions
 from services.query.lookup.problems import Problem
+from services.query.lookup.rate_limit import RateMeter
 from services.query.lookup.state_reader import StateReader
+from services.query.push.peer_connections import PeerConnections
+from services.query.push.push_service import PushService
 from services.query.settings import QuerySettings
 from services.query.store import Store
 from tests.simulation.instances.requests import settle
@@ -33,19 +40,23 @@ from tests.simulation.loop import RUNNING, Process
 from tests.simulation.script import time_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Coroutine, Sequence
     from pathlib import Path
     from random import Random
 
     from contracts import Suite
     from contracts.model.named_state import NamedState
     from services.query.cluster import Cluster
+    from services.query.push.routing_table import RoutingTable
+    from services.query.store import StatePartition
     from tests.simulation.instances.requests import Outcome, Request, Requests
+    from tests.simulation.instances.sockets import Socket
     from tests.simulation.kafka.broker import Broker
     from tests.simulation.loop import SimulationLoop
 
 RESTART_S = 0.5
 """The pause before a process that has ended by itself is started again, at least."""
+LIMITS = WatchLimits()
 RECOVERED_S = 1.0
 """The time after which an instance that was cut off has heard the others."""
 
@@ -57,6 +68,21 @@ class Connection(Network):
     def require(self) -> None:
         if not self.is_up:
             raise RefusedError("_TRANSPORT")
+
+
+class InstanceConnections(PeerConnections):
+    """The connections of an instance to the others."""
+
+    def __init__(
+        self, requests: Requests, dependencies: Dependencies, routing: RoutingTable, flush: Callable[[], None]
+    ) -> None:
+        super().__init__(dependencies, routing, flush)
+        self._requests = requests
+        self._source = dependencies.settings.instance
+
+    @override
+    def connect(self, url: str) -> Any:
+        return self._requests.connect(self._source, url)
 
 
 class CrashableStore(Store):
@@ -101,6 +127,10 @@ class SimulatedInstance:
         self.reader: StateReader | None = None
         self.cluster: Cluster | None = None
         """None while no process runs."""
+        self.push: PushService | None = None
+        self.ingestion: KafkaIngestion | None = None
+        self.sockets: dict[Socket, None] = {}
+        """The ends of WebSockets that the process has."""
         self._folder = folder
         self._around = around
         self._settings = QuerySettings(application="simulated", instance=name, replicas=around.replicas)
@@ -115,6 +145,7 @@ class SimulatedInstance:
         self._boots = 0
         self._ahead_s = 0.0
         self._store: CrashableStore | None = None
+        self.dependencies: Dependencies | None = None
         self._restart_at = 0.0
         """The time before which no process is started after one that has ended."""
 
@@ -150,8 +181,7 @@ class SimulatedInstance:
     async def _serve(self) -> None:
         """Run until an error or a signal to stop, in the order of `services.query.service.serve`."""
         self._store = store = CrashableStore(self._folder, self._around.state, f"boot {self._boots}")
-        ingestion, cluster = self._build(store)
-        tasks = [asyncio.ensure_future(work) for work in (cluster.run(), ingestion.run())]
+        tasks = [asyncio.ensure_future(work) for work in self._build(store)]
         await asyncio.wait([*tasks, self._stopping], return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:  # the cluster first: the others take over
             task.cancel()
@@ -161,8 +191,8 @@ class SimulatedInstance:
         self._end()
         store.close()
 
-    def _build(self, store: Store) -> tuple[KafkaIngestion, Cluster]:
-        """Build the layers below HTTP as the service does."""
+    def _build(self, store: Store) -> list[Coroutine[Any, Any, None]]:
+        """Build the parts below HTTP as the service does; return what they run, in the order in which they stop."""
         around, settings = self._around, self._settings
         state, broker = around.state, around.broker
         states, stores = {state.name: state}, {state.name: store}
@@ -179,8 +209,12 @@ class SimulatedInstance:
         found = Dependencies(
             settings, states, stores, cluster, Counts(CATALOGUE), self.now_ms, around.loop.time, misplaced
         )
-        self.reader, self.cluster = StateReader(state, found), cluster
-        return ingestion, cluster
+        self.reader, self.cluster, self.dependencies = StateReader(state, found), cluster, found
+        self.ingestion = ingestion
+        self.push = PushService(found, LIMITS, partial(InstanceConnections, around.requests))
+        listeners.on_changed.append(self.push.changed)
+        listeners.on_restarted.append(self.push.restarted)
+        return [cluster.run(), self.push.run(), ingestion.run()]
 
     # Faults
 
@@ -195,6 +229,8 @@ class SimulatedInstance:
         if loses == "folder":
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folders += 1
+        for socket in self.sockets:
+            socket.end(loses=True)
         if not self.process.is_killed:
             self._around.loop.kill_process(self.process)
             self._restart_at = self._around.loop.time() + down_s
@@ -238,6 +274,17 @@ class SimulatedInstance:
         is_cut = self._cuts["cluster"] > 0 or self._around.loop.time() - self._cut_at < RECOVERED_S
         return is_cut and not self.cluster.instance.lease_table.membership.peers()
 
+    def has_replica(self, partition: StatePartition, end: int) -> bool:
+        """Return whether it has read the partition up to this end."""
+        assert self.ingestion is not None
+        progress = self.ingestion.progress(partition)
+        return progress is not None and progress.position >= end
+
+    def answers_for(self, partition: StatePartition) -> bool:
+        """Return whether it answers for the partition now."""
+        assert self.reader is not None
+        return self.reader.is_answered_here(partition.number)
+
     def step_clock(self, seconds: float) -> None:
         """Set the clock of its machine ahead, or back."""
         self._ahead_s += seconds
@@ -263,6 +310,22 @@ class SimulatedInstance:
         else:
             settle(answer, None if self._is_cut_off_alone else found.outcome)
 
+    def accept(self, socket: Socket, is_of_instance: bool) -> None:  # noqa: FBT001  # an argument of a callback
+        """Serve a WebSocket in its process."""
+        if self.push is None:
+            socket.end()
+        else:
+            _ = self._around.loop.create_task(self._watch(self.push, socket, relays=is_of_instance))
+
+    async def _watch(self, push: PushService, socket: Socket, *, relays: bool) -> None:
+        """Serve a WebSocket, as `WebSockets.watch` does."""
+        assert self.dependencies is not None
+        with push.stream(PEER if relays else ANONYMOUS, relays=relays) as stream, suppress(ConnectionError):
+            socket.open()
+            meter = RateMeter("", 0.0, self._around.loop.time)
+            connection = WatchConnection(self.dependencies, push, stream, meter, relays=relays)
+            await connection.serve(socket, socket)
+
     async def _forward(self, owners: Sequence[str], request: Request, answer: asyncio.Future[Outcome | None]) -> None:
         """Return the first answer of an owner, as `HttpPeerClient` does."""
         unavailable: Outcome | None = None
@@ -280,7 +343,10 @@ class SimulatedInstance:
             connection.is_up = not (self._cuts[name] or self._is_broker_away)
 
     def _end(self) -> None:
-        self._store = self.reader = self.cluster = None
+        self._store = self.reader = self.cluster = self.push = None
+        for socket in self.sockets:
+            socket.end()
+        self.sockets.clear()
 
     def _start_later(self, ended: Process) -> None:
         loop, again = self._around.loop, partial(self._start_after, ended)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from contracts import Application, Event, Latest, State, Topics
+from contracts.model.named_state import QueryOptions
+from contracts.records.named_states import named
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
+from services.query.store.buckets import milliseconds, time_buckets
 from services.runtime.kafka.values import Output, Partition
 from tests.simulation.script import START
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
+    from contracts.model.named_state import NamedState
     from services.query.store.entry import EntryOrder
     from tests.simulation.instances.script import Written
     from tests.simulation.kafka.broker import Broker
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
 MOST_PARTITIONS = 4
 STEP = timedelta(minutes=5)
 """From one window of a key to the next."""
-STEP_MS = round(STEP.total_seconds() * 1000)
 FIRST_MS = round(START.timestamp() * 1000)
 BEFORE_ALL = (-1, 0, 0)
 
@@ -41,12 +44,56 @@ class Visits(State, window=timedelta(minutes=10), every=STEP):
     plate: Annotated[str | None, Latest()]
 
 
-def _application(name: str, state: type[State]) -> Application:
-    return Application(name=name, event=Seen, state=state, topics=Topics(partitions=MOST_PARTITIONS))
+SHORT, SKEW = timedelta(seconds=5), timedelta(seconds=1)
+"""From one window of a key to the next where windows expire within a script, and the skew of its devices."""
 
 
-APPLICATIONS = {"cars": _application("cars", Car), "visits": _application("visits", Visits)}
-"""By name: one window of a key at a time, and windows that overlap."""
+class Trip(State, lifetime=4 * SHORT, grace=timedelta(seconds=2)):
+    plate: Annotated[str | None, Latest()]
+
+
+class Shift(State, window=2 * SHORT, every=SHORT, grace=timedelta(seconds=2)):
+    plate: Annotated[str | None, Latest()]
+
+
+def _application(name: str, state: type[State], **options: Any) -> Application:
+    return Application(name=name, event=Seen, state=state, topics=Topics(partitions=MOST_PARTITIONS), **options)
+
+
+APPLICATIONS = {
+    "cars": _application("cars", Car),
+    "visits": _application("visits", Visits),
+    "trips": _application("trips", Trip, skew=SKEW),
+    "shifts": _application("shifts", Shift, skew=SKEW, query=QueryOptions(remember=3 * SHORT)),
+}
+"""By name: one window of a key at a time, and windows that overlap; and the same with windows that expire."""
+
+
+class Expiry(NamedTuple):
+    """When windows expire, in milliseconds: `kept` after they start by the watermark, which is `late` behind the clock.
+
+    The record of a window moves the watermark too, to `lateness` before the window's start.
+    """
+
+    kept: int
+    forgotten: int
+    """From its start until a window may not be known any more."""
+    late: int
+    lateness: int
+
+    def may_have(self, start: int, now_ms: int, newest: int, kept: int) -> bool:
+        """Return whether a window may be older than `kept`, by the clock or by the newest window of all keys."""
+        return start < max(now_ms - self.late, newest - self.lateness) - kept
+
+    def must_have(self, start: int, now_ms: int) -> bool:
+        """Return whether a window has expired by the clock."""
+        return start < now_ms - self.late - self.kept
+
+
+def expiry_of(state: NamedState) -> Expiry:
+    """Return when windows of a state expire."""
+    buckets, late = time_buckets(state), milliseconds(state.grace)
+    return Expiry(buckets.lifetime, buckets.remembered, late, buckets.lateness)
 
 
 class WindowRecord(NamedTuple):
@@ -95,6 +142,11 @@ class Job:
     def __init__(self, application: Application, partitions: int, broker: Broker) -> None:
         self._topic = application.topics.snapshots
         self.has_windows = application.state.is_windowed
+        self.expiry = expiry_of(named(application)[application.name])
+        self.newest = 0
+        """The start of the newest window of all keys."""
+        is_short = application.state.lifetime <= 4 * SHORT
+        self._step_ms, self._is_short = milliseconds(SHORT if is_short else STEP), is_short
         self._partitions = partitions
         self._broker = broker
         self._epoch = 1
@@ -111,12 +163,15 @@ class Job:
         if self._is_stopped or step.key in self._repeating:
             return
         versions = self._versions.setdefault(step.key, {})
-        newest = max(versions, default=FIRST_MS)
+        first = self._broker.now_ms // self._step_ms * self._step_ms if self._is_short else FIRST_MS
+        newest = max(versions, default=first)
         if step.kind == "removed":
             for start in sorted(versions)[-1:] if self.has_windows else sorted(versions):
                 self._record(step.key, WindowRecord(start, None))
         else:
-            self._record_version(step.key, newest + STEP_MS * (step.kind == "window"))
+            if step.kind == "window":
+                newest = max(first, newest + self._step_ms)
+            self._record_version(step.key, newest if self._is_open(newest) else first)
 
     def repeats(self, step: Written) -> Iterator[Callable[[], None]]:
         """Return what writes the last records of a key once more, each. Until the last it writes no others of the key.
@@ -140,7 +195,7 @@ class Job:
         self._is_stopped = False
         self._epoch += 1
         for key, starts in self._present().items():
-            for start in starts:
+            for start in filter(self._is_open, starts):
                 self._record_version(key, start)
 
     def lose_topic(self) -> None:
@@ -156,6 +211,10 @@ class Job:
             return self._lost
         return {key: history.windows for key, history in self.histories.items()}
 
+    def _is_open(self, start: int) -> bool:
+        """Return whether the job still has the window."""
+        return not self.expiry.must_have(start, self._broker.now_ms)
+
     def _record_version(self, key: str, start: int) -> None:
         epoch, version = self._versions[key].get(start, (self._epoch, 0))
         version = version + 1 if epoch == self._epoch else 1
@@ -163,6 +222,7 @@ class Job:
         self._record(key, WindowRecord(start, (start, self._epoch, version)))
 
     def _record(self, key: str, record: WindowRecord) -> None:
+        self.newest = max(self.newest, record.start)
         self._written.setdefault(key, []).append(record)
         self._append(key, record)
 

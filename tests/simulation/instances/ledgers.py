@@ -4,34 +4,61 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.simulation.script import time_at
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from services.query.store.entry import EntryOrder
+    from tests.simulation.instances.job import Expiry
     from tests.simulation.instances.reader import Answered
     from tests.simulation.instances.script import Script
+    from tests.simulation.instances.watchers import Watched
+
+
+EXPIRED_S = 5.0
+"""The time within which an instance knows that a window has expired."""
+ALL = "all"
+"""The name of the watcher of all keys."""
 
 
 class Ledgers(NamedTuple):
     """The answers, in their order, and what the topic has given each key after each record."""
 
     answers: Sequence[Answered]
+    watched: Sequence[Watched]
     states: Mapping[str, Sequence[EntryOrder | None]]
+    expiry: Expiry
     errors: Sequence[str]
     """The errors with which processes ended, and of tasks that nobody awaited."""
+    unready: Sequence[str]
+    """What the instances lacked at last."""
 
 
 def problems(script: Script, found: Ledgers) -> list[str]:
     """Return what is wrong: errors, answers that go back or were never written, and keys that end without the last."""
-    wrong = [f"an error: {error}" for error in found.errors]
+    wrong = [f"an error: {error}" for error in found.errors] + [*found.unready]
     for key, states in found.states.items():
         answers = [answer for answer in found.answers if answer.key == key]
-        wrong += _wrong_answers(answers, states)
-        wrong += _wrong_ends(key, [answer for answer in answers if answer.sent_at >= script.quiet_at], states[-1])
+        wrong += _wrong_answers(answers, states, found.expiry)
+        wrong += _wrong_expiry(answers, found.expiry)
+        last = [answer for answer in answers if answer.sent_at >= script.quiet_at]
+        wrong += _wrong_ends(key, last, states[-1], found.expiry)
+        for name in (key, ALL):
+            updates = [one for one in found.watched if (one.watcher, one.key) == (name, key)]
+            wrong += _wrong_updates(updates, states, found.expiry)
+            wrong += _wrong_last(name, updates, states[-1], last[-1:], found.expiry)
     return wrong
 
 
-def _wrong_answers(answers: Sequence[Answered], states: Sequence[EntryOrder | None]) -> Iterator[str]:
+def _is_of(answer: Answered | Watched, state: EntryOrder | None, expiry: Expiry) -> bool:
+    """Return whether the answer may be that of a store with this state."""
+    if (order := answer.order or answer.expired) is not None:
+        return state == order
+    return state is None or expiry.may_have(state[0], _ms(answer.at), answer.newest, expiry.forgotten)
+
+
+def _wrong_answers(answers: Sequence[Answered], states: Sequence[EntryOrder | None], expiry: Expiry) -> Iterator[str]:
     """Yield the answers that are older than one that came before their request, or that no reader can have.
 
     A later answer must be of the same or of a later state of the topic.
@@ -40,7 +67,7 @@ def _wrong_answers(answers: Sequence[Answered], states: Sequence[EntryOrder | No
     """The number of each answer, and the state up to which readers are then."""
     for answer in answers:
         floor = max((state for number, state in seen if number < answer.sent), default=0)
-        state = next((at for at in range(floor, answer.written) if states[at] == answer.order), None)
+        state = next((at for at in range(floor, answer.written) if _is_of(answer, states[at], expiry)), None)
         if state is not None:
             seen.append((answer.number, state))
         else:
@@ -49,9 +76,71 @@ def _wrong_answers(answers: Sequence[Answered], states: Sequence[EntryOrder | No
             yield f"{answer.instance} answers {answer.key} at {answer.at:.2f} with {answer.order}: {kind}"
 
 
-def _wrong_ends(key: str, answers: Sequence[Answered], last: EntryOrder | None) -> Iterator[str]:
+def _wrong_expiry(answers: Sequence[Answered], expiry: Expiry) -> Iterator[str]:
+    """Yield the answers with a window that has expired too early, has not expired in time, or lives again."""
+    expired: list[tuple[int, int]] = []
+    """The number of each answer with an expired window, and the window."""
+    for answer in answers:
+        who = f"{answer.instance} answers {answer.key} at {answer.at:.2f}"
+        if answer.expired is not None:
+            start = answer.expired[0]
+            expired.append((answer.number, start))
+            if not expiry.may_have(start, _ms(answer.at), answer.newest, expiry.kept):
+                yield f"{who} with an expired window, {start}, that lives"
+        elif answer.order is not None:
+            start = answer.order[0]
+            if start <= max((one for number, one in expired if number < answer.sent), default=start - 1):
+                yield f"{who} with a window, {start}, that was answered as expired"
+            if expiry.must_have(start, _ms(answer.sent_at - EXPIRED_S)):
+                yield f"{who} with a window, {start}, that has expired"
+
+
+def _wrong_ends(key: str, answers: Sequence[Answered], last: EntryOrder | None, expiry: Expiry) -> Iterator[str]:
     if not answers:
         yield f"{key} has no answer in the end"
     for answer in answers:
-        if answer.order != last:
+        if not _is_of(answer, last, expiry):
             yield f"{answer.instance} answers {key} in the end with {answer.order}, and the last is {last}"
+
+
+def _wrong_updates(updates: Sequence[Watched], states: Sequence[EntryOrder | None], expiry: Expiry) -> Iterator[str]:
+    """Yield the updates of a watcher that are older than the one before, or that no reader can have.
+
+    The removal of a window precedes the window before it, which is the newest one again.
+    """
+    floor, found = 0, None
+    for update in (one for one in updates if one.window_start is None):
+        if update.has_expired:
+            if found is not None and not expiry.may_have(found[0], _ms(update.at), update.newest, expiry.kept):
+                yield f"{update} follows {found}"
+            continue
+        found = update.order
+        state = next((at for at in range(floor, update.written) if _is_of(update, states[at], expiry)), None)
+        if state is None:
+            yield f"{update} is not of {states[floor : update.written]}"
+        else:
+            floor = state
+
+
+def _wrong_last(
+    name: str, updates: Sequence[Watched], last: EntryOrder | None, answers: Sequence[Answered], expiry: Expiry
+) -> Iterator[str]:
+    """Yield what is wrong with the last update: it is that of the last answer, unless its window expires meanwhile.
+
+    A watcher of many keys may miss that a key is gone, and each one that a window is, while it has no connection.
+    """
+    found = updates[-1].order if updates else None
+    for answer in answers:
+        order, soon = answer.order, _ms(answer.at + EXPIRED_S)
+        if order is None:
+            is_right = found is None or name == ALL or last is not None
+        else:
+            may_expire = expiry.may_have(order[0], soon, answer.newest, expiry.kept)
+            is_right = may_expire if found is None else found >= order
+        if not is_right:
+            yield f"the watcher {name} of {answer.key} ends with {found}, and the last answer is {order}"
+
+
+def _ms(at: float) -> int:
+    """Return a time of a script in milliseconds since 1970."""
+    return round(time_at(at).timestamp() * 1000)

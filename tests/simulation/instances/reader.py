@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
+    from services.query.lookup.problems import Problem
     from services.query.store.entry import EntryOrder
     from tests.simulation.instances.job import Job
     from tests.simulation.instances.requests import Outcome, Requests
+    from tests.simulation.instances.watchers import Watched
 
 PAUSES_S = (0.05, 0.5, 1.0)
 """Between two reads of a key."""
@@ -32,8 +35,12 @@ class Answered(NamedTuple):
     number: int
     at: float
     order: EntryOrder | None
+    expired: EntryOrder | None
+    """The last version of a window that has expired."""
     written: int
     """The number of states that the topic had given the key by then."""
+    newest: int
+    """The start of the newest window of all keys then."""
 
 
 class Answers:
@@ -41,6 +48,7 @@ class Answers:
 
     def __init__(self, job: Job) -> None:
         self.list: list[Answered] = []
+        self.watched: list[Watched] = []
         self._job = job
         self._numbers = count()
 
@@ -51,6 +59,11 @@ class Answers:
     def add(self, answer: Answered) -> None:
         """Add an answer."""
         self.list.append(answer)
+
+    @property
+    def newest(self) -> int:
+        """The start of the newest window of all keys."""
+        return self._job.newest
 
     def written(self, key: str) -> int:
         """Return how many states the topic has given the key."""
@@ -89,7 +102,7 @@ class KeyReader:
         found = await self._requests.send(name, request)
         if found is None or not _is_answer(found):
             return False
-        order = found.entry.order if isinstance(found, FoundEntry) else None
+        order, expired = (found.entry.order, None) if isinstance(found, FoundEntry) else (None, _expired(found))
         self._newest = order
         self._answers.add(
             Answered(
@@ -100,11 +113,21 @@ class KeyReader:
                 self._answers.next_number(),
                 asyncio.get_running_loop().time(),
                 order,
+                expired,
                 self._answers.written(self._key),
+                self._answers.newest,
             )
         )
         return True
 
 
 def _is_answer(found: Outcome) -> bool:
-    return isinstance(found, FoundEntry) or found.kind == "never_seen"
+    return isinstance(found, FoundEntry) or found.kind in {"never_seen", "expired"}
+
+
+def _expired(problem: Problem) -> EntryOrder | None:
+    if problem.kind != "expired":
+        return None
+    facts = problem.facts
+    start = datetime.fromisoformat(facts["window_start"])
+    return round(start.timestamp() * 1000), facts["epoch"], facts["version"]

@@ -67,6 +67,8 @@ class Script:
     """The share of requests that are lost."""
     slowest_s: float = 0.02
     """The longest way of a request to an instance, and of its answer back."""
+    room: int = 16_384
+    """The number of characters that a client that watches takes unread."""
 
     @property
     def quiet_at(self) -> float:
@@ -81,5 +83,6 @@ class Script:
         ("batch", 1000),
         ("loss", 0.0),
         ("slowest_s", 0.02),
+        ("room", 16_384),
     )
     """The values with which a script is the easiest to understand, in the order in which they are tried."""

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from contracts import Suite
 from contracts.records.named_states import named
+from services.client.watch import WatchFilter
+from services.query.store import StatePartition
 from services.runtime.kafka.values import NewTopic
 from tests.simulation.instances.instance import SimulatedInstance, Surroundings
 from tests.simulation.instances.job import APPLICATIONS, Job, KeyHistory
@@ -20,12 +22,13 @@ from tests.simulation.instances.ledgers import Ledgers
 from tests.simulation.instances.reader import Answers, KeyReader
 from tests.simulation.instances.requests import Requests
 from tests.simulation.instances.script import CLIENTS, READ_S, Fault, Written
+from tests.simulation.instances.watchers import Watcher
 from tests.simulation.kafka.broker import Broker
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.script import START
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tests.simulation.instances.script import Script
 
@@ -57,7 +60,9 @@ class World:
             self.broker.topics.create(topic)
         self._snapshots = application.topics.snapshots
         self.job = Job(application, script.partitions, self.broker)
-        self.requests = Requests(self.loop, Random(f"{script.seed} requests"), script.loss, script.slowest_s)
+        self.requests = Requests(
+            self.loop, Random(f"{script.seed} requests"), script.loss, script.slowest_s, script.room
+        )
         self.around = Surroundings(
             self.loop,
             self.broker,
@@ -71,6 +76,7 @@ class World:
         for name in "abcd"[: script.instances]:
             random = Random(f"{script.seed} {name}")
             self.requests.instances[name] = SimulatedInstance(name, folder / name, self.around, random)
+        self._partitions = [StatePartition(self.around.state.name, number) for number in range(script.partitions)]
         self.answers = Answers(self.job)
         self._waiting: list[Written] = []
         """What the job writes when the broker is back."""
@@ -83,7 +89,7 @@ class World:
         self.loop.run_until_complete(self._play())
         states = {key: history.states for key, history in self.job.histories.items()}
         errors = [*self.around.errors, *map(repr, self.loop.errors)]
-        found = Ledgers(self.answers.list, states, errors)
+        found = Ledgers(self.answers.list, self.answers.watched, states, self.job.expiry, errors, [*self._unready()])
         self.loop.run_until_complete(self._unwind())
         return found
 
@@ -96,11 +102,31 @@ class World:
         keys = sorted({step.key for step in self._script.steps if isinstance(step, Written)})
         self.job.histories |= {key: KeyHistory(has_windows=self.job.has_windows) for key in keys}
         await asyncio.sleep(3.0)
-        readers = [KeyReader(key, self.requests, self.answers, random) for key in keys]
-        reading = [asyncio.ensure_future(reader.run()) for reader in readers]
+        readers = [KeyReader(key, self.requests, self.answers, random).run() for key in keys]
+        watchers = [watcher.run() for watcher in self._watchers(keys)]
+        reading = [asyncio.ensure_future(work) for work in (*readers, *watchers)]
         await asyncio.sleep(self._script.quiet_at + READ_S - self.loop.time())
         for task in reading:
             task.cancel()
+        ended = await asyncio.gather(*reading, return_exceptions=True)
+        self.around.errors.extend(repr(error) for error in ended if isinstance(error, Exception))
+
+    def _watchers(self, keys: Sequence[str]) -> Iterator[Watcher]:
+        """Yield clients: of each key, and of all of them."""
+        state = self.around.state.name
+        filters = {key: WatchFilter(state, key) for key in keys} | {"all": WatchFilter(state)}
+        for name, wanted in filters.items():
+            random = Random(f"{self._script.seed} watcher {name}")
+            yield Watcher(name, [wanted], self.requests, self.answers, random)
+
+    def _unready(self) -> Iterator[str]:
+        """Yield what the instances lack: each partition has a lease, and replicas that have read everything."""
+        running = [one for one in self.requests.instances.values() if one.cluster is not None]
+        for log, partition in zip(self.broker.topics.topic(self._snapshots).logs, self._partitions, strict=True):
+            ready = [one for one in running if one.has_replica(partition, log.end)]
+            leases = [one.name for one in running if one.answers_for(partition)]
+            if len(leases) != 1 or len(ready) < min(self._script.replicas, len(self.requests.instances)):
+                yield f"{[one.name for one in ready]} have {partition}, and {leases} answer for it in the end"
 
     async def _unwind(self) -> None:
         """Let the code of all processes clean up, so that nothing is left of the run."""
