@@ -87,6 +87,11 @@ class WaitingNames(Generic[S]):
         self.has_overflowed = False
 
     @property
+    def room(self) -> int:
+        """The number of further names that may wait."""
+        return self._limit - len(self.waiting)
+
+    @property
     def oldest(self) -> int:
         """The number of the oldest name, or of the next one if none waits."""
         return next(iter(self.waiting.values())).number if self.waiting else self.newest + 1

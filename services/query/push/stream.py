@@ -259,7 +259,7 @@ class Stream:
         """The next deliveries of this instance, or the end of the present values."""
         if self._initial and self._initial[0][0] < self.names.oldest:
             return self._finish_initial(self._initial.popleft()[1])
-        if self._scans and len(self.names.waiting) < NAMES_MAX:
+        if self._scans and len(self.names.waiting) < NAMES_MAX and self.names.room > 0:
             self._read_page(self._scans[0])
         return self._read_names() or None
 
@@ -328,7 +328,8 @@ class Stream:
         return item
 
     def _read_page(self, scan: StoreScan) -> None:
-        """Add the names of a page. The last page was sent once the newest name of now was."""
+        """Add the names of a page, as many as may wait. The last page was sent once the newest name of now was."""
+        scan.limit = min(scan.limit, self.names.room)
         self._scanner.add_page(scan)
         if scan.is_done and self._scans and self._scans[0] is scan:
             self._scans.popleft()

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 RESTART_S = 0.5
 """The pause before a process that has ended by itself is started again, at least."""
-LIMITS = WatchLimits()
+LIMITS = WatchLimits(waiting_keys=3)
 RECOVERED_S = 1.0
 """The time after which an instance that was cut off has heard the others."""
 

@@ -143,9 +143,11 @@ async def test_more_names_wait_for_another_instance(*, relays: bool, most: int) 
         assert stream.names.has_overflowed
 
 
-@pytest.mark.parametrize(("keys", "pad"), [(600, "x" * 20_000), (50, "x" * 300_000), (5000, "")])
-async def test_pages_are_read_no_faster_than_the_client_reads_them(keys: int, pad: str) -> None:
-    limits = replace(RARE, waiting_keys=250)
+@pytest.mark.parametrize(
+    ("keys", "pad", "most"), [(600, "x" * 20_000, 250), (50, "x" * 300_000, 250), (5000, "", 250), (40, "", 3)]
+)
+async def test_pages_are_read_no_faster_than_the_client_reads_them(keys: int, pad: str, most: int) -> None:
+    limits = replace(RARE, waiting_keys=most)
     async with Instance(limits=limits).serving() as instance, connected(instance, max_msg_size=0) as client:
         for number in range(keys):
             instance.put(f"k{number:04}", 1, {"pad": pad})
