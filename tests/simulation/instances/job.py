@@ -106,10 +106,13 @@ class WindowRecord(NamedTuple):
 class KeyHistory:
     """What a reader of all records has of a key, after each of them: the order of the newest window, None of none."""
 
-    def __init__(self, *, has_windows: bool) -> None:
+    def __init__(self, now: Callable[[], float], *, has_windows: bool) -> None:
+        self._now = now
         self._has_windows = has_windows
         self._present: dict[int, EntryOrder] = {}
         self.states: list[EntryOrder | None] = [None]
+        self.times = [0.0]
+        """The time of each state."""
 
     @property
     def windows(self) -> list[int]:
@@ -134,6 +137,7 @@ class KeyHistory:
 
     def _note(self) -> None:
         self.states.append(max(self._present.values(), default=None))
+        self.times.append(self._now())
 
 
 class Job:

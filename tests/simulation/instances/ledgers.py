@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.simulation.instances.script import BOUND_S, Fault
 from tests.simulation.script import time_at
 
 if TYPE_CHECKING:
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 
 EXPIRED_S = 5.0
 """The time within which an instance knows that a window has expired."""
+LATE_S = 2.0
+"""The time within which a record is answered while nothing is broken."""
+PUSHED_S = 12.0
+"""The time within which watchers learn that a window has expired."""
 ALL = "all"
 """The name of the watcher of all keys."""
 
@@ -28,6 +34,8 @@ class Ledgers(NamedTuple):
     answers: Sequence[Answered]
     watched: Sequence[Watched]
     states: Mapping[str, Sequence[EntryOrder | None]]
+    times: Mapping[str, Sequence[float]]
+    """The time of each of these states."""
     expiry: Expiry
     errors: Sequence[str]
     """The errors with which processes ended, and of tasks that nobody awaited."""
@@ -42,6 +50,8 @@ def problems(script: Script, found: Ledgers) -> list[str]:
         answers = [answer for answer in found.answers if answer.key == key]
         wrong += _wrong_answers(answers, states, found.expiry)
         wrong += _wrong_expiry(answers, found.expiry)
+        calm = [answer for answer in answers if _is_calm(script, answer)]
+        wrong += _late_answers(calm, states, found.times[key], found.expiry)
         last = [answer for answer in answers if answer.sent_at >= script.quiet_at]
         wrong += _wrong_ends(key, last, states[-1], found.expiry)
         for name in (key, ALL):
@@ -74,6 +84,22 @@ def _wrong_answers(answers: Sequence[Answered], states: Sequence[EntryOrder | No
             is_older = answer.order in states[:floor]
             kind = f"older than {states[floor]}" if is_older else "nothing that the topic had"
             yield f"{answer.instance} answers {answer.key} at {answer.at:.2f} with {answer.order}: {kind}"
+
+
+def _is_calm(script: Script, answer: Answered) -> bool:
+    """Return whether no fault explains that the answer is not of the present."""
+    faults = [step for step in script.steps if isinstance(step, Fault)]
+    return not any(fault.at < answer.at and answer.sent_at < fault.at + fault.lasts + BOUND_S for fault in faults)
+
+
+def _late_answers(
+    answers: Sequence[Answered], states: Sequence[EntryOrder | None], times: Sequence[float], expiry: Expiry
+) -> Iterator[str]:
+    """Yield the answers that lack what the topic has had for a while."""
+    for answer in answers:
+        oldest = bisect_right(times, answer.sent_at - LATE_S) - 1
+        if not any(_is_of(answer, state, expiry) for state in states[oldest : answer.written]):
+            yield f"{answer.instance} answers {answer.key} at {answer.at:.2f} late with {answer.order}"
 
 
 def _wrong_expiry(answers: Sequence[Answered], expiry: Expiry) -> Iterator[str]:
@@ -125,18 +151,19 @@ def _wrong_updates(updates: Sequence[Watched], states: Sequence[EntryOrder | Non
 def _wrong_last(
     name: str, updates: Sequence[Watched], last: EntryOrder | None, answers: Sequence[Answered], expiry: Expiry
 ) -> Iterator[str]:
-    """Yield what is wrong with the last update: it is that of the last answer, unless its window expires meanwhile.
+    """Yield what is wrong with the last update: it is that of the last answer, but for windows that just expire.
 
     A watcher of many keys may miss that a key is gone, and each one that a window is, while it has no connection.
     """
     found = updates[-1].order if updates else None
     for answer in answers:
-        order, soon = answer.order, _ms(answer.at + EXPIRED_S)
-        if order is None:
-            is_right = found is None or name == ALL or last is not None
+        order, at = answer.order, answer.at
+        if found is None:
+            is_right = order is None or expiry.may_have(order[0], _ms(at + EXPIRED_S), answer.newest, expiry.kept)
+        elif order is None:
+            is_right = name == ALL or (last is not None and not expiry.must_have(found[0], _ms(at - PUSHED_S)))
         else:
-            may_expire = expiry.may_have(order[0], soon, answer.newest, expiry.kept)
-            is_right = may_expire if found is None else found >= order
+            is_right = found >= order
         if not is_right:
             yield f"the watcher {name} of {answer.key} ends with {found}, and the last answer is {order}"
 

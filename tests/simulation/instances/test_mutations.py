@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from services.client import watch
+from services.query.cluster import instance
 from services.query.cluster.instance import Instance
 from services.query.cluster.leases import CatchUpTarget, LeaseTable
 from services.query.ingest.freshness import FreshnessTracker
 from services.query.ingest.kafka_ingestion import KafkaIngestion
-from services.query.store import write_batch
+from services.query.push.scanner import StoreScanner
+from services.query.push.upstream import Upstream
+from services.query.store import Store, write_batch
 from services.query.store.folder import StoreFolder
 from services.query.store.packing import order
 from services.runtime.broker_clock import BrokerClock
@@ -97,6 +101,53 @@ def a_missed_tombstone_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
 @mutation(Script(1, (*REMOVED, Fault(12.0, "cut", "b", 24.0, 1.0)), batch=1))
 def a_partition_that_is_read_again_is_answered_for(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Instance, "restarted", lambda *_: None)
+
+
+EXPIRING = Script(1, (Written(5.0, "k0"), Fault(20.0, "compact", "topic")), "trips")
+"""A window that expires a while before the end."""
+
+
+@mutation(EXPIRING, is_found_by_seeds=True)
+def windows_do_not_expire_by_the_clock(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Instance, "_advance_by_clock", lambda _: None)
+
+
+@mutation(EXPIRING, is_found_by_seeds=True)
+def watchers_do_not_learn_that_a_window_has_expired(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StoreScanner, "add_expired", lambda *_: None)
+
+
+@mutation(Script(1, tuple(Written(5.0 + 10.0 * number, "k0", "window") for number in range(5)), "shifts"))
+def a_read_finds_an_older_window_first(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Store, "_ordered", lambda store: store._databases.slots)  # noqa: SLF001
+
+
+@mutation(Script(1, versions(5.0, 10.0)), is_found_by_seeds=True)
+def no_instance_has_a_replica(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(instance, "select_standbys", lambda *_: [])
+
+
+@mutation(Script(1, (*versions(5.0, 33.0), Fault(30.0, "crash", "a", 8.0), Fault(30.0, "crash", "b", 8.0))))
+def a_watch_that_connects_again_reads_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StoreScanner, "add_key", lambda *_: None)
+
+
+@mutation(Script(1, (*versions(5.0, 48.0), Fault(20.0, "apart", "a", 24.0))))
+def a_watch_at_another_instance_is_not_requested_again(patch: pytest.MonkeyPatch) -> None:
+    def disconnect(upstream: Upstream) -> None:
+        upstream._pending.clear()  # noqa: SLF001
+
+    patch.setattr(Upstream, "_disconnect", disconnect)
+
+
+ROUNDS = tuple(Written(5.0 + number // 8 + number % 8 / 100, f"k{number % 8}") for number in range(80))
+"""More keys change at once than may wait for a client."""
+
+
+@mutation(Script(1, ROUNDS, room=0), is_found_by_seeds=True)
+def a_client_that_was_reset_does_not_subscribe_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(watch, "RESET", "")
+    patch.setattr(watch, "SIGNS", (*watch.SIGNS, "reset"))
 
 
 @pytest.mark.parametrize("name", mutation.names)

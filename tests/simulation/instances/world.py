@@ -89,7 +89,10 @@ class World:
         self.loop.run_until_complete(self._play())
         states = {key: history.states for key, history in self.job.histories.items()}
         errors = [*self.around.errors, *map(repr, self.loop.errors)]
-        found = Ledgers(self.answers.list, self.answers.watched, states, self.job.expiry, errors, [*self._unready()])
+        times = {key: history.times for key, history in self.job.histories.items()}
+        found = Ledgers(
+            self.answers.list, self.answers.watched, states, times, self.job.expiry, errors, [*self._unready()]
+        )
         self.loop.run_until_complete(self._unwind())
         return found
 
@@ -100,7 +103,7 @@ class World:
         for step in sorted(self._script.steps, key=lambda step: step.at):
             self._at(step.at, partial(self._take, step))
         keys = sorted({step.key for step in self._script.steps if isinstance(step, Written)})
-        self.job.histories |= {key: KeyHistory(has_windows=self.job.has_windows) for key in keys}
+        self.job.histories |= {key: KeyHistory(self.loop.time, has_windows=self.job.has_windows) for key in keys}
         await asyncio.sleep(3.0)
         readers = [KeyReader(key, self.requests, self.answers, random).run() for key in keys]
         watchers = [watcher.run() for watcher in self._watchers(keys)]
