@@ -49,6 +49,8 @@ class Answers:
     def __init__(self, job: Job) -> None:
         self.list: list[Answered] = []
         self.watched: list[Watched] = []
+        self.repeated: list[str] = []
+        """The messages to watchers that go back, or repeat a version, on their connection."""
         self._job = job
         self._numbers = count()
 
