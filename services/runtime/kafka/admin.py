@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
@@ -40,7 +41,7 @@ from services.runtime.kafka.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from concurrent.futures import Future
 
     from confluent_kafka import Consumer
@@ -56,6 +57,7 @@ CHANGE_S = 60.0
 GRACE_S = 5.0
 """The time after which a client that should have answered will never do so."""
 BEING_CHOSEN = {
+    "_NOENT",
     "LEADER_NOT_AVAILABLE",
     "NOT_LEADER_FOR_PARTITION",
     "FENCED_LEADER_EPOCH",
@@ -65,7 +67,10 @@ BEING_CHOSEN = {
     "NOT_COORDINATOR",
 }
 """The answers while the leader of a partition, or the coordinator of a group, is being chosen. A broker that does not
-know the newest leader, as of a topic that was created again just now, answers with its epoch."""
+know the newest leader, as of a topic that was created again just now, answers with its epoch. An admin client itself
+answers `_NOENT` when it knows no leader."""
+FORMER_LEADER = {"_NOENT", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "NOT_LEADER_FOR_PARTITION"}
+"""The answers to a client that knows a former leader, or epoch of it. An admin client keeps those for minutes."""
 PAUSE_S = 0.1
 NOT_A_MEMBER = {"UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION"}
 """The answers to a commit of a client that is no member of the group, while the group has members."""
@@ -190,14 +195,27 @@ class KafkaAdmin(Admin):
 
     def _records(self, specs: Mapping[TopicPartition, OffsetSpec]) -> Mapping[TopicPartition, ListOffsetsResultInfo]:
         futures = self._admin.list_offsets(dict(specs), request_timeout=ANSWER_S)
-        return {
-            partition: _result(future, "look up offsets of", partition.topic) for partition, future in futures.items()
-        }
+        with self._forgetting_leaders():
+            return {
+                partition: _result(future, "look up offsets of", partition.topic)
+                for partition, future in futures.items()
+            }
 
     def _delete_records(self, before: list[TopicPartition]) -> None:
         futures = self._admin.delete_records(before, request_timeout=CHANGE_S)
-        for partition, future in futures.items():
-            _result(future, "delete records of the topic", partition.topic)
+        with self._forgetting_leaders():
+            for partition, future in futures.items():
+                _result(future, "delete records of the topic", partition.topic)
+
+    @contextmanager
+    def _forgetting_leaders(self) -> Iterator[None]:
+        """Have the next request use a new client after an answer to one that knows a former leader."""
+        try:
+            yield
+        except KafkaRequestError as error:
+            if error.code in FORMER_LEADER:
+                self._opened = None
+            raise
 
     def _committed(self, group: str, places: list[TopicPartition], within_s: float) -> list[TopicPartition]:
         with requested(f"return the offsets of the group {group}"):

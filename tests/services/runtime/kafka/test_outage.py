@@ -14,7 +14,7 @@ from services.runtime.kafka import reader as readers
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.producer import KafkaProducer
 from services.runtime.kafka.reader import BlockingKafkaReader
-from services.runtime.kafka.values import BoundedRange, EndlessRange, NewTopic, Output, Partition
+from services.runtime.kafka.values import NEWEST, BoundedRange, EndlessRange, NewTopic, Output, Partition
 from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 
@@ -60,3 +60,28 @@ async def test_what_was_begun_continues(broker: EmbeddedBroker, monkeypatch: pyt
     monkeypatch.undo()
     assert admin.partition_counts()[TOPIC] == 1
     reader.close()
+
+
+async def test_records_are_looked_up_after_the_broker_was_killed(broker: EmbeddedBroker) -> None:
+    """A broker that was killed leads in another epoch, and refuses requests of a client that knows the former one."""
+    client, place = {"bootstrap.servers": broker.bootstrap}, Partition("killed", 0)
+    admin = KafkaAdmin(client, "test")
+    admin.create([NewTopic(place.topic, 1, 1, {})])
+    wait_until(lambda: place.topic in admin.partition_counts(), "the topic", DEADLINE_S)
+    producer = KafkaProducer(client, "test")
+    await producer.send([Output(place.topic, b"d", b"a")])
+    before = admin.records({place: NEWEST})
+    assert before[place].offset == 0
+
+    def is_led() -> bool:
+        try:
+            return KafkaAdmin(client, "another").records({place: NEWEST}) == before
+        except KafkaRequestError:
+            return False
+
+    for _ in range(2):
+        broker.kill()
+        broker.start()
+        wait_until(is_led, "a leader", DEADLINE_S)
+        assert admin.records({place: NEWEST}) == before
+    await producer.close()
