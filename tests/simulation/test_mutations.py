@@ -273,7 +273,7 @@ def requests_end_before_the_grace(patch: pytest.MonkeyPatch) -> None:
     def is_expired(application: Application, snapshot: Snapshot, now: datetime) -> bool:
         return now - snapshot.first_seen > application.state.lifetime
 
-    patch.setattr(plan, "_is_expired", is_expired)
+    patch.setattr(plan, "is_expired", is_expired)
 
 
 @mutation(Script(1, (sent(10.0),), "short"), is_found_by_seeds=True)

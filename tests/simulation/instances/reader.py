@@ -50,7 +50,7 @@ class Answers:
         self.list: list[Answered] = []
         self.watched: list[Watched] = []
         self.repeated: list[str] = []
-        """The messages to watchers that go back, or repeat a version, on their connection."""
+        """The messages to watchers that go back on their connection."""
         self._job = job
         self._numbers = count()
 

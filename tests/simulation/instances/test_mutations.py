@@ -13,7 +13,6 @@ from services.query.cluster.instance import Instance
 from services.query.cluster.leases import CatchUpTarget, LeaseTable
 from services.query.ingest.freshness import FreshnessTracker
 from services.query.ingest.kafka_ingestion import KafkaIngestion
-from services.query.push.delivered_versions import DeliveredVersions
 from services.query.push.scanner import StoreScanner
 from services.query.push.upstream import Upstream
 from services.query.store import Store, write_batch
@@ -139,15 +138,6 @@ def a_watch_at_another_instance_is_not_requested_again(patch: pytest.MonkeyPatch
         upstream._pending.clear()  # noqa: SLF001
 
     patch.setattr(Upstream, "_disconnect", disconnect)
-
-
-MOVES = (Fault(20.0, "crash", "a", 4.0), Fault(20.0, "stop", "b", 1.0), Fault(32.0, "crash", "b", 4.0))
-
-
-@mutation(Script(1, (*versions(5.0, 45.0), *MOVES)))
-def a_version_is_sent_again_when_its_partition_moves(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(DeliveredVersions, "get", lambda *_: None)
-    patch.setattr(DeliveredVersions, "advance", lambda *_: True)
 
 
 ROUNDS = tuple(Written(5.0 + number // 8 + number % 8 / 100, f"k{number % 8}") for number in range(80))

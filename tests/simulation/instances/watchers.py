@@ -78,7 +78,8 @@ class WatchTransport(ClientTransport):
 class _Breaking:
     """The client's end of a connection, which breaks now and then.
 
-    It notes the messages with a version that is not after the last one of its key on this connection.
+    It notes the messages with a version before the last one of its key on this connection. A removal that the client was
+    not sent lets a version come again.
     """
 
     def __init__(self, end: ClientWebSocketResponse, random: Random, repeated: list[str]) -> None:
@@ -103,7 +104,7 @@ class _Breaking:
         match message["type"]:
             case "state":
                 key, order = message["answer"]["key"], parse_tag(message["tag"])
-                if order is None or (key in self._last and order <= self._last[key]):
+                if order is None or (key in self._last and order < self._last[key]):
                     self._repeated.append(f"{message} follows {self._last.get(key)} on a connection")
                 else:
                     self._last[key] = order
