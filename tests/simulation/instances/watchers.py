@@ -78,8 +78,8 @@ class WatchTransport(ClientTransport):
 class _Breaking:
     """The client's end of a connection, which breaks now and then.
 
-    It notes the messages with a version before the last one of its key on this connection. A removal that the client was
-    not sent lets a version come again.
+    It notes the messages with a version before the last one of its key on this connection. That one may come again, if
+    the window was removed and written again meanwhile.
     """
 
     def __init__(self, end: ClientWebSocketResponse, random: Random, repeated: list[str]) -> None:
