@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 
 DEVICES = [f"m{number}" for number in range(8)]
+CALLS = 4 * len(DEVICES)
+"""For two plates of each device."""
 DIFFERENT = 3
 BATCH = "PT5S"
 """A verification waits for the end of a batch."""
@@ -115,6 +117,7 @@ def restore(fleet: Fleet, registry: Registry, fake: Fake) -> None:
             for number, device in enumerate(DEVICES):
                 fleet.event(device, window, f"Q{number}")
             until(lambda: fleet.is_complete("after", job), "states after the savepoint")
+            until(lambda: len(registry.raw) == CALLS, "the calls for both plates of each device")
             until(fleet.has_no_lag, "no lag")
             old = job.epoch()
         calls = registry.raw.copy()
