@@ -52,7 +52,7 @@ but *calls repeated* and *longest stall* have to be 0. `tests/faults/test_ledger
 
 ## Results
 
-On a machine of 2 cores with other work at the same time. Each row has its date and commit.
+On a machine of 2 cores with other work at the same time. Each row has the date and the commit of its last seed.
 
 """
 FOUND_SCRIPTS = Path("tests/simulation/test_found.py")
@@ -76,7 +76,11 @@ SOAK_MEDIANS = {
     "event to snapshot p50, ms": "published_p50_ms",
     "p99, ms": "published_p99_ms",
     "read p99, ms": "read_p99_ms",
+    "watermark behind, s": "watermark_behind_s",
 }
+SOAK_NOTE = """
+The watermark stood still after each `kill -9` of the broker, until the job was killed too: its client asked with a
+former leader epoch. That is mended; so long a soak was not run since."""
 SOAK = """## A loop that runs on
 
 `make soak` gives the same loop {rate} events a second, of {meters} new meters each minute, whose windows end while it
@@ -85,6 +89,7 @@ runs. It judges each minute as a run. This one took {minutes} minutes, with {dis
 ![Memory, descriptors, threads, disk, events and times by the minute](images/soak.svg)
 
 Sums of each period; memory, disk, descriptors and threads of all parts at its end; medians of the times of its minutes.
+{note}
 
 """
 
@@ -177,7 +182,9 @@ def soak_section(figures: Path) -> str:
         table.append((f"{begin} to {begin + len(period) - 1}", *figures_of))
     disturbed = Counter(row["disturbed"] for row in rows if row["disturbed"])
     named = ", ".join(f"{name} ({count})" for name, count in sorted(disturbed.items()))
-    text = SOAK.format(minutes=len(rows), rate=SOAK_TRAFFIC.rate, meters=SOAK_TRAFFIC.meters, disturbed=named)
+    text = SOAK.format(
+        minutes=len(rows), rate=SOAK_TRAFFIC.rate, meters=SOAK_TRAFFIC.meters, disturbed=named, note=SOAK_NOTE
+    )
     return text + _rows(table)
 
 
