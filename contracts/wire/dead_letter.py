@@ -71,6 +71,6 @@ class DeadLetter(TopicRecord):
             "partition": record.partition,
             "offset": record.offset,
             "timestamp": record.timestamp,
-            "head": (record.value or b"")[:LARGEST_HEAD].decode(errors="replace"),
+            "head": None if record.value is None else record.value[:LARGEST_HEAD].decode(errors="replace"),
         }
         return cls(reason=reason, detail=detail and detail[:LARGEST_DETAIL], **origin | facts)

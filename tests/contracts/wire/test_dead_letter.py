@@ -33,10 +33,10 @@ def test_a_long_value_and_a_long_detail_are_cut() -> None:
     assert dead_letter.detail == "y" * 500
 
 
-def test_a_record_without_value_and_time_has_an_empty_head_and_the_time_1970() -> None:
+def test_a_record_without_value_and_time_has_no_head_as_in_spark_and_the_time_1970() -> None:
     record = Record("snapshots", NEVER_WRITTEN, NEVER_WRITTEN, -1, None, None)
     assert DeadLetter.of(record, Reason.INVALID_ROW).encode() == (
-        b'{"reason":"invalid_row","topic":"snapshots","partition":-1,"offset":-1,"timestamp":"1970-01-01T00:00:00Z","head":""}'
+        b'{"reason":"invalid_row","topic":"snapshots","partition":-1,"offset":-1,"timestamp":"1970-01-01T00:00:00Z"}'
     )
 
 
