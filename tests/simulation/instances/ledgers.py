@@ -32,7 +32,6 @@ class Ledgers(NamedTuple):
 
     answers: Sequence[Answered]
     watched: Sequence[Watched]
-    repeated: Sequence[str]
     states: Mapping[str, Sequence[EntryOrder | None]]
     times: Mapping[str, Sequence[float]]
     """The time of each of these states."""
@@ -45,7 +44,7 @@ class Ledgers(NamedTuple):
 
 def problems(script: Script, found: Ledgers) -> list[str]:
     """Return what is wrong: errors, answers that go back or were never written, and keys that end without the last."""
-    wrong = [f"an error: {error}" for error in found.errors] + [*found.unready, *found.repeated]
+    wrong = [f"an error: {error}" for error in found.errors] + [*found.unready]
     for key, states in found.states.items():
         answers = [answer for answer in found.answers if answer.key == key]
         wrong += _wrong_answers(answers, states, found.expiry)

@@ -49,8 +49,6 @@ class Answers:
     def __init__(self, job: Job) -> None:
         self.list: list[Answered] = []
         self.watched: list[Watched] = []
-        self.repeated: list[str] = []
-        """The messages to watchers that go back on their connection."""
         self._job = job
         self._numbers = count()
 

@@ -6,7 +6,6 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import orjson
 from typing_extensions import override
 
 from services.client.addresses import Addresses
@@ -15,10 +14,9 @@ from services.client.high_water_marks import HighWaterMarks
 from services.client.request_sender import RequestSender
 from services.client.transport import SILENCE_S, ClientTransport
 from services.client.watch import Mark, Watch, WatchFilter
-from services.query.lookup.version_reference import parse_tag
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Sequence
     from contextlib import AbstractAsyncContextManager
     from datetime import datetime
     from random import Random
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from aiohttp import ClientWebSocketResponse
 
     from services.client.answers import Update
-    from services.query.lookup.version_reference import DeliveredOrder
     from services.query.store.entry import EntryOrder
     from tests.simulation.instances.reader import Answers
     from tests.simulation.instances.requests import Requests
@@ -59,9 +56,8 @@ class Watched(NamedTuple):
 class WatchTransport(ClientTransport):
     """Opens the WebSockets of one client."""
 
-    def __init__(self, requests: Requests, random: Random, repeated: list[str]) -> None:
+    def __init__(self, requests: Requests, random: Random) -> None:
         super().__init__(None, 1)
-        self._repeated = repeated
         self._requests = requests
         self._random = random
 
@@ -72,21 +68,15 @@ class WatchTransport(ClientTransport):
     @asynccontextmanager
     async def _socket(self, url: str) -> AsyncIterator[ClientWebSocketResponse]:
         async with self._requests.connect("", url, SILENCE_S) as end:
-            yield _Breaking(end, self._random, self._repeated)  # type: ignore[misc]  # it has what the client uses
+            yield _Breaking(end, self._random)  # type: ignore[misc]  # it has what the client uses
 
 
 class _Breaking:
-    """The client's end of a connection, which breaks now and then.
+    """The client's end of a connection, which breaks now and then."""
 
-    It notes the messages with a version before the last one of its key on this connection. That one may come again, if
-    the window was removed and written again meanwhile.
-    """
-
-    def __init__(self, end: ClientWebSocketResponse, random: Random, repeated: list[str]) -> None:
+    def __init__(self, end: ClientWebSocketResponse, random: Random) -> None:
         self._end = end
         self._random = random
-        self._repeated = repeated
-        self._last: dict[str, DeliveredOrder] = {}
         self.send_str = end.send_str
         self.exception = end.exception
 
@@ -96,22 +86,7 @@ class _Breaking:
     async def __anext__(self) -> object:
         if self._random.random() < BREAKS:
             raise StopAsyncIteration
-        message = await anext(self._end)
-        self._judge(orjson.loads(message.data))
-        return message
-
-    def _judge(self, message: Mapping[str, Any]) -> None:
-        match message["type"]:
-            case "state":
-                key, order = message["answer"]["key"], parse_tag(message["tag"])
-                if order is None or (key in self._last and order < self._last[key]):
-                    self._repeated.append(f"{message} follows {self._last.get(key)} on a connection")
-                else:
-                    self._last[key] = order
-            case "removed":
-                self._last.pop(message["key"], None)
-            case "reset":
-                self._last.clear()
+        return await anext(self._end)
 
 
 class Watcher:
@@ -129,7 +104,7 @@ class Watcher:
     async def run(self) -> None:
         """Watch until cancelled."""
         loop, random = asyncio.get_running_loop(), self._random
-        transport = WatchTransport(self._requests, random, self._answers.repeated)
+        transport = WatchTransport(self._requests, random)
         urls = [f"http://{name}" for name in self._requests.instances]
         addresses = Addresses(urls, transport, loop.time, discover=False, draw=random.uniform)
         sender = RequestSender(transport, addresses, loop.time, asyncio.sleep, random.uniform)

@@ -90,16 +90,8 @@ class World:
         states = {key: history.states for key, history in self.job.histories.items()}
         errors = [*self.around.errors, *map(repr, self.loop.errors)]
         times = {key: history.times for key, history in self.job.histories.items()}
-        answers = self.answers
         found = Ledgers(
-            answers.list,
-            answers.watched,
-            answers.repeated,
-            states,
-            times,
-            self.job.expiry,
-            errors,
-            [*self._unready()],
+            self.answers.list, self.answers.watched, states, times, self.job.expiry, errors, [*self._unready()]
         )
         self.loop.run_until_complete(self._unwind())
         return found
