@@ -55,11 +55,11 @@ class ModelProducer:
 
     async def close(self) -> None:
         """See `Producer.close`. Records that may be dropped are not waited for."""
-        if self._sending is not None:
-            await asyncio.wait([self._sending], timeout=FLUSH_S if self._drop_after_s == float("inf") else 0.0)
-            self._sending.cancel()
+        if (sending := self._sending) is not None:
+            await asyncio.wait([sending], timeout=FLUSH_S if self._drop_after_s == float("inf") else 0.0)
+            sending.cancel()
             with suppress(asyncio.CancelledError):
-                await self._sending
+                await sending
 
     async def _send(self) -> None:
         while self._waiting:
