@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from io import BytesIO
 
-from spark_app.checkpoint.commit_log import COMMITS, OFFSETS
+from spark_app.checkpoint.commit_log import COMMITS, OFFSETS, forget
 from spark_app.checkpoint.first_window import FILE as FIRST_WINDOW
 from spark_app.checkpoint.folder import CheckpointFolder
 
@@ -52,8 +52,7 @@ def commit_files(folder: CheckpointFolder, batch: int) -> Iterator[str]:
 
 def forget_commit(folder: CheckpointFolder, batch: int) -> None:
     """Have Spark repeat this batch, the last one, when it next starts from this copy of a checkpoint."""
-    for name in (str(batch), f".{batch}.crc"):
-        folder.delete(f"{COMMITS}/{name}")
+    forget(folder, COMMITS, batch)
 
 
 def last_whole(folder: CheckpointFolder, place: tuple[int, int], paths: Iterable[str], last: int) -> int | None:

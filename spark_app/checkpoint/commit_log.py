@@ -28,6 +28,12 @@ def last_batch(checkpoint: CheckpointFolder) -> int | None:
     return max((int(name) for name in checkpoint.names(COMMITS) if name.isdecimal()), default=None)
 
 
+def forget(checkpoint: CheckpointFolder, log: str, batch: int) -> None:
+    """Delete the file of a batch from a log, with its checksum."""
+    for name in (str(batch), f".{batch}.crc"):
+        checkpoint.delete(f"{log}/{name}")
+
+
 def parsed(offsets: str) -> Positions:
     """Return the positions in a file of Spark's offset log: its version, its metadata, and a line for each source."""
     sources: list[dict[str, dict[str, int]]] = [json.loads(line) for line in offsets.splitlines()[2:] if line != "-"]

@@ -4,7 +4,7 @@ Spark refuses to read such a state, at each start. Where a whole state is damage
 """
 
 from spark_app.checkpoint.commit_files import commit_files, version_of
-from spark_app.checkpoint.commit_log import COMMITS, OFFSETS, last_batch
+from spark_app.checkpoint.commit_log import COMMITS, OFFSETS, forget, last_batch
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.errors import StateDamagedError
 
@@ -36,12 +36,12 @@ def first_damaged_batch(checkpoint: CheckpointFolder) -> int | None:
 def forget_batches(checkpoint: CheckpointFolder, first: int) -> None:
     """Remove this batch and the later ones from Spark's logs, unless the batch before them is not known any more.
 
-    Without a batch the job begins with the first records.
+    Without a batch the job begins with the first records. The last batch goes first, and its commit before its offsets:
+    a crash between leaves what a crash in the middle of a batch leaves.
     """
     if first and not all(checkpoint.has(f"{log}/{first - 1}") for log in (COMMITS, OFFSETS)):
         return
-    for log in (COMMITS, OFFSETS):
-        for name in sorted(filter(str.isdecimal, checkpoint.names(log)), key=int, reverse=True):
-            if int(name) >= first:
-                checkpoint.delete(f"{log}/{name}")
-                checkpoint.delete(f"{log}/.{name}.crc")
+    known = {int(name) for log in (COMMITS, OFFSETS) for name in checkpoint.names(log) if name.isdecimal()}
+    for batch in sorted(known, reverse=True):
+        for log in (COMMITS, OFFSETS) if batch >= first else ():
+            forget(checkpoint, log, batch)

@@ -66,7 +66,7 @@ def guard(
     ended: threading.Event,
     is_fenced: bool,  # noqa: FBT001  # a thread's target
 ) -> None:
-    """Stop the query when another job has the lease, or when no renewal finds out for long.
+    """Stop the query when another job has the lease, or when no renewal is answered for long.
 
     Behind a fence its looks measure that time, and not the clock: while this process stood still, nothing could answer
     it. Without a fence the clock counts too, since rows pass meanwhile.

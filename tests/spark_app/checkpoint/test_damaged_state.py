@@ -9,6 +9,7 @@ import pytest
 from contracts.wire import decode_snapshot
 from spark_app.checkpoint.damage import forget_batches
 from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.errors import CheckpointUnreachableError
 from tests.everything import NOW, event_record
 from tests.spark_app.batches import SHORT, committed
 from tests.spark_app.running import Job, everything, until
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.spark_app.running import Topics
+
+LOGS = ("commits", "offsets")
 
 
 @pytest.mark.spark
@@ -66,6 +69,36 @@ def test_batches_are_forgotten(
     assert sorted(int(path.name) for path in (tmp_path / "offsets").glob("[0-9]")) == left
     assert sorted(int(path.name) for path in (tmp_path / "commits").glob("[0-9]")) == left[: len(committed)]
     assert len([*(tmp_path / "offsets").iterdir()]) == 2 * len(left)
+
+
+@pytest.mark.parametrize("deleted", range(13))
+def test_a_crash_between_leaves_a_batch_in_progress_at_most(deleted: int) -> None:
+    logs = {log: [name for n in range(7 + (log == "offsets")) for name in (str(n), f".{n}.crc")] for log in LOGS}
+
+    class Interrupted:
+        left = deleted
+
+        def has(self, path: str) -> bool:
+            return path.partition("/")[2] in logs[path.partition("/")[0]]
+
+        def names(self, log: str) -> list[str]:
+            return [*logs[log]]
+
+        def delete(self, path: str) -> None:
+            if not self.left:
+                raise CheckpointUnreachableError(path, "killed")
+            self.left -= 1
+            log, _, name = path.partition("/")
+            if name in logs[log]:
+                logs[log].remove(name)
+
+    checkpoint: Any = Interrupted()
+    with pytest.raises(CheckpointUnreachableError):
+        forget_batches(checkpoint, 3)
+    commits, offsets = ([int(name) for name in logs[log] if name.isdecimal()] for log in LOGS)
+    assert len(offsets) - len(commits) in {0, 1}
+    assert commits == [*range(len(commits))]
+    assert offsets == [*range(len(offsets))]
 
 
 def send(topics: Topics, number: str, **values: float) -> None:
