@@ -92,8 +92,7 @@ class ApplicationJob:
                 require_whole_windows(folder, settings, application, topics, report.warning)
             offsets = SourceOffsets(settings, application, topics)
             low, lag = self._low_watermark(offsets), JobLag(offsets.ends, self._metrics)
-            producer = BlockingKafkaProducer(settings.client(), "heartbeat", WITHIN)
-            heartbeat = Heartbeat(application, settings, low, producer)
+            heartbeat = self._heartbeat(low)
             query = pipeline(
                 own,
                 application,
@@ -123,9 +122,7 @@ class ApplicationJob:
                 lag.is_measured = run.is_catch_up or application.emit is not Emit.EVENT
                 return run
 
-            snapshots = TopicIdentity(application.topics.snapshots, "", topics[0].partitions)
-            recorded = JobProgress(KafkaAdmin(settings.client(), "progress"), snapshots.name)
-            progress = PublishedProgress(application, TopicOffsets(settings, [snapshots]).ends, recorded, low)
+            progress = self._progress(low, topics[0].partitions)
             upkeep = Upkeep(owners, published, low, lag, heartbeat, progress, settings.batch.total_seconds())
             with closing(progress):
                 try:
@@ -133,6 +130,15 @@ class ApplicationJob:
                 except ConcurrentCommitError:
                     lease.renew()  # raises that it is lost, if the other job has it: this job was suspended
                     raise
+
+    def _heartbeat(self, low: LowWatermark) -> Heartbeat:
+        producer = BlockingKafkaProducer(self._settings.client(), "heartbeat", WITHIN)
+        return Heartbeat(self._application, self._settings, low, producer)
+
+    def _progress(self, low: LowWatermark, partitions: int) -> PublishedProgress:
+        snapshots = TopicIdentity(self._application.topics.snapshots, "", partitions)
+        recorded = JobProgress(KafkaAdmin(self._settings.client(), "progress"), snapshots.name)
+        return PublishedProgress(self._application, TopicOffsets(self._settings, [snapshots]).ends, recorded, low)
 
     def _low_watermark(self, offsets: SourceOffsets) -> LowWatermark:
         raw = [source.topic for source in self._application.raw]
