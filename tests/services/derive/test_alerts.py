@@ -441,13 +441,19 @@ def test_the_alerts_of_a_quiet_partition_expire_by_the_progress_of_the_job() -> 
     assert _last(broker).status == "closed", "a new rule finds no alert in an expired window"
 
 
-def test_an_alert_of_an_expired_window_does_not_open_again_when_another_worker_begins() -> None:
-    """It begins behind the progress of the job, so it does not know which windows are expired."""
+def _expired() -> tuple[Broker, datetime]:
+    """Return a broker with the alert of a window that has expired, and the progress of the job that shows it."""
     broker, later = _broker(("r", Limit(high=5, low=5))), AT + 20 * 24 * HOUR
     _publish(broker, "a", 1, 7)
     broker.run(is_live=True)
     broker.published = Published(1, later)
     broker.run(is_live=True)
+    return broker, later
+
+
+def test_an_alert_of_an_expired_window_does_not_open_again_when_another_worker_begins() -> None:
+    """It begins behind the progress of the job, so it does not know which windows are expired."""
+    broker, later = _expired()
     for version in (1, 2):
         _publish(broker, "b", version, 1, later)
     broker.batch, broker.published = 1, Published(3, later + HOUR)
@@ -458,11 +464,7 @@ def test_an_alert_of_an_expired_window_does_not_open_again_when_another_worker_b
 
 def test_an_alert_of_an_expired_window_does_not_open_again_when_the_progress_of_the_job_is_lost() -> None:
     """The broker deletes the progress of a job that was down for a week; another cluster may not have it."""
-    broker, later = _broker(("r", Limit(high=5, low=5))), AT + 20 * 24 * HOUR
-    _publish(broker, "a", 1, 7)
-    broker.run(is_live=True)
-    broker.published = Published(1, later)
-    broker.run(is_live=True)
+    broker, later = _expired()
     broker.published = None
     broker.append("limits", b"s", encode_row(LIMITS, "s", Limit(high=5, low=5).model_dump_json(), "ann"))
     broker.run(is_live=True)
