@@ -233,19 +233,21 @@ class AlertEvaluator:
     def _due(self) -> Iterator[Output]:
         """Open the alerts whose condition has been true for long enough, also while no snapshot comes.
 
-        An unread record may have ended a condition that the clock would find to be true for long enough.
+        An unread record may have ended a condition that the clock would find to be true for long enough: so they open
+        by the progress of the job. A snapshot of a later epoch is of a rebuilt job, which may not have read again what
+        a former job had.
         """
         partition = self.partition
-        if partition.until is None:
+        if partition.reached is None:
             return
+        until, epoch = partition.reached.time, partition.reached.epoch
         for alerts in self._application.alerts:
             records, rules = partition.records[alerts.name], self._tables.rules[alerts.name]
-            due = [
-                (position, rules.due(records[position], partition.until)) for position in partition.pending[alerts.name]
-            ]
+            due = [(position, rules.due(records[position], until)) for position in partition.pending[alerts.name]]
             for position, names in due:
-                if names:
-                    evaluation = self._evaluation(alerts, partition.offset - 1, names, partition.until)
+                order = partition.states.order(position) if names else None
+                if order is not None and order[0] <= epoch:
+                    evaluation = self._evaluation(alerts, partition.offset - 1, names, until)
                     yield from self._next(evaluation, partition.states.get([position]))
 
     def _expired(self) -> Iterator[Output]:

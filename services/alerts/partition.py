@@ -28,7 +28,12 @@ class AlertPartition:
         self.newest: datetime | None = None
         """The largest `as_of` of its snapshots."""
         self.until: datetime | None = None
-        """The time before which all records of the input that arrived are in the snapshots before the offset."""
+        """The time before which all records of the input that arrived are in the snapshots before the offset.
+
+        Those of some epoch: a window that is over is so in later ones.
+        """
+        self.reached: Published | None = None
+        """The newest progress of the job up to which the snapshots are evaluated."""
         self._unread: Published | None = None
         """A progress of the job up to which the snapshots are not evaluated yet."""
         self.is_current = False
@@ -65,6 +70,7 @@ class AlertPartition:
         for progress in (self._unread or published, published):
             if progress.offset <= self.offset:
                 self.until, self.is_current = max(self.until or progress.time, progress.time), True
+                self.reached = max(self.reached or progress, progress, key=_by_epoch)
         if self._unread is None or self._unread.offset <= self.offset or published.offset < self._unread.offset:
             self._unread = published if published.offset > self.offset else None
 
@@ -91,6 +97,10 @@ class AlertPartition:
             self.pending[name][position] = None
         else:
             self.pending[name].pop(position, None)
+
+
+def _by_epoch(published: Published) -> tuple[int, datetime]:
+    return published.epoch, published.time
 
 
 class Changes:

@@ -1,9 +1,10 @@
 """The progress of a job, recorded in Kafka: metadata of committed offsets of the group `stateloop.progress`.
 
-The offset of a partition of snapshots has a time as its metadata. All records of the input that arrived before that
-time are in the snapshots before that offset: their windows do not change by them any more. The job records it when a
-batch is committed, so it may be two batches old. A reader that has read up to the offset judges by this time, and not
-by its clock, whether a window is over: the job may be down, or may read a backlog.
+The offset of a partition of snapshots has a time and an epoch as its metadata. All records of the input that arrived
+before that time are in the snapshots of that epoch before that offset: their windows do not change by them any more.
+The job records it when a batch is committed, so it may be two batches old. A reader that has read up to the offset
+judges by this time, and not by its clock, whether a window is over: the job may be down, or may read a backlog. It says
+nothing of the snapshots of a later epoch: a rebuilt job reads those records again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import AwareDatetime, BaseModel, ValidationError
 
 from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka.values import GroupOffset, Partition
@@ -24,11 +27,19 @@ GROUP = "stateloop.progress"
 ANSWER_S = 5.0
 
 
+class RecordedProgress(BaseModel):
+    """The metadata of a committed offset."""
+
+    time: AwareDatetime
+    epoch: int
+
+
 class Published(NamedTuple):
-    """The end of the snapshots of all records that arrived before a time."""
+    """The end of the snapshots of an epoch that have all records that arrived before a time."""
 
     offset: int
     time: datetime
+    epoch: int
 
 
 class JobProgress:
@@ -38,25 +49,33 @@ class JobProgress:
         self._admin = admin
         self._topic = topic
 
-    def record(self, time: datetime, end_offsets: Mapping[int, int]) -> None:
+    def record(self, time: datetime, epoch: int, end_offsets: Mapping[int, int]) -> None:
         """Record that all records that arrived before a time are in the snapshots before these offsets; do not wait."""
-        metadata = time.astimezone(UTC).isoformat()
+        metadata = RecordedProgress(time=time.astimezone(UTC), epoch=epoch).model_dump_json()
         ends = {Partition(self._topic, number): GroupOffset(end, metadata) for number, end in end_offsets.items()}
         with suppress(KafkaRequestError):  # the next batch records a later time
             self._admin.commit_async(GROUP, ends)
 
     def read(self, numbers: Collection[int]) -> dict[int, Published] | None:
-        """Return the progress in these partitions; nothing for one without, and None if no broker answers."""
+        """Return the progress in these partitions; None if no broker answers.
+
+        There is nothing for a partition without progress, or whose metadata the job has not written.
+        """
         try:
             committed = self._admin.committed(GROUP, [Partition(self._topic, number) for number in numbers], ANSWER_S)
         except KafkaRequestError:
             return None
-        return {
-            partition.number: Published(commit.offset, datetime.fromisoformat(commit.metadata))
-            for partition, commit in committed.items()
-            if commit.metadata
-        }
+        found = {partition.number: _published(commit) for partition, commit in committed.items() if commit.metadata}
+        return {number: published for number, published in found.items() if published is not None}
 
     def close(self) -> None:
         """Close the client."""
         self._admin.close()
+
+
+def _published(commit: GroupOffset) -> Published | None:
+    try:
+        recorded = RecordedProgress.model_validate_json(commit.metadata)
+    except ValidationError:
+        return None
+    return Published(commit.offset, recorded.time, recorded.epoch)

@@ -122,7 +122,7 @@ class ApplicationJob:
                 lag.is_measured = run.is_catch_up or application.emit is not Emit.EVENT
                 return run
 
-            progress = self._progress(low, topics[0].partitions)
+            progress = self._progress(published, low, topics[0].partitions)
             upkeep = Upkeep(owners, published, low, lag, heartbeat, progress, settings.batch.total_seconds())
             with closing(progress):
                 try:
@@ -135,10 +135,11 @@ class ApplicationJob:
         producer = BlockingKafkaProducer(self._settings.client(), "heartbeat", WITHIN)
         return Heartbeat(self._application, self._settings, low, producer)
 
-    def _progress(self, low: LowWatermark, partitions: int) -> PublishedProgress:
+    def _progress(self, epoch: int, low: LowWatermark, partitions: int) -> PublishedProgress:
         snapshots = TopicIdentity(self._application.topics.snapshots, "", partitions)
         recorded = JobProgress(KafkaAdmin(self._settings.client(), "progress"), snapshots.name)
-        return PublishedProgress(self._application, TopicOffsets(self._settings, [snapshots]).ends, recorded, low)
+        ends = TopicOffsets(self._settings, [snapshots]).ends
+        return PublishedProgress(self._application, epoch, ends, recorded, low)
 
     def _low_watermark(self, offsets: SourceOffsets) -> LowWatermark:
         raw = [source.topic for source in self._application.raw]

@@ -29,14 +29,16 @@ class PublishedProgress:
     pauses: the time of day may be set back.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # the parts that it connects
         self,
         application: Application,
+        epoch: int,
         end_offsets: Callable[[], Positions],
         progress: JobProgress,
         low: LowWatermark,
         clock: Callable[[], float] = monotonic,
     ) -> None:
+        self._epoch = epoch
         self._end_offsets = end_offsets
         self._progress = progress
         self._low = low
@@ -62,7 +64,7 @@ class PublishedProgress:
             ends = self._end_offsets()
         except BrokerUnreachableError:
             return
-        self._progress.record(time, {number: offset for (_, number), offset in ends.items()})
+        self._progress.record(time, self._epoch, {number: offset for (_, number), offset in ends.items()})
         self._recorded, self._next = time, now + EVERY.total_seconds()
 
     def close(self) -> None:

@@ -85,7 +85,7 @@ def documented(column: int, suite: Suite) -> dict[str, set[str]]:
 def used(suite: Suite, group: str | None, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     """Return the groups of each process by its code, with this STATELOOP_GROUP."""
     progress, owners, history = (RecordingAdmin() for _ in range(3))
-    JobProgress(cast("Admin", progress), "snapshots").record(datetime.now(UTC), {0: 1})
+    JobProgress(cast("Admin", progress), "snapshots").record(datetime.now(UTC), 1, {0: 1})
     TopicOwners(suite.applications[0], cast("Admin", owners), print, lambda _: None).claim()
     monkeypatch.setattr(history_writer, "KafkaAdmin", lambda *_: history)
     monkeypatch.setattr(history_writer, "TransactionalKafkaProducer", lambda *_: type("", (), {"begin": print})())

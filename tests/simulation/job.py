@@ -72,7 +72,8 @@ class JobModel:
         clock = asyncio.get_running_loop().time
         self._low = LowWatermark(Offsets(context, inputs), context.now, BrokerClock(clock))
         recorded = JobProgress(ModelAdmin(context.broker, context.network), topic)
-        self._published = PublishedProgress(application, Offsets(context, snapshots).ends, recorded, self._low, clock)
+        ends, epoch = Offsets(context, snapshots).ends, context.checkpoint.last.epoch
+        self._published = PublishedProgress(application, epoch, ends, recorded, self._low, clock)
         settings = JobSettings(application="simulated", batch=timedelta(seconds=context.batch_s))
         producer = ModelBlockingProducer(context.broker, context.network, WITHIN)
         self._heartbeat = Heartbeat(application, settings, self._low, producer, context.now, clock)

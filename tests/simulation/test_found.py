@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.simulation.ledgers import problems
-from tests.simulation.script import Fault, Row, Script, Sent
+from tests.simulation.script import Fault, Forged, Row, Script, Sent
 from tests.simulation.world import run
 
 
@@ -166,5 +166,26 @@ def test_seed_120() -> None:
         application="visits",
         partitions=1,
         batch_s=30.0,
+    )
+    assert not problems(script, run(script))
+
+
+def test_seed_40000989() -> None:
+    # After a rebuild, an alert opened by the progress that was recorded before it.
+    script = Script(
+        40000989,
+        (
+            Row(at=0.5, name="r1", value='{"keys":"*","high":50,"low":25,"hold":2}'),
+            Forged(at=1699.671222379656, topic="feedback", key=None, value=b"[]"),
+            Sent(at=1871.58315, device="d0", event="e23", first_seen=349.554, ts=1758.5356591070088, load=85),
+            Sent(at=1872.235992232683, device="d0", event="e17", ts=1843.1643097783701),
+            Sent(at=1873.5835746411497, device="d0", event="e9", ts=1873.5835746411497, plate="p1"),
+            Sent(at=1873.99277, device="d0", event="e5", first_seen=349.554, ts=1856.98735, plate="p0", load=28),
+            Fault(at=2009.5404330895763, kind="cut", part="job", lasts=114.83303413567205),
+            Fault(at=2018.9127037654987, kind="rebuild", part="job", lasts=0.8206294327393993),
+        ),
+        application="visits",
+        partitions=1,
+        derivers=1,
     )
     assert not problems(script, run(script))

@@ -223,7 +223,8 @@ def missing_snapshots_end_no_pending_alert(patch: pytest.MonkeyPatch) -> None:
 )
 def the_progress_counts_before_its_snapshots_are_read(patch: pytest.MonkeyPatch) -> None:
     def reach(partition: AlertPartition, published: Published | None) -> None:
-        partition.until, partition.is_current = published and published.time, True
+        partition.reached, partition.is_current = published, True
+        partition.until = published and published.time
 
     patch.setattr(AlertPartition, "reach", reach)
 

@@ -59,6 +59,8 @@ class Broker:
         self.is_stopping = False
         """Whether the worker has received SIGTERM."""
         self.published: Published | None = None
+        self.epoch = 0
+        """That of the job that publishes."""
 
     def append(self, topic: str, key: bytes | None, value: bytes | None) -> int:
         records = self.topics[topic]

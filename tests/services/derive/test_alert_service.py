@@ -19,12 +19,12 @@ from contracts.records.tables import encode_row
 from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
-from services.runtime.job_progress import GROUP
+from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.options import create_producer
 from services.runtime.kafka.reader import BlockingKafkaReader
-from services.runtime.kafka.values import GroupOffset, Partition
+from services.runtime.kafka.values import Partition
 from services.runtime.table_writer import TableWriter
 from services.tools.broker.readiness import wait_until
 from services.tools.topics import growth
@@ -70,10 +70,14 @@ class Sensors:
 
     def _record_progress(self) -> None:
         """Record the progress of a job that has begun: else workers wait for it."""
-        places = [Partition(f"{self.prefix}snapshots", number) for number in range(self.partitions)]
-        admin, progress = KafkaAdmin(self.client, "job"), GroupOffset(0, NOON.isoformat())
-        assert admin.commit(GROUP, dict.fromkeys(places, progress))
-        admin.close()
+        progress = JobProgress(KafkaAdmin(self.client, "job"), f"{self.prefix}snapshots")
+        progress.record(NOON, 0, dict.fromkeys(range(self.partitions), 0))
+
+        def is_recorded() -> bool:
+            return len(progress.read(range(self.partitions)) or {}) == self.partitions
+
+        wait_until(is_recorded, "the progress is recorded", DEADLINE_S)
+        progress.close()
 
     def put(self, rule: str, limit: Limit | None) -> int:
         value = None if limit is None else encode_row(LIMITS, rule, limit.model_dump_json(), "ann")

@@ -6,7 +6,6 @@ import random
 from collections import Counter, deque
 from datetime import timedelta
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 import orjson
 import pytest
@@ -16,21 +15,15 @@ from typing_extensions import override
 
 from contracts import Alerts, Application, DeclarationError, Table
 from contracts.records.tables import encode_row
-from contracts.wire import DeadLetter, Snapshot, decode_snapshot
+from contracts.wire import DeadLetter, Snapshot
 from contracts.wire.alert_record import AlertRecord
 from contracts.wire.window_key import window_key
 from services.alerts.evaluator import AlertEvaluator
 from services.alerts.partition import AlertPartition
 from services.alerts.tables import RowChange, Tables
-from services.runtime.job_progress import Published
+from tests.services.derive.alert_steps import broker_with, held_for, last_of, last_record, nothing_derived, publish
 from tests.services.derive.alerted import APP, HOUR, LIMITS, Limit, Oracle, Reading, Sensor, above, transitions
 from tests.services.derive.crashing import AT, Broker, KilledError, Member
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from services.runtime.kafka.values import Output
 
 KEYS = ("a1", "a2", "b1")
 PATTERNS = ("*", "a*", "a1", "[ab]1")
@@ -125,111 +118,45 @@ def test_rules_and_snapshots_that_come_together_leave_the_alerts_of_the_last_sta
     assert not still, "of rules that are removed"
 
 
-def _broker(*rules: tuple[str, Limit]) -> Broker:
-    broker = Broker(APP, lambda: "go")
-    for name, limit in rules:
-        broker.append("limits", name.encode(), encode_row(LIMITS, name, limit.model_dump_json(), "ann"))
-    return broker
-
-
-def _publish(broker: Broker, key: str, version: int, value: object, at: datetime = AT) -> None:
-    start = at.replace(minute=0, second=0)
-    snapshot = Snapshot(device_id=key, first_seen=start, version=version, as_of=at, state={"value": value})
-    broker.append("snapshots", window_key(key, start), snapshot.encode())
-
-
-def _last(broker: Broker) -> AlertRecord:
-    return AlertRecord.model_validate(orjson.loads(broker.topics["too_high"][-1].value or b""))
-
-
-def _last_of(broker: Broker, key: str) -> AlertRecord:
-    records = [AlertRecord.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["too_high"]]
-    return [record for record in records if record.device_id == key][-1]
-
-
-def test_a_pending_alert_opens_by_the_progress_of_the_job_while_no_snapshot_comes() -> None:
-    broker = _broker(("r", Limit(high=5, low=5, hold=timedelta(minutes=2))))
-    _publish(broker, "a", 1, 7)
-    broker.run(is_live=True)
-    assert _last(broker).status == "pending", "the job may be down"
-    broker.published = Published(1, AT + timedelta(seconds=119))
-    broker.run(is_live=True)
-    assert _last(broker).status == "pending"
-    broker.published = Published(1, AT + timedelta(seconds=120))
-    broker.run(is_live=True)
-    (alert,) = _last(broker).alerts
-    assert (alert.status, alert.since, alert.opened_at) == ("open", AT, AT + timedelta(minutes=2))
-    broker.published = Published(1, AT + timedelta(seconds=130))
-    broker.run(is_live=True)
-    assert len(broker.topics["too_high"]) == 2
-
-
-def test_no_alert_opens_while_the_job_has_not_published_what_ends_its_condition() -> None:
-    """A frozen job: the value fell after five seconds, and the job publishes it an hour later."""
-    broker = _broker(("r", _hold(10)))
-    _publish(broker, "a", 1, 7)
-    broker.published = Published(1, AT + timedelta(seconds=9))
-    broker.run(is_live=True)
-    _publish(broker, "a", 2, 1, AT + timedelta(seconds=5))
-    broker.published = Published(2, AT + HOUR)
-    broker.run(is_live=True)
-    assert _last(broker).status == "closed"
-    assert not transitions([(one.key, one.value) for one in broker.topics["too_high"]])[0]
-
-
-def test_an_alert_that_was_due_when_its_window_expired_opens_and_closes() -> None:
-    """The job was down for longer than the states live: the progress passes both times at once."""
-    broker = _broker(("r", _hold(10)))
-    _publish(broker, "a", 1, 7)
-    broker.run(is_live=True)
-    later = AT + 20 * HOUR
-    broker.published = Published(1, later)
-    broker.run(is_live=True)
-    (alert,) = _last(broker).alerts
-    opened_at = AT + timedelta(seconds=10)
-    assert (alert.opened_at, alert.closed_at, alert.closed_by) == (opened_at, later, "expired")
-    assert len(transitions([(one.key, one.value) for one in broker.topics["too_high"]])[0]) == 1
-
-
 def test_the_alerts_of_a_window_close_when_it_expires() -> None:
-    broker = _broker(("r", Limit(high=5, low=5)))
-    _publish(broker, "a", 1, 7)
+    broker = broker_with(("r", Limit(high=5, low=5)))
+    publish(broker, "a", 1, 7)
     broker.run()
-    _publish(broker, "b", 1, 1, AT + 2 * HOUR)
+    publish(broker, "b", 1, 1, AT + 2 * HOUR)
     broker.run()
-    (alert,) = _last(broker).alerts
+    (alert,) = last_record(broker).alerts
     assert (alert.status, alert.closed_by) == ("closed", "expired")
-    _publish(broker, "a", 2, 7)
+    publish(broker, "a", 2, 7)
     broker.run()
     assert len(broker.topics["too_high"]) == 2, "a snapshot of an expired window changes nothing"
 
 
 def test_a_snapshot_that_is_removed_closes_its_alerts() -> None:
-    broker = _broker(("r", Limit(high=5, low=5)))
-    _publish(broker, "a", 1, 7)
+    broker = broker_with(("r", Limit(high=5, low=5)))
+    publish(broker, "a", 1, 7)
     broker.run()
     broker.append("snapshots", window_key("a", AT), None)
     broker.run()
-    assert [(alert.status, alert.closed_by) for alert in _last(broker).alerts] == [("closed", "expired")]
+    assert [(alert.status, alert.closed_by) for alert in last_record(broker).alerts] == [("closed", "expired")]
 
 
 def test_an_alert_that_is_closed_before_its_snapshot_is_committed_does_not_open_again() -> None:
     """After the crash the rules are evaluated before the snapshot is read again, on the one before it."""
-    broker, fates = _broker(("r", Limit(high=5, low=5))), deque(["go"] * RESTORED + ["go", "kill"])
-    _publish(broker, "a", 1, 7)
+    broker, fates = broker_with(("r", Limit(high=5, low=5))), deque(["go"] * RESTORED + ["go", "kill"])
+    publish(broker, "a", 1, 7)
     broker.run()
-    _publish(broker, "a", 2, 1)
+    publish(broker, "a", 2, 1)
     broker.fate = fates.popleft
     with pytest.raises(KilledError):
         Member(broker, is_live=False).run()
     broker.end()
-    assert (_last(broker).status, broker.committed) == ("closed", 1)
+    assert (last_record(broker).status, broker.committed) == ("closed", 1)
     broker.fate, broker.batch = lambda: "go", 0
     broker.run()
     broker.batch = 3
     broker.run()
     opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
-    assert (len(opened), len(closed), _last(broker).status) == (1, 1, "closed")
+    assert (len(opened), len(closed), last_record(broker).status) == (1, 1, "closed")
 
 
 class Hesitant(Broker):
@@ -255,20 +182,20 @@ class Hesitant(Broker):
 def test_changes_by_a_rule_are_written_after_the_evaluated_offsets_are_committed() -> None:
     """Otherwise a worker that lost its partitions, and a restart before those offsets, would write for old states."""
     broker = Hesitant(APP, lambda: "go")
-    _publish(broker, "a", 1, 7)
+    publish(broker, "a", 1, 7)
     broker.run()
     broker.refusals, broker.accepted = 3, 0
     broker.append("limits", b"r", encode_row(LIMITS, "r", Limit(high=5, low=5).model_dump_json(), "ann"))
     broker.run()
-    assert (_last(broker).status, broker.refusals, broker.accepted) == ("open", 0, 1)
+    assert (last_record(broker).status, broker.refusals, broker.accepted) == ("open", 0, 1)
 
 
 def test_a_bad_row_is_a_dead_letter_and_the_former_rule_stays() -> None:
-    broker = _broker(("r", Limit(high=5, low=5)))
+    broker = broker_with(("r", Limit(high=5, low=5)))
     broker.append("limits", b"r", b'{"value": {"high": "much"}}')
-    _publish(broker, "a", 1, 7)
+    publish(broker, "a", 1, 7)
     broker.run()
-    assert _last(broker).status == "open"
+    assert last_record(broker).status == "open"
     (dead_letter,) = (
         DeadLetter.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["dead_letters"]
     )
@@ -277,12 +204,12 @@ def test_a_bad_row_is_a_dead_letter_and_the_former_rule_stays() -> None:
 
 
 def test_a_condition_that_raises_makes_one_dead_letter_and_other_rules_go_on() -> None:
-    broker = _broker(("r", Limit(high=5, low=5)), ("s", Limit(keys="b", high=5, low=5)))
+    broker = broker_with(("r", Limit(high=5, low=5)), ("s", Limit(keys="b", high=5, low=5)))
     for version in range(1, 4):
-        _publish(broker, "a", version, "no number")
-    _publish(broker, "b", 1, 7)
+        publish(broker, "a", version, "no number")
+    publish(broker, "b", 1, 7)
     broker.run()
-    assert {alert.rule for alert in _last(broker).alerts} == {"r", "s"}
+    assert {alert.rule for alert in last_record(broker).alerts} == {"r", "s"}
     (dead_letter,) = (
         DeadLetter.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["dead_letters"]
     )
@@ -292,29 +219,29 @@ def test_a_condition_that_raises_makes_one_dead_letter_and_other_rules_go_on() -
 def test_a_stop_while_alerts_are_read_again_after_an_unconfirmed_write_replaces_no_alert() -> None:
     """The write of the second alert has no result, and SIGTERM comes while the first one is read again."""
     fates = deque[str]()
-    broker = _broker(("r", Limit(high=5, low=5)))
+    broker = broker_with(("r", Limit(high=5, low=5)))
     broker.fate = lambda: fates.popleft() if fates else "go"
     for version in (1, 2):
-        _publish(broker, "a", version, 7)
+        publish(broker, "a", version, 7)
     broker.run()
-    (alert,) = _last(broker).alerts
-    _publish(broker, "b", 1, 7)
-    _publish(broker, "a", 3, 7)
+    (alert,) = last_record(broker).alerts
+    publish(broker, "b", 1, 7)
+    publish(broker, "a", 3, 7)
     fates.extend(["go"] * RESTORED + ["refuse", "stop"])
     broker.run()
     assert not fates
     opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
     assert ([one[0].partition("@")[0] for one in opened], closed) == (["a", "b"], [])
-    assert alert.id in {one.id for one in _last_of(broker, "a").alerts}
+    assert alert.id in {one.id for one in last_of(broker, "a").alerts}
 
 
 def test_a_bad_row_and_a_rule_that_raises_have_one_dead_letter_for_each_version_however_often_workers_start() -> None:
-    broker = _broker(("r", Limit(high=5, low=5)), ("s", Limit(high=6, low=6)))
+    broker = broker_with(("r", Limit(high=5, low=5)), ("s", Limit(high=6, low=6)))
     broker.append("limits", b"t", b'{"value": {"high": "much"}}')
-    _publish(broker, "a", 1, "no number")
+    publish(broker, "a", 1, "no number")
     for _ in range(4):
         broker.run()
-    _publish(broker, "b", 1, "no number either")
+    publish(broker, "b", 1, "no number either")
     broker.run()
     assert _failed_rows(broker) == [("limits", 0), ("limits", 1), ("limits", 2)]
     broker.append("limits", b"r", encode_row(LIMITS, "r", Limit(high=4, low=4).model_dump_json(), "ann"))
@@ -325,9 +252,9 @@ def test_a_bad_row_and_a_rule_that_raises_have_one_dead_letter_for_each_version_
 
 def test_a_dead_letter_of_a_rule_that_was_not_written_is_written_again() -> None:
     fates = deque[str]()
-    broker = _broker(("r", Limit(high=5, low=5)))
+    broker = broker_with(("r", Limit(high=5, low=5)))
     broker.fate = lambda: fates.popleft() if fates else "go"
-    _publish(broker, "a", 1, "no number")
+    publish(broker, "a", 1, "no number")
     fates.extend(["go"] * (RESTORED + 1) + ["refuse"])  # after the look for an earlier dead letter
     broker.run()
     assert not fates
@@ -350,7 +277,7 @@ def test_alerts_by_a_table_that_is_not_declared_are_refused() -> None:
 def test_a_partition_begins_with_all_rules_and_is_evaluated_by_those_that_change_later() -> None:
     tables = Tables(APP)
     evaluator = AlertEvaluator(
-        APP, tables, AlertPartition(0, 0, ["too_high"]), {"too_high": 1}, _nothing, is_replay=True
+        APP, tables, AlertPartition(0, 0, ["too_high"]), {"too_high": 1}, nothing_derived, is_replay=True
     )
     for _ in range(2):
         assert evaluator.is_busy
@@ -361,18 +288,10 @@ def test_a_partition_begins_with_all_rules_and_is_evaluated_by_those_that_change
     evaluator.close()
 
 
-def _nothing(*_: object) -> Iterator[Output]:
-    yield from ()
-
-
-def _hold(seconds: int) -> Limit:
-    return Limit(high=5, low=5, hold=timedelta(seconds=seconds))
-
-
 def test_a_value_that_held_for_long_enough_until_the_next_snapshot_opens_an_alert() -> None:
-    broker = _broker(("r", _hold(10)))
-    _publish(broker, "a", 1, 7)
-    _publish(broker, "a", 2, 1, AT + timedelta(seconds=12))
+    broker = broker_with(("r", held_for(10)))
+    publish(broker, "a", 1, 7)
+    publish(broker, "a", 2, 1, AT + timedelta(seconds=12))
     broker.run(is_live=True)
     records = [AlertRecord.model_validate_json(one.value or b"") for one in broker.topics["too_high"]]
     assert [
@@ -384,178 +303,9 @@ def test_a_value_that_held_for_long_enough_until_the_next_snapshot_opens_an_aler
     assert all(len(record.changed) == 1 for record in records[-2:])
 
 
-def test_a_pending_alert_begins_anew_where_snapshots_are_missing() -> None:
-    """A catch-up publishes the last state of each window: the value may have fallen, and risen again, before it."""
-    broker, later = _broker(("r", _hold(10))), AT + timedelta(seconds=60)
-    for key in "ab":
-        _publish(broker, key, 1, 7)
-    broker.run(is_live=True)
-    _publish(broker, "a", 3, 1, later)
-    _publish(broker, "b", 3, 7, later)
-    broker.published = Published(4, later)
-    broker.run(is_live=True)
-    assert [(alert.status, alert.since) for alert in _last_of(broker, "b").alerts] == [("pending", later)]
-    broker.published = Published(4, later + timedelta(seconds=10))
-    broker.run(is_live=True)
-    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
-    assert [(one[0].partition("@")[0], one[3]) for one in opened] == [("b", 3)]
-    assert not closed
-
-
-def test_no_alert_opens_by_a_progress_whose_snapshots_are_unread() -> None:
-    broker = _broker(("r", _hold(10)))
-    _publish(broker, "a", 1, 7)
-    broker.run(is_live=True)
-    broker.batch = 1
-    _publish(broker, "b", 1, 1, AT + timedelta(seconds=1))
-    _publish(broker, "a", 2, 1, AT + timedelta(seconds=5))
-    broker.published = Published(3, AT + HOUR)
-    broker.run(is_live=True)
-    assert _last(broker).status == "closed"
-    assert not transitions([(one.key, one.value) for one in broker.topics["too_high"]])[0]
-
-
 def test_windows_that_a_catch_up_publishes_in_any_order_are_all_evaluated() -> None:
-    broker = _broker(("r", Limit(high=5, low=5)))
+    broker = broker_with(("r", Limit(high=5, low=5)))
     for hours in (4, 0, 2, 1, 3):
-        _publish(broker, "a", 1, 7, AT + hours * HOUR)
+        publish(broker, "a", 1, 7, AT + hours * HOUR)
     broker.run(is_live=True)
     assert len(transitions([(one.key, one.value) for one in broker.topics["too_high"]])[0]) == 5
-
-
-def test_the_alerts_of_a_quiet_partition_expire_by_the_progress_of_the_job() -> None:
-    broker = _broker(("r", Limit(high=5, low=5)))
-    _publish(broker, "a", 1, 7)
-    later = AT + 20 * 24 * HOUR
-    broker.run(is_live=True)
-    assert _last(broker).status == "open", "the job may be down"
-    broker.published = Published(2, later)
-    broker.run(is_live=True)
-    assert _last(broker).status == "open", "a snapshot before that time may be unread"
-    broker.published = Published(1, later)
-    broker.run(is_live=True)
-    assert [alert.closed_by for alert in _last(broker).alerts] == ["expired"]
-    value = encode_row(LIMITS, "s", Limit(high=5, low=5).model_dump_json(), "ann")
-    broker.append("limits", b"s", value)
-    broker.run(is_live=True)
-    assert _last(broker).status == "closed", "a new rule finds no alert in an expired window"
-
-
-def _expired() -> tuple[Broker, datetime]:
-    """Return a broker with the alert of a window that has expired, and the progress of the job that shows it."""
-    broker, later = _broker(("r", Limit(high=5, low=5))), AT + 20 * 24 * HOUR
-    _publish(broker, "a", 1, 7)
-    broker.run(is_live=True)
-    broker.published = Published(1, later)
-    broker.run(is_live=True)
-    return broker, later
-
-
-def test_an_alert_of_an_expired_window_does_not_open_again_when_another_worker_begins() -> None:
-    """It begins behind the progress of the job, so it does not know which windows are expired."""
-    broker, later = _expired()
-    for version in (1, 2):
-        _publish(broker, "b", version, 1, later)
-    broker.batch, broker.published = 1, Published(3, later + HOUR)
-    broker.run(is_live=True)
-    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
-    assert (len(opened), [by for _, by in closed]) == (1, ["expired"])
-
-
-def test_an_alert_of_an_expired_window_does_not_open_again_when_the_progress_of_the_job_is_lost() -> None:
-    """The broker deletes the progress of a job that was down for a week; another cluster may not have it."""
-    broker, later = _expired()
-    broker.published = None
-    broker.append("limits", b"s", encode_row(LIMITS, "s", Limit(high=5, low=5).model_dump_json(), "ann"))
-    broker.run(is_live=True)
-    assert [alert.closed_by for alert in _last(broker).alerts] == ["expired"]
-    _publish(broker, "b", 1, 7, later)
-    broker.published = Published(2, later)
-    broker.run(is_live=True)
-    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
-    assert (len(opened), [by for _, by in closed]) == (3, ["expired"]), (
-        "the window that lives has an alert of each rule"
-    )
-
-
-def test_a_rule_of_a_new_partition_does_not_wait_for_the_progress_of_the_job() -> None:
-    """The partition was added, or the job has just begun: its first batch may take minutes."""
-    partition = AlertPartition(0, 0, ())
-    partition.reach(None)
-    assert partition.is_current
-    partition.states.close()
-
-
-def test_an_alert_that_another_worker_has_opened_closes_though_its_window_expires_before_its_snapshot_is_read() -> None:
-    broker, key = _broker(("r", Limit(high=5, low=5))), window_key("a", AT)
-    _publish(broker, "a", 1, 7)
-    broker.run(is_live=True)
-    partition = AlertPartition(0, 0, ["too_high"])
-    partition.restore("too_high", _last(broker))
-    partition.reach(Published(0, AT + 20 * 24 * HOUR))
-    evaluator = AlertEvaluator(APP, Tables(APP), partition, {"too_high": 1}, _nothing, is_replay=False)
-    assert evaluator.work() == [], "the snapshot of the alert is unread"
-    evaluator.accept()
-    (record,) = broker.topics["snapshots"]
-    (output,) = evaluator.evaluate(record, decode_snapshot(record.value or b""))
-    found = AlertRecord.model_validate(orjson.loads(output.value or b""))
-    assert (output.key, [alert.closed_by for alert in found.alerts]) == (key, ["expired"])
-    evaluator.close()
-
-
-def test_a_worker_that_is_always_behind_the_newest_progress_follows_an_earlier_one() -> None:
-    partition = AlertPartition(0, 3, ())
-    partition.reach(Published(5, AT))
-    partition.offset = 4
-    partition.reach(Published(9, AT + HOUR))
-    assert (partition.until, partition.is_current) == (None, False)
-    partition.offset = 7
-    partition.reach(Published(12, AT + 2 * HOUR))
-    assert (partition.until, partition.is_current) == (AT, True)
-    partition.offset = 12
-    partition.reach(Published(12, AT + 3 * HOUR))
-    assert partition.until == AT + 3 * HOUR
-    partition.reach(Published(30, AT + 4 * HOUR))
-    partition.reach(Published(10, AT + 5 * HOUR))  # the topic was made anew
-    assert partition.until == AT + 5 * HOUR
-    partition.states.close()
-
-
-def test_a_record_that_is_no_snapshot_does_not_hold_up_the_progress() -> None:
-    broker, later = _broker(("r", Limit(high=5, low=5))), AT + 20 * 24 * HOUR
-    _publish(broker, "a", 1, 7)
-    broker.append("snapshots", b"b", b"no snapshot")
-    broker.published = Published(2, later)
-    broker.restarts = False
-    broker.run(is_live=True)
-    broker.run(is_live=True)
-    broker.end()
-    assert [alert.closed_by for alert in _last_of(broker, "a").alerts] == ["expired"]
-
-
-def test_an_alert_of_an_expired_window_closes_though_the_broker_has_deleted_the_snapshot() -> None:
-    """No worker ran for longer than the broker stores snapshots."""
-    broker, later = _broker(("r", Limit(high=5, low=5))), AT + 20 * 24 * HOUR
-    _publish(broker, "a", 1, 7)
-    broker.run(is_live=True)
-    broker.topics["snapshots"][0] = broker.topics["snapshots"][0]._replace(value=b"", key=None)
-    broker.batch = 1
-    for version in (1, 2):
-        _publish(broker, "b", version, 1, later)
-    broker.published = Published(3, later)
-    broker.run(is_live=True)
-    assert [alert.closed_by for alert in _last_of(broker, "a").alerts] == ["expired"]
-
-
-def test_compaction_of_a_snapshot_whose_successor_is_unread_leaves_its_alert_open() -> None:
-    broker = _broker(("r", Limit(high=5, low=5)))
-    _publish(broker, "a", 1, 7)
-    broker.run(is_live=True)
-    broker.topics["snapshots"][0] = broker.topics["snapshots"][0]._replace(value=b"", key=None)  # it is compacted
-    broker.batch = 1
-    for version in (2, 3):
-        _publish(broker, "b", version, 1)
-    _publish(broker, "a", 2, 7)
-    broker.run(is_live=True)
-    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
-    assert (len(opened), closed) == (1, [])

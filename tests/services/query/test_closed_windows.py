@@ -46,7 +46,7 @@ def test_a_window_is_open_until_the_job_has_passed_it(
     with fleet.running():
         fleet.until(f"{CAR}?min_version=1&wait=20", 200)
         assert facts()[:2] == (True, "1970-01-01T00:00:00.000Z"), "the clock has passed it"
-        job.record(over, {one: 2 if one == home else 0 for one in range(PARTITIONS)})
+        job.record(over, 1, {one: 2 if one == home else 0 for one in range(PARTITIONS)})
         wait_until(lambda: len(job.read(range(PARTITIONS)) or ()) == PARTITIONS, "the progress", DEADLINE_S)
         assert fleet.ask(f"{CAR}?min_version=2&wait=3").status == 503, "meanwhile it looks at the progress"
         assert facts()[:2] == (True, "1970-01-01T00:00:00.000Z"), "a snapshot before the offset is unread"

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from services.runtime import job_progress
 from services.runtime.job_progress import JobProgress, Published
 from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.kafka.values import GroupOffset, Partition
 from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 
@@ -28,13 +29,16 @@ def test_a_reader_finds_the_last_progress_of_its_partitions(broker: EmbeddedBrok
     wait_until(lambda: topic in admin.list_topics(timeout=DEADLINE_S).topics, f"{topic} is listed", DEADLINE_S)
     job, reader = (JobProgress(KafkaAdmin(client, "progress"), topic) for _ in range(2))
     assert reader.read([0, 1]) == {}
-    job.record(AT, {0: 4, 1: 5})
-    job.record(AT.astimezone(timezone(timedelta(hours=2))) + timedelta(seconds=1), {0: 0, 1: 7})
+    job.record(AT, 1, {0: 4, 1: 5})
+    job.record(AT.astimezone(timezone(timedelta(hours=2))) + timedelta(seconds=1), 2, {0: 0, 1: 7})
     later = AT + timedelta(seconds=1)
-    expected = {0: Published(0, later), 1: Published(7, later)}
+    expected = {0: Published(0, later, 2), 1: Published(7, later, 2)}
     wait_until(lambda: reader.read([0, 1, 2]) == expected, "the last progress", DEADLINE_S)
-    job.close()
-    reader.close()
+    other = KafkaAdmin(client, "other")
+    assert other.commit(job_progress.GROUP, {Partition(topic, 1): GroupOffset(9, "no progress")})
+    assert reader.read([0, 1]) == {0: Published(0, later, 2)}
+    for closed in (other, job, reader):
+        closed.close()
 
 
 def test_a_broker_that_is_away_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

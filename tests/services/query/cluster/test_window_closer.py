@@ -78,7 +78,7 @@ class Behind:
     def take(self, hour: float, *offsets: int) -> None:
         """Take the progress of a job that is at this hour after noon, and close what it closes."""
         time = datetime.fromtimestamp((NOON + hour * HOUR) / 1000, UTC)
-        self.closer.take(STATE, {number: Published(one, time) for number, one in enumerate(offsets)})
+        self.closer.take(STATE, {number: Published(one, time, 1) for number, one in enumerate(offsets)})
         self.closer.close(STATE)
 
     def positions(self) -> list[int]:
@@ -174,7 +174,7 @@ async def test_progress_is_read_until_cancelled(tmp_path: Path) -> None:
     with departures(tmp_path, state=STATE) as (_, written):
         written.put("JFK", 0)
         time = datetime.fromtimestamp((NOON + 2 * HOUR) / 1000, UTC)
-        progress: Mapping[int, Published] = {0: Published(0, time), 1: Published(1, time + timedelta(seconds=1))}
+        progress: Mapping[int, Published] = {0: Published(0, time, 1), 1: Published(1, time + timedelta(seconds=1), 1)}
         closer = WindowCloser([STATE], {STATE.name: written.store}, lambda _: progress, lambda _: True)
         running = asyncio.create_task(closer.run())
         await until(lambda: not written.store.is_open(NOON))
