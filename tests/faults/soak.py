@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import os
 import random
@@ -99,17 +98,10 @@ def soaked(stage: Stage, inject: Inject, seed: int) -> dict[str, float]:
         "read_p99_ms": round(1000 * statistics.quantiles(reader.latencies, n=100)[98], 2),
         "published_p50_ms": statistics.median(delays),
         "published_p99_ms": statistics.quantiles(delays, n=100)[98],
-        "watermark_behind_s": watermark_behind_s(stage.folder / "logs" / "job.log", datetime.now(UTC)),
+        "watermark_behind_s": round((datetime.now(UTC) - stage.watermark()).total_seconds(), 1),
         "disk_mb": round(sum(size_of(path) for path in stage.folder.rglob("*")) / 1e6, 1),
         **cost,
     }
-
-
-def watermark_behind_s(log: Path, now: datetime) -> float:
-    """Return how far the watermark of the last batch is behind: all windows that began before it are forgotten."""
-    batches = (line for line in log.read_text(encoding="utf-8").splitlines() if line.startswith('{"job": "batch"'))
-    *_, last = batches
-    return round((now - datetime.fromisoformat(json.loads(last)["watermark"])).total_seconds(), 1)
 
 
 def kept(stage: Stage, names: Iterable[str]) -> int:

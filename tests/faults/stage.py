@@ -9,9 +9,11 @@ import signal
 import threading
 import time
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, Self
 
 from tests.e2e.launched import Launched
+from tests.faults import application as applications
 from tests.faults.api import ApiStub
 from tests.faults.ledgers import TopicReader, Verdict, judge
 from tests.faults.load import Load, Sender
@@ -42,7 +44,7 @@ class Stage:
         self.folder = folder.absolute()
         self._closing = ExitStack()
         self.needs = needs
-        self._application = application
+        self._name, self._application = application, getattr(applications, application)
         self.api = ApiStub()
         self.runs = 0
 
@@ -51,7 +53,7 @@ class Stage:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         settings = {
-            "STATELOOP_APPLICATION": f"tests.faults.application:{self._application}",
+            "STATELOOP_APPLICATION": f"tests.faults.application:{self._name}",
             "STATELOOP_APIS": json.dumps({"registry": self.api.url}),
             "STATELOOP_BATCH": "PT10S",
             "STATELOOP_BROKER_SESSION": "PT10S",  # a busy machine is no fault
@@ -96,7 +98,9 @@ class Stage:
             for record in load.last():
                 self.sender.send(record)
             self.sender.flush()
+            sent_at, over_after = datetime.now(UTC), self._application.kept_for + self._application.skew
             verdict = self._settle(load)
+            self.wait_for("windows expire up to the last event", lambda: self.watermark() > sent_at - over_after)
         return verdict._replace(
             repeated=sum(number for plate, number in self.api.repeated.items() if plate in load.plates),
             backwards=len(reader.backwards),
@@ -110,6 +114,13 @@ class Stage:
             os.kill(pid, number)
         else:
             os.killpg(os.getpgid(pid), number)
+
+    def watermark(self) -> datetime:
+        """Return the job's last one: all windows that are over by it are forgotten."""
+        log = (self.folder / "logs" / "job.log").read_text(encoding="utf-8", errors="replace")
+        batches = (json.loads(line) for line in log.split("\n")[:-1] if line.startswith('{"job": "batch"'))
+        *_, last = (batch["watermark"] for batch in batches if batch["watermark"])
+        return datetime.fromisoformat(last)
 
     @contextmanager
     def without(self, part: str) -> Iterator[None]:
