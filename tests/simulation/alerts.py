@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
+from contracts import Emit
 from contracts.wire import decode_snapshot
 from contracts.wire.alert_record import Alert, AlertRecord
 from contracts.wire.window_key import window_key
@@ -82,14 +83,18 @@ class Place:
     seen: int = 0
 
 
-def published_by_window(snapshots: Iterable[Record]) -> dict[Window, list[Published]]:
-    """Return the snapshots of each window that are newer than all before them."""
+def published_by_window(snapshots: Iterable[Record], emit: Emit) -> dict[Window, list[Published]]:
+    """Return the snapshots of each window that are newer than all before them.
+
+    With `Emit.BATCH` none is missing where some are left out.
+    """
     found: dict[Window, list[Published]] = defaultdict(list)
     for record in snapshots:
         snapshot = decode_snapshot(record.value or b"")
         former = found[snapshot.window][-1].snapshot.order if found[snapshot.window] else None
         if former is None or snapshot.order > former:
             is_next = former is not None and snapshot.order == (former[0], former[1] + 1)
+            is_next = is_next or emit is Emit.BATCH
             found[snapshot.window].append(Published(snapshot, record.timestamp, is_next))
     return found
 
@@ -126,7 +131,7 @@ def limit_of(record: Record) -> Limit | None:
 def alert_problems(script: Script, ledgers: Ledgers, application: Application) -> Iterator[str]:
     """Return what is wrong with the alerts."""
     topics = application.topics
-    published = published_by_window(ledgers.records[topics.snapshots])
+    published = published_by_window(ledgers.records[topics.snapshots], application.emit)
     rules = versions(ledgers.records[topics.table(LIMITS)])
     kept_for = application.kept_for + application.skew
     for alerts in application.alerts:

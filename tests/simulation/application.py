@@ -18,6 +18,7 @@ from contracts import (
     Budget,
     Count,
     Derived,
+    Emit,
     Enriched,
     Event,
     Latest,
@@ -39,6 +40,8 @@ POLICY = Policy(timeout=TIMEOUT, attempts=4, backoff=timedelta(milliseconds=200)
 LIMITED = Policy(timeout=TIMEOUT, attempts=4, backoff=timedelta(milliseconds=200), concurrency=2)
 BUDGET = Budget(requests=6, per=timedelta(minutes=10))
 MOST_PARTITIONS = 4
+EMIT_INTERVAL = timedelta(seconds=10)
+"""That of `Emit.BATCH`."""
 
 
 class Sighting(Event):
@@ -140,7 +143,13 @@ SEEN = Derived("seen", Seen, seen)
 LEVELS = Derived("levels", Level, level, tables=(LIMITS,))
 
 
-def application(name: str, state: type[State], policy: Policy = POLICY, budget: Budget | None = None) -> Application:
+def application(
+    name: str,
+    state: type[State],
+    policy: Policy = POLICY,
+    budget: Budget | None = None,
+    emit: Emit = Emit.EVENT,
+) -> Application:
     return Application(
         name=name,
         event=Sighting,
@@ -148,6 +157,8 @@ def application(name: str, state: type[State], policy: Policy = POLICY, budget: 
         enrichments=(owner, street, quote),
         apis={"registry": policy, "prices": policy},
         budget=budget,
+        emit=emit,
+        emit_interval=EMIT_INTERVAL,
         tables=(LIMITS,),
         alerts=(HEAVY, ODD),
         derived=(SEEN, LEVELS),
@@ -160,5 +171,6 @@ APPLICATIONS = {
     "short": application("short", ShortCar),
     "visits": application("visits", Visits),
     "limited": application("limited", Car, LIMITED, BUDGET),
+    "batched": application("batched", Visits, emit=Emit.BATCH),
 }
-"""By name: windows that outlive the script, windows that expire within it, and windows that overlap; and limits."""
+"""By name: windows that outlive the script, that expire within it, and that overlap; limits; snapshots in intervals."""

@@ -59,7 +59,7 @@ def _levels(snapshots: Sequence[Record], rows: Sequence[Record], application: Ap
         LIMITS.name: {one.name: one.limit for one in versions(rows) if one.until is None}
     }
     found: dict[bytes, Value] = {}
-    for window, published in published_by_window(snapshots).items():
+    for window, published in published_by_window(snapshots, application.emit).items():
         if window[1] + application.kept_for + application.skew > time_at(ENDS_S):
             snapshot = published[-1].snapshot
             for key, value in level(snapshot, tables):

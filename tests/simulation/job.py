@@ -7,6 +7,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from contracts.model.emit import Emit
 from contracts.records.record import HEARTBEAT_KEY
 from services.runtime.broker_clock import BrokerClock
 from services.runtime.errors import DeliveryFailedError, KafkaRequestError
@@ -75,6 +76,7 @@ class JobModel:
         ends, epoch = Offsets(context, snapshots).ends, context.checkpoint.last.epoch
         self._published = PublishedProgress(application, epoch, ends, recorded, self._low, clock)
         settings = JobSettings(application="simulated", batch=timedelta(seconds=context.batch_s))
+        self._batch_s = settings.batch_of(application).total_seconds()
         producer = ModelBlockingProducer(context.broker, context.network, WITHIN)
         self._heartbeat = Heartbeat(application, settings, self._low, producer, context.now, clock)
         self._heartbeat.prefix = b"%s %d " % (HEARTBEAT_KEY, context.random.getrandbits(64))
@@ -98,11 +100,14 @@ class JobModel:
                 break
         while True:
             await self._run_batch(query)
-            await self._commit(query)
+            if query.has_read or self._context.application.emit is Emit.EVENT:
+                await self._commit(query)
+            else:
+                await self._wait()
 
     async def _run_batch(self, query: Query) -> None:
         loop = asyncio.get_running_loop()
-        until = loop.time() + self._context.batch_s
+        until = loop.time() + self._batch_s
         while loop.time() < until:
             await query.read(until)
 
@@ -112,6 +117,12 @@ class JobModel:
         self._low.committed({(topic, number): at for (topic, number), at in positions.items()})
         self._published.record()
         await self._beat()
+
+    async def _wait(self) -> None:
+        """Do what the job does while no records come: then no micro-batch runs."""
+        self._low.advance()
+        self._published.record()
+        await self._calls.call(self._heartbeat.beat)
 
     async def _beat(self) -> None:
         """Let the product decide whether to write a heartbeat. It waits for the broker, as in a thread."""

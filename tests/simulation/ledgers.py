@@ -7,6 +7,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from contracts import Emit
 from contracts.records.record import Reason
 from contracts.types.origin import Origin
 from contracts.wire import REDRIVEN, DeadLetter, Feedback, decode_snapshot
@@ -108,6 +109,7 @@ class _Judge:
         """The last record of a window has its greatest version, no version is skipped, and none comes after the end."""
         has_job_fault = any(fault.part in {"job", "broker"} for fault in self._script.faults)
         may_skip = self._script.backlog < NO_BACKLOG or any(fault.kind == "rebuild" for fault in self._script.faults)
+        may_skip = may_skip or self._application.emit is Emit.BATCH
         for window, snapshots in self._published.items():
             orders = [snapshot.order for snapshot in snapshots]
             if orders[-1] != max(orders):

@@ -46,6 +46,7 @@ KEPT_FOR = {
     "short": timedelta(minutes=10),
     "visits": timedelta(minutes=15),
     "limited": timedelta(minutes=130),
+    "batched": timedelta(minutes=15),
 }
 """The time from the start of a window to the end of its grace, by application."""
 SKEW, EVERY = timedelta(minutes=1), timedelta(minutes=5)
@@ -94,7 +95,7 @@ def _starts(application: str, record: Record) -> list[datetime] | Reason:
     values, stamp, kept_for = orjson.loads(record.value or b""), record.timestamp, KEPT_FOR[application]
     ts, first_seen = datetime.fromisoformat(values["ts"]), datetime.fromisoformat(values["first_seen"])
     starts, times = [first_seen], [first_seen, ts]
-    if application == "visits":
+    if application in {"visits", "batched"}:
         last = ts - (ts - EPOCH) % EVERY
         starts, times = [last - EVERY, last], [ts]
     if max(times) > stamp + SKEW:

@@ -1,7 +1,8 @@
 """A model of the query of the job: the plain Python fold, with what Spark does around it.
 
-It publishes a snapshot for each record at once, and commits positions and state together at the end of a batch. Its
-watermark moves by heartbeats, and a batch applies the watermark that was known when it began.
+It publishes a snapshot for each record at once, or with `Emit.BATCH` the last one of each window at the end of a batch,
+and commits positions and state together. Its watermark moves by heartbeats, and a batch applies the watermark that was
+known when it began.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from contracts.model.emit import Emit
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
 from contracts.records.record import HEARTBEAT_KEY, RecordError
@@ -93,8 +95,9 @@ class Query:
             cursor.assign({place: EndlessRange(last.positions[place])})
         self._producer = producer
         self._sent: list[asyncio.Future[Sequence[int]]] = []
-        self._changed: dict[WindowKey, Snapshot] | None = None
-        """The last snapshot of each window that a catch-up has changed; None while it publishes each snapshot."""
+        self._changed: dict[WindowKey, Snapshot] = {}
+        """The last snapshot of each window that is published at the end of the batch."""
+        self._is_each_published = application.emit is Emit.EVENT
 
     @property
     def is_built(self) -> bool:
@@ -109,12 +112,15 @@ class Query:
 
     def catch_up(self) -> None:
         """Read the backlog in one batch, which publishes the last snapshot of each window."""
-        self._changed = {}
+        self._is_each_published = False
         for record in self._unread(()):
             self._add(record)
-        for snapshot in self._changed.values():
-            self._publish(snapshot)
-        self._changed = None
+        self._is_each_published = self._application.emit is Emit.EVENT
+
+    @property
+    def has_read(self) -> bool:
+        """Whether it has processed records since the last commit."""
+        return self._positions != self._commit.positions
 
     async def read(self, until: float) -> None:
         """Process the unread records, or wait until there may be some, or until a time."""
@@ -127,6 +133,9 @@ class Query:
 
     async def commit(self) -> None:
         """Commit the batch when all that it has sent is acknowledged. Raises DeliveryFailedError."""
+        for snapshot in self._changed.values():
+            self._publish(snapshot)
+        self._changed = {}
         _ = await asyncio.gather(*self._sent)
         self._sent = []
         watermark = self._next_watermark
@@ -178,7 +187,7 @@ class Query:
         snapshot = self._fold.add(delta)
         if snapshot is None:
             return
-        if self._changed is None:
+        if self._is_each_published:
             self._publish(snapshot)
         else:
             self._changed[snapshot.window] = snapshot
