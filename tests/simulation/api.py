@@ -11,6 +11,7 @@ import orjson
 
 from contracts import RetryableCallError
 from services.enrichment.calls.response import Response
+from services.enrichment.calls.webhook import IDEMPOTENCY_KEY
 
 if TYPE_CHECKING:
     from random import Random
@@ -44,31 +45,54 @@ def true_answer(target: str) -> dict[str, Any] | None:
     return {"price": 2 * int(query["load"]) + len(query["name"])}
 
 
+class Delivery(NamedTuple):
+    """A POST to a webhook as its API logs it: by its idempotency key, the body, and whether it was accepted."""
+
+    key: str
+    content: bytes
+    is_accepted: bool
+
+
 class ApiStub:
     """All APIs. `faults` has the present fault of an API, and the share of its calls that have it."""
 
     def __init__(self, random: Random, slowest_s: float) -> None:
         self.calls: list[Call] = []
+        self.deliveries: list[Delivery] = []
         self.faults: dict[str, tuple[str, float]] = {}
         self._random = random
         self._slowest_s = slowest_s
 
     async def respond(self, api: str, process: str, target: str, within: float) -> Response:
         """Return the response to a call. Raises RetryableCallError as a transport does."""
+        fault = self._fault(api)
+        self.calls.append(Call(asyncio.get_running_loop().time(), process, target, is_answered=not fault))
+        await self._work(fault, within)
+        answer = true_answer(target)
+        return self._response(fault, Response(404, b"") if answer is None else Response(200, orjson.dumps(answer)))
+
+    async def accept(self, api: str, post: Post, within: float) -> Response:
+        """Return the response to a delivery. Raises RetryableCallError as a transport does."""
+        fault = self._fault(api)
+        is_accepted = fault in {"", "garbage"}
+        self.deliveries.append(Delivery(post.headers[IDEMPOTENCY_KEY], post.content, is_accepted))
+        await self._work(fault, within)
+        return self._response(fault, Response(204, b""))
+
+    def _fault(self, api: str) -> str:
         fault, share = self.faults.get(api, ("", 0.0))
-        if self._random.random() >= share:
-            fault = ""
+        return fault if self._random.random() < share else ""
+
+    async def _work(self, fault: str, within: float) -> None:
         pause_s = self._random.uniform(0.01, self._slowest_s)
         if fault in {"hang", "slow"}:
             pause_s = SLOW_S if fault == "slow" else float("inf")
-        self._log(process, target, is_answered=not fault)
         if pause_s >= within:
             await asyncio.sleep(within)
             raise RetryableCallError(f"no answer within {within:g} s")
         await asyncio.sleep(pause_s)
-        return self._response(fault, target)
 
-    def _response(self, fault: str, target: str) -> Response:
+    def _response(self, fault: str, response: Response) -> Response:
         match fault:
             case "down" | "reset":
                 raise RetryableCallError("the connection failed (ClientConnectionError)")
@@ -78,11 +102,7 @@ class ApiStub:
                 return Response(429, b"", self._random.choice(["3", "30", None]))
             case "garbage":
                 return Response(200, self._random.choice(GARBAGE))
-        answer = true_answer(target)
-        return Response(404, b"") if answer is None else Response(200, orjson.dumps(answer))
-
-    def _log(self, process: str, target: str, *, is_answered: bool) -> None:
-        self.calls.append(Call(asyncio.get_running_loop().time(), process, target, is_answered))
+        return response
 
 
 class StubTransport:
@@ -99,4 +119,4 @@ class StubTransport:
 
     async def post(self, post: Post, within: float) -> Response:
         """See `Transport.post`."""
-        return await self._stub.respond(self._api, self._process, post.target, within)
+        return await self._stub.accept(self._api, post, within)

@@ -27,6 +27,7 @@ from contracts import (
     Sum,
     Table,
     Topics,
+    Webhook,
     enrichment,
 )
 
@@ -137,7 +138,8 @@ def level(snapshot: Snapshot, tables: Mapping[str, Mapping[str, Limit]]) -> Iter
 
 
 LIMITS = Table("limits", Limit)
-HEAVY = Alerts("heavy", LIMITS, opens=is_heavy, closes=is_light)
+WEBHOOK = Webhook("pager", policy=POLICY)
+HEAVY = Alerts("heavy", LIMITS, opens=is_heavy, closes=is_light, webhook=WEBHOOK)
 ODD = Alerts("odd", LIMITS, opens=is_odd)
 SEEN = Derived("seen", Seen, seen)
 LEVELS = Derived("levels", Level, level, tables=(LIMITS,))

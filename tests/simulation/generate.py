@@ -160,9 +160,9 @@ def _rows(random: Random, bursts: list[float]) -> Iterator[Row]:
 
 def _faults(random: Random, workers: int, sinks: int, derivers: int, bursts: list[float]) -> Iterator[Fault]:
     """Faults, each perhaps with a second one of the same part while it lasts."""
-    counts = {"worker": workers, "sink": sinks, "derive": derivers}
+    counts = {"worker": workers, "sink": sinks, "derive": derivers, "webhook": derivers}
     parts = ["job", *(f"{kind}-{n}" for kind, count in counts.items() for n in range(count))]
-    others = [*APIS, "broker", *["store"][:sinks]]
+    others = [*APIS, "broker", *["store"][:sinks], *["pager"][:derivers]]
     for _ in range(random.randint(1, 4)):
         lasts = random.choice(DURATIONS_S) * random.uniform(0.3, 1.0)
         if random.random() < 0.1:
@@ -184,9 +184,11 @@ def _meeting(random: Random, workers: int, derivers: int, bursts: list[float]) -
     """
     at = max(1.0, min(random.choice(bursts) + random.uniform(-5.0, 2.0), FAULTS_S - DURATIONS_S[-1]))
     members = [f"worker-{number}" for number in range(workers)] + 2 * [f"derive-{number}" for number in range(derivers)]
+    members += [f"webhook-{number}" for number in range(derivers)]
+    apis = [*APIS, *["pager"][:derivers]]
     if random.random() < 0.8:
         kind, lasts = random.choice(["hang", "down", "unavailable", "error"]), random.choice([10.0, 60.0, 180.0])
-        yield Fault(at, kind, random.choice(APIS), lasts, random.choice([0.3, 1.0]))
+        yield Fault(at, kind, random.choice(apis), lasts, random.choice([0.3, 1.0]))
         if not derivers and random.random() < 0.5:
             yield Compact(at + random.uniform(2.0, lasts), "snapshots")
     for _ in range(random.randint(1, 3)):

@@ -11,14 +11,15 @@ from contracts import Emit
 from contracts.records.record import Reason
 from contracts.types.origin import Origin
 from contracts.wire import REDRIVEN, DeadLetter, Feedback, decode_snapshot
-from tests.simulation.application import APPLICATIONS
+from tests.simulation.application import APPLICATIONS, WEBHOOK
+from tests.simulation.deliveries import delivery_problems
 from tests.simulation.derived import derive_problems
 from tests.simulation.oracle import KEPT_FOR, SKEW, answered, expected, explained
 from tests.simulation.script import ENDS_S, FOLLOWED_S, Forged, Redrive, Sent, time_at
 from tests.simulation.sink import planner_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
 
     from contracts.records.record import Record
@@ -96,6 +97,7 @@ class _Judge:
             yield from self._rows()
         if self._script.derivers:
             yield from derive_problems(self._script, self._ledgers, self._application)
+            yield from delivery_problems(self._ledgers, self._application, self._repeats({WEBHOOK.api}))
 
     def _windows(self) -> Iterator[str]:
         """Each window with a valid event has snapshots, and no window without a valid record has any."""
@@ -246,9 +248,7 @@ class _Judge:
 
     def _calls(self) -> Iterator[str]:
         """No call and no answer is repeated without a fault that explains it."""
-        disruptions = sum(fault.part not in self._application.apis for fault in self._script.faults)
-        disruptions += self._ledgers.redrives
-        repeats = 1 + REPEATS * disruptions
+        repeats = self._repeats({*self._application.apis, WEBHOOK.api})
         for target, count in Counter(call.target for call in self._ledgers.calls if call.is_answered).items():
             if count > (most := self._explained.calls[target] * repeats):
                 yield f"{target} was called {count} times, and {most} are explained"
@@ -315,6 +315,10 @@ class _Judge:
         """Return the time of the script from which on nothing prevents a sink from writing a record."""
         faults = [fault for fault in self._script.faults if fault.kind != "clock"]
         return max([(record.timestamp - time_at(0.0)) / timedelta(seconds=1), *(one.at + one.lasts for one in faults)])
+
+    def _repeats(self, apis: Collection[str]) -> int:
+        """Return how often something happens at most that happens once without a fault, but of these APIs."""
+        return 1 + REPEATS * (sum(fault.part not in apis for fault in self._script.faults) + self._ledgers.redrives)
 
     def _is_complete(self, window: Window) -> bool:
         """Return whether the loop was quiet for some time before the window ended."""

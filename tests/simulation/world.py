@@ -17,7 +17,7 @@ from contracts.wire.partition import partition
 from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.values import BY_KEY, NewTopic, Output, Partition
 from tests.simulation.api import ApiStub
-from tests.simulation.application import APPLICATIONS, LIMITS
+from tests.simulation.application import APPLICATIONS, HEAVY, LIMITS, WEBHOOK
 from tests.simulation.derive import POLLS, DeriveContext, derive_group, run_derive
 from tests.simulation.job import JobModel
 from tests.simulation.kafka.admin import ModelAdmin
@@ -29,7 +29,7 @@ from tests.simulation.query import Checkpoint, Commit, JobContext
 from tests.simulation.redrive import RedriveContext, run_redrive
 from tests.simulation.script import ENDS_S, FOLLOWED_S, START, Compact, Fault, Redrive, Row, Sent, time_at
 from tests.simulation.sink import SinkContext, StoreServer, run_sink
-from tests.simulation.worker import WorkerContext, run_worker, worker_settings
+from tests.simulation.worker import WorkerContext, run_webhook, run_worker, worker_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.records.record import Record
     from services.runtime.job_progress import Published
-    from tests.simulation.api import Call
+    from tests.simulation.api import Call, Delivery
     from tests.simulation.network import ProcessNetwork
     from tests.simulation.parts import Main, OnStop
     from tests.simulation.script import Script, Step
@@ -67,6 +67,9 @@ class Ledgers:
     """The progress of the job some time before the end."""
     redrives: int
     """The number of redrives that have begun."""
+    deliveries: list[Delivery]
+    delivered: dict[int, int]
+    """The offset that the workers of the webhook have committed, by partition of the alerts."""
 
 
 class World:
@@ -93,6 +96,8 @@ class World:
         for number in range(script.derivers):
             name = f"derive-{number}"
             self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._run_derive, POLLS)
+            name = f"webhook-{number}"
+            self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._webhook(name))
         for number in range(script.workers):
             name = f"worker-{number}"
             self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._worker(name))
@@ -177,8 +182,10 @@ class World:
         part.lose_broker(is_away=self._is_broker_away)
 
     def _compact(self, step: Compact) -> None:
+        """Compact topics, but for those of alerts with a webhook: their records stay for an outage of it."""
         topics, application = self.application.topics, self.application
-        derived = [topics.derived(name) for name in application.derived_names]
+        delivered = [alerts.name for alerts in application.alerts if alerts.webhook]
+        derived = [topics.derived(name) for name in application.derived_names if name not in delivered]
         for name in [topics.snapshots] if step.topics == "snapshots" else derived:
             for log in self.broker.topics.topic(name).logs:
                 log.compact(log.end - 1, EPOCH)
@@ -190,7 +197,7 @@ class World:
             self._break(self.parts[fault.part], fault)
         elif fault.part == "store":
             self._lose_store(fault)
-        elif fault.part in self.application.apis:
+        elif fault.part in {*self.application.apis, WEBHOOK.api}:
             self.api.faults[fault.part] = fault.kind, fault.amount
             self._at(fault.at + fault.lasts, lambda: self.api.faults.pop(fault.part, None))
 
@@ -274,15 +281,21 @@ class World:
 
     def _worker(self, name: str) -> Main:
         async def main(network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:
-            random = Random(f"{self._script.seed} {name} {self.loop.time()}")
-            settings = worker_settings(
-                self._script.unfinished, self._script.deferred, self._script.failures, self._script.in_flight
-            )
-            clients = self.loop, self.broker, network, self.api
-            context = WorkerContext(self.application, name, settings, *clients, now, random)
-            await run_worker(context, lambda worker: on_stop(worker.stop))
+            await run_worker(self._worker_context(name, network, now), lambda worker: on_stop(worker.stop))
 
         return main
+
+    def _webhook(self, name: str) -> Main:
+        async def main(network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:
+            context = self._worker_context(name, network, now)
+            await run_webhook(context, HEAVY, WEBHOOK, lambda worker: on_stop(worker.stop))
+
+        return main
+
+    def _worker_context(self, name: str, network: ProcessNetwork, now: Callable[[], datetime]) -> WorkerContext:
+        script, random = self._script, Random(f"{self._script.seed} {name} {self.loop.time()}")
+        settings = worker_settings(script.unfinished, script.deferred, script.failures, script.in_flight)
+        return WorkerContext(self.application, name, settings, self.loop, self.broker, network, self.api, now, random)
 
     def _sink(self, name: str) -> Main:
         async def main(network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:
@@ -321,6 +334,8 @@ class World:
             self._committed(derive_group(application)),
             self._progress,
             self._redrives,
+            self.api.deliveries,
+            self._committed(application.webhook_group(HEAVY)),
         )
 
     def _committed(self, group: str) -> dict[int, int]:
