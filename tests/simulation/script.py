@@ -72,7 +72,7 @@ class Compact:
 class Fault:
     """A part breaks, for so many seconds.
 
-    The parts are `job`, `worker-0` and so on, `sink-0`, `derive-0`, `broker`, `store`, and the APIs.
+    The parts are `job`, `worker-0` and so on, `sink-0`, `derive-0`, `webhook-0`, `broker`, `store`, and the APIs.
 
     Of the part of a process: `crash` (kill -9, and started again), `stop` (SIGTERM, and started again), `freeze`,
     `cut` (no connection to the broker), `clock` (is ahead by `amount` seconds), `unacknowledged` (`amount` requests to
