@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from services.query.push.event import CHANGED, REQUESTED, matches
 from services.query.push.names import Cause, Name
 from services.query.push.routing_table import LOCAL
+from services.query.push.stream_items import Delivery
 from services.query.push.subscription import StoreScan
 from services.query.store import Seconds
 
@@ -59,16 +60,15 @@ class StoreScanner:
                 del subscription.scans[partition]
 
     def add_expired(self, subscription: Subscription) -> None:
-        """Add the delivered keys whose window has expired since the last call.
-
-        Also those of another instance, which knows only what it sent since the subscription began there.
-        """
+        """Add the delivered keys whose window has expired since the last call."""
         oldest = self._reader.oldest_window(subscription.filter.state)
         for name in list(subscription.delivered.pop_expired(lambda start: start < oldest)):
             key, order = (name if isinstance(name, str) else name[0]), subscription.delivered.get(name)
             partition = self._routing.partition(subscription.filter.state, key)
-            if order is not None and (not subscription.is_relayed or self._is_local(subscription, partition)):
+            if order is not None and self._is_local(subscription, partition):
                 self._add(subscription, key, order[0], partition)
+            elif order is not None and not subscription.is_relayed:
+                self._send_expired(subscription, key, order[0], oldest)
 
     def add_silent(self, subscription: Subscription, until: int) -> None:
         """Add the keys that have become silent since the last call: their last record is before this second."""
@@ -106,10 +106,24 @@ class StoreScanner:
         offset: int | None = None,
         reason: Reason = CHANGED,
     ) -> None:
-        state = subscription.filter.state
-        known = self._feed.offset(state, partition) if offset is None else offset
-        name = Name(state, key, window_start if state in self._reader.windows else None)
+        known = self._feed.offset(subscription.filter.state, partition) if offset is None else offset
+        name = self._name(subscription, key, window_start)
         subscription.stream.add(subscription, name, Cause(partition, known, self.clock(), reason))
+
+    def _send_expired(self, subscription: Subscription, key: str, start: int, oldest: int) -> None:
+        """Send the expiry of a window that another instance serves, which knows only what it has sent itself.
+
+        The store of this instance may be behind, or have a window that was removed: no value is read from it.
+        """
+        name = self._name(subscription, key, start)
+        kind = subscription.next_event(name, None, CHANGED, oldest)
+        if kind is not None:
+            answer = self._reader.gone(kind, name, None)
+            subscription.stream.copy(Delivery(answer, [subscription.name], self.clock()))
+
+    def _name(self, subscription: Subscription, key: str, window_start: int | None) -> Name:
+        state = subscription.filter.state
+        return Name(state, key, window_start if state in self._reader.windows else None)
 
     def _is_local(self, subscription: Subscription, partition: int) -> bool:
         return self._routing.route(subscription.filter.state, partition) == LOCAL

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from services.query.push.filter import SubscriptionFilter
     from services.query.push.filter_index import FilterMatches
     from services.query.push.names import Cause, Name
+    from services.query.push.stream_items import Delivery
     from services.query.store import Position
 
 FIRST_PAGE = 10
@@ -64,6 +65,10 @@ class NameReceiver(Protocol):
 
     def scan(self, scan: StoreScan) -> None:
         """Add what the scan finds, as fast as the client takes it."""
+        ...
+
+    def copy(self, item: Delivery) -> None:
+        """Send an item of a partition that another instance serves."""
         ...
 
 
