@@ -9,7 +9,7 @@ import orjson
 
 from tests.simulation.api import FAULTS
 from tests.simulation.application import APPLICATIONS
-from tests.simulation.script import Compact, Fault, Forged, Redrive, Row, Script, Sent, time_at
+from tests.simulation.script import Compact, Fault, Forged, Redrive, Row, Script, Sent, Tombstone, time_at
 from tests.simulation.world import EPOCH
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ def script(seed: int) -> Script:
         steps += _meeting(random, workers, derivers, bursts)
     if random.random() < 0.3:
         steps += _compactions(random, derivers, bursts)
+    if sinks and random.random() < 0.4:
+        steps += _store_meeting(random, sinks, bursts)
+    if sinks and not derivers and random.random() < 0.4 and not any(isinstance(step, Compact) for step in steps):
+        steps += _foreign_snapshots(random, [step for step in steps if isinstance(step, Sent)])
     outages = [step for step in steps if isinstance(step, Fault) and step.part in APIS]
     if random.random() < (0.5 if outages else 0.1):
         steps += _redrives(random, outages)
@@ -65,6 +69,8 @@ def script(seed: int) -> Script:
         failures=random.choice([4, 1000, 1000]),
         in_flight=random.choice([1, 3]) if is_narrow else random.choice([1, 1000]),
         slowest_s=random.choice([0.2, 1.5]),
+        sink_batch=random.choice([2, 1000, 1000]),
+        refused=random.choice([0, 0, 2, 3]) if sinks else 0,
     )
 
 
@@ -209,6 +215,29 @@ def _compactions(random: Random, derivers: int, bursts: list[float]) -> Iterator
         yield Compact(_time(random, bursts) + random.uniform(0.0, 20.0), "derived" if derivers else "snapshots")
 
 
+def _store_meeting(random: Random, sinks: int, bursts: list[float]) -> Iterator[Fault]:
+    """Faults of the store and of the sinks at one time, in a burst."""
+    at = max(1.0, random.choice(bursts) + random.uniform(-5.0, 2.0))
+    for _ in range(random.randint(1, 2)):
+        yield _outage(random, at + random.uniform(0.0, 10.0), "store", random.choice([3.0, 20.0, 60.0]))
+    for _ in range(random.randint(0, 2)):
+        part, lasts = f"sink-{random.randrange(sinks)}", random.uniform(0.5, 60.0)
+        yield _process_fault(random, at + random.uniform(0.0, 15.0), part, lasts)
+
+
+def _foreign_snapshots(random: Random, load: list[Sent]) -> Iterator[Step]:
+    """Windows that somebody removes from the readers of snapshots, and records that are no snapshots.
+
+    A compacted topic has no former windows of a removed one, so no compaction happens.
+    """
+    for _ in range(random.choice([1, 2, 4])):
+        sent = random.choice(load)
+        start = sent.first_seen if random.random() < 0.8 else 0.0
+        yield Tombstone(sent.at + random.choice([0.1, 5.0, random.uniform(0.0, 600.0)]), sent.device, start)
+    for _ in range(random.choice([0, 0, 1, 2])):
+        yield Forged(random.choice(load).at + random.uniform(0.0, 5.0), "snapshots", b"other", random.choice(HOSTILE))
+
+
 def _redrives(random: Random, outages: list[Fault]) -> Iterator[Redrive]:
     """Redrives at any time, after an outage, or after all faults."""
     for _ in range(random.randint(1, 2)):
@@ -220,7 +249,7 @@ def _outage(random: Random, at: float, part: str, lasts: float) -> Fault:
     if part == "broker":
         return Fault(at, "away", part, lasts)
     if part == "store":
-        return Fault(at, random.choice(["away", "hang", "unacknowledged", "loss"]), part, lasts)
+        return Fault(at, random.choice(["away", "hang", "unacknowledged", "loss", "rollback"]), part, lasts)
     return Fault(at, random.choice(FAULTS), part, lasts, random.choice([0.3, 1.0]))
 
 

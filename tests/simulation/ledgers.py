@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from contextlib import suppress
 from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -16,15 +17,13 @@ from tests.simulation.deliveries import delivery_problems
 from tests.simulation.derived import derive_problems
 from tests.simulation.oracle import KEPT_FOR, SKEW, answered, expected, explained
 from tests.simulation.script import ENDS_S, FOLLOWED_S, Forged, Redrive, Sent, time_at
-from tests.simulation.sink import planner_of
+from tests.simulation.stored import store_problems
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
 
     from contracts.records.record import Record
-    from contracts.sinks import Row
-    from contracts.sinks.store import RowKey
     from contracts.wire import Snapshot
     from tests.simulation.oracle import Answers
     from tests.simulation.script import Script
@@ -47,8 +46,6 @@ PROGRESS_BATCHES = 2
 """The age of the progress, in batches: a check begins with one, and ends with the next."""
 HEARTBEAT_BATCHES = 4
 """How far the watermark is behind, in batches: two of the progress, one that a heartbeat waits, and one to read it."""
-EXPIRY_S = 60.0
-"""The time within which a sink removes rows that have expired."""
 REPEATS = 3
 """How often a fault may repeat a call: it may begin two rebalances, and one at its end."""
 
@@ -94,7 +91,7 @@ class _Judge:
         yield from self._redriven()
         yield from self._expiry()
         if self._script.sinks:
-            yield from self._rows()
+            yield from store_problems(self._script, self._ledgers, self._application)
         if self._script.derivers:
             yield from derive_problems(self._script, self._ledgers, self._application)
             yield from delivery_problems(self._ledgers, self._application, self._repeats({WEBHOOK.api}))
@@ -286,36 +283,6 @@ class _Judge:
             if window[1] < end:
                 yield f"the job has {_named(window)} still"
 
-    def _rows(self) -> Iterator[str]:
-        """The store has the newest row of each key until that expires, and has read everything."""
-        planner, target = planner_of(self._application)
-        by_key: dict[RowKey, Row] = {}
-        for step in planner.plan(self._snapshots, 0).steps:
-            for row in step.rows:
-                by_key[row.row_key(target.windows)] = row
-        stored, written = self._ledgers.store.state, self._ledgers.store.written
-        read_at = {(record.partition, record.offset): self._read_by(record) for record in self._snapshots}
-        for row in self._ledgers.store.removed_early:
-            yield f"the sinks have removed {row} before it expired"
-        for key, row in by_key.items():
-            found, left_s = stored.rows.get(key), _left_s(row)
-            if row not in written and read_at[row.partition, row.offset] + QUIET_S < ENDS_S + left_s:
-                yield f"the sinks have not written {row}"
-            if left_s > EXPIRY_S and (found is None or found.order != row.order):
-                yield f"the store has {found} for {key}, and {row} is the newest"
-            if left_s < -EXPIRY_S and found is not None:
-                yield f"the store has {found} for {key}, which has expired"
-        for key in stored.rows.keys() - by_key.keys():
-            yield f"the store has a row of {key}, which has no snapshot"
-        ends = {record.partition: record.offset + 1 for record in self._snapshots}
-        if stored.positions != ends:
-            yield f"the store is at {stored.positions}, and the snapshots end at {ends}"
-
-    def _read_by(self, record: Record) -> float:
-        """Return the time of the script from which on nothing prevents a sink from writing a record."""
-        faults = [fault for fault in self._script.faults if fault.kind != "clock"]
-        return max([(record.timestamp - time_at(0.0)) / timedelta(seconds=1), *(one.at + one.lasts for one in faults)])
-
     def _repeats(self, apis: Collection[str]) -> int:
         """Return how often something happens at most that happens once without a fault, but of these APIs."""
         return 1 + REPEATS * (sum(fault.part not in apis for fault in self._script.faults) + self._ledgers.redrives)
@@ -342,11 +309,6 @@ def _origin(record: Record) -> Origin | None:
     return Origin.read("", 0, dict(record.headers)) if record.headers else None
 
 
-def _left_s(row: Row) -> float:
-    """Return the time from the end of the script to the expiry of a row."""
-    return float("inf") if row.expires_at is None else row.expires_at / 1e6 - time_at(ENDS_S).timestamp()
-
-
 def _named(window: Window) -> str:
     return f"{window[0]} since {window[1]:%H:%M:%S}"
 
@@ -358,6 +320,7 @@ def _identity(feedback: Feedback) -> tuple[Window, str, str]:
 def _by_window(snapshots: Sequence[Record]) -> dict[Window, list[Snapshot]]:
     found: dict[Window, list[Snapshot]] = defaultdict(list)
     for record in snapshots:
-        snapshot = decode_snapshot(record.value or b"")
-        found[snapshot.window].append(snapshot)
+        with suppress(ValueError):  # somebody has written it
+            snapshot = decode_snapshot(record.value or b"")
+            found[snapshot.window].append(snapshot)
     return found

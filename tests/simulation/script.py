@@ -36,12 +36,21 @@ class Sent:
 
 @dataclass(frozen=True)
 class Forged:
-    """Somebody writes a record to one of the input topics, `events` or `feedback`."""
+    """Somebody writes a record to one of the topics `events`, `feedback` and `snapshots`."""
 
     at: float
     topic: str
     key: bytes | None
     value: bytes | None
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """Somebody removes a window from the readers of snapshots; of windows of the clock, the one that begins before."""
+
+    at: float
+    device: str
+    first_seen: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -78,8 +87,9 @@ class Fault:
     `cut` (no connection to the broker), `clock` (is ahead by `amount` seconds), `unacknowledged` (`amount` requests to
     write have no answer); of the job also `lag` (it does not read partition `amount` of the events), and `rebuild` (it
     is started again with an empty state, of a later epoch).
-    Of the broker: `away`. Of the store: `loss` of everything, and the faults of `StoreServer`. Of an API: the
-    faults of `ApiStub`, in this share (`amount`) of its calls.
+    Of the broker: `away`. Of the store: `loss` of everything, `rollback` (in the end it has again what it had at the
+    beginning), and the faults of `StoreServer`. Of an API: the faults of `ApiStub`, in this share (`amount`) of its
+    calls.
     """
 
     at: float
@@ -89,7 +99,7 @@ class Fault:
     amount: float = 1.0
 
 
-Step = Sent | Forged | Row | Redrive | Compact | Fault
+Step = Sent | Forged | Tombstone | Row | Redrive | Compact | Fault
 
 
 @dataclass(frozen=True)
@@ -118,6 +128,10 @@ class Script:
     """The number of requests of an API that a worker runs at once."""
     slowest_s: float = 0.2
     """The longest time of a call without a fault."""
+    sink_batch: int = 1000
+    """The number of records that a sink writes at once."""
+    refused: int = 0
+    """The number of sightings of snapshots whose rows the store of the sinks refuses; 0 for none."""
 
     SIMPLEST: ClassVar[tuple[tuple[str, float], ...]] = (
         ("workers", 1),
@@ -132,6 +146,8 @@ class Script:
         ("failures", 1000),
         ("in_flight", 1000),
         ("slowest_s", 0.2),
+        ("sink_batch", 1000),
+        ("refused", 0),
     )
     """The values with which a script is the easiest to understand, in the order in which they are tried."""
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+import orjson
 from typing_extensions import override
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.sink import CATALOGUE
 from contracts.records.named_states import named
-from contracts.sinks import StoreUnavailableError
+from contracts.records.state_record import EPOCH, MICROSECOND
+from contracts.sinks import Move, RefusedRow, RowBatch, RowsRefusedError, StoreUnavailableError
 from contracts.testing.memory_store import MemoryStore, StoredState
 from services.runtime.kafka.interfaces import TopicSubscription
 from services.runtime.topic_check import TopicCheck
@@ -25,7 +27,6 @@ from services.sink.retried_store import RetriedStore
 from services.sink.service import DRAIN, worker_of
 from services.sink.settings import SinkSettings
 from tests.simulation.kafka.clients import ModelKafka
-from tests.simulation.script import time_at
 from tests.simulation.worker import REPORT_EVERY
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from contracts import Application
-    from contracts.sinks import Row, RowBatch, Target
+    from contracts.sinks import Row, Target
     from services.runtime.worker.worker import Worker
     from services.sink.partition import SinkPartition
     from tests.simulation.loop import SimulationLoop
@@ -44,9 +45,9 @@ SLOWEST_S = 0.05
 
 
 @cache
-def sink_settings() -> SinkSettings:
-    """Return the settings of all sinks."""
-    return SinkSettings.model_validate({"application": "simulated", "sink_url": "memory:"})
+def sink_settings(batch: int) -> SinkSettings:
+    """Return the settings of sinks that write so many records at once."""
+    return SinkSettings.model_validate({"application": "simulated", "sink_url": "memory:", "sink_batch": batch})
 
 
 @dataclass
@@ -57,15 +58,32 @@ class StoreServer:
     state: StoredState = field(default_factory=StoredState)
     fault: str = ""
     """`away`, `hang`, or `unacknowledged`: it writes, and does not answer."""
-    written: set[Row] = field(default_factory=set)
-    """All rows that were ever written."""
-    removed_early: list[Row] = field(default_factory=list)
-    """Rows that were removed before they had expired."""
+    refused: int = 0
+    """The number of sightings of rows that a constraint refuses; 0 if there is none."""
+    written: set[tuple[str, tuple[datetime, int, int]]] = field(default_factory=set)
+    """Key and order of all rows that were ever written."""
+    removed: list[tuple[Row, float]] = field(default_factory=list)
+    """The rows that were removed because they had expired, and when."""
+    counts: list[Counts] = field(default_factory=list)
+    """The figures of all sinks."""
 
     def lose_everything(self) -> None:
         """Remove all rows, and their positions with them."""
-        self.state.rows.clear()
-        self.state.positions.clear()
+        self.restore(StoredState())
+
+    def backup(self) -> StoredState:
+        """Return a copy of its content."""
+        copy = StoredState()
+        copy.rows, copy.positions = dict(self.state.rows), dict(self.state.positions)
+        return copy
+
+    def restore(self, backup: StoredState) -> None:
+        """Replace its content."""
+        self.state.rows, self.state.positions = backup.rows, backup.positions
+
+    def is_refused(self, value: bytes) -> bool:
+        """Return whether a constraint refuses the row of a snapshot."""
+        return self.refused > 0 and orjson.loads(value)["state"]["sightings"] == self.refused
 
     async def respond(self) -> None:
         """Take some time, or fail. Raises StoreUnavailableError."""
@@ -93,8 +111,12 @@ class ServedStore(MemoryStore):
     @override
     async def write(self, batch: RowBatch) -> int:
         await self._server.respond()
+        rows = [row for step in batch.steps for row in step.rows]
+        if refused := [RefusedRow(row, "violates a constraint") for row in rows if self._server.is_refused(row.value)]:
+            _ = await super().write(RowBatch((), {one: Move(at, at) for one, (at, _) in batch.moves.items()}))
+            raise RowsRefusedError(refused)  # unless there was a conflict
         changed = await super().write(batch)
-        self._server.written.update(row for step in batch.steps for row in step.rows)
+        self._server.written.update((row.key, order_of(row)) for row in rows)
         if self._server.fault == "unacknowledged":
             raise StoreUnavailableError("connection reset")
         return changed
@@ -102,10 +124,9 @@ class ServedStore(MemoryStore):
     @override
     async def remove_expired(self, now: int) -> int:
         await self._server.respond()
-        present, now_us = dict(self.state.rows), time_at(asyncio.get_running_loop().time()).timestamp() * 1e6
+        present, at = dict(self.state.rows), asyncio.get_running_loop().time()
         removed = await super().remove_expired(now)
-        gone = [row for key, row in present.items() if key not in self.state.rows]
-        self._server.removed_early += [row for row in gone if (row.expires_at or 0) > now_us]
+        self._server.removed += [(row, at) for key, row in present.items() if key not in self.state.rows]
         return removed
 
 
@@ -120,13 +141,17 @@ class SinkContext:
     server: StoreServer
     now: Callable[[], datetime]
     random: Random
+    batch: int
+    """The number of records of a write."""
 
 
 async def run_sink(context: SinkContext, started: Callable[[Worker[SinkPartition]], None]) -> None:
     """Run the sink of the application's state until it is stopped. `started` receives it."""
-    application, settings, counts = context.application, sink_settings(), Counts(CATALOGUE)
+    application, settings, counts = context.application, sink_settings(context.batch), Counts(CATALOGUE)
+    context.server.counts.append(counts)
     kafka, clock = ModelKafka(context.broker, context.network), context.loop.time
-    planner, target = planner_of(application)
+    state = named(application)[application.name]
+    target = settings.target(state)
     producer = kafka.producer("sink")
     subscription = TopicSubscription(
         group=sink_group(application),
@@ -142,7 +167,7 @@ async def run_sink(context: SinkContext, started: Callable[[Worker[SinkPartition
         batch=settings.sink_batch,
         consumer=kafka.consumer("sink", subscription),
         store=RetriedStore(application.name, store, settings.sink_timeout, counts, clock, draw),
-        planner=planner,
+        planner=Planner(state, target.windows, settings.retention(state)),
         dead_letters=DeadLetters(producer, application.topics.dead_letters),
         counts=counts,
         newest=newest_record(kafka.reader("sink-newest"), target.topic),
@@ -162,9 +187,6 @@ def sink_group(application: Application) -> str:
     return f"sink-memory-{application.name}"
 
 
-@cache
-def planner_of(application: Application) -> tuple[Planner, Target]:
-    """Return the plan of the rows of the application's state, and where they go."""
-    settings, state = sink_settings(), named(application)[application.name]
-    target = settings.target(state)
-    return Planner(state, target.windows, settings.retention(state)), target
+def order_of(row: Row) -> tuple[datetime, int, int]:
+    """Return the start of the window of a row, its epoch and its version."""
+    return EPOCH + row.window_start * MICROSECOND, row.epoch, row.version

@@ -13,8 +13,6 @@ from typing_extensions import override
 from contracts.planning import admission, plan
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
-from contracts.records.state_record import EPOCH as SINCE
-from contracts.records.state_record import MICROSECOND
 from contracts.reducers import Enriched, Sum
 from services.alerts import restore
 from services.alerts.evaluator import AlertEvaluator
@@ -27,7 +25,6 @@ from services.enrichment.handler import EnrichmentHandler
 from services.enrichment.partition_state import PartitionState
 from services.runtime.broker_clock import BrokerClock
 from services.runtime.worker.offsets import Offsets
-from services.sink.handler import SinkHandler
 from services.tools.redrive.action import reopening
 from services.tools.redrive.redrive import RedriveHandler
 from spark_app.run.heartbeat import Heartbeat
@@ -143,19 +140,6 @@ def late_records_are_accepted(patch: pytest.MonkeyPatch) -> None:
 @mutation(Script(1, (Fault(9.0, "clock", "worker-0", 30.0, 3600.0), sent(10.0)), "short"), is_found_by_seeds=True)
 def the_clock_of_a_worker_ends_windows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BrokerClock, "now", lambda _: datetime.max.replace(tzinfo=UTC))
-
-
-AN_HOUR_AHEAD = Fault(90.0, "clock", "sink-0", 900.0, 3600.0)
-
-
-@mutation(Script(1, (sent(10.0), AN_HOUR_AHEAD, sent(95.0, "e1", "d1")), "short", sinks=1))
-def the_clock_of_a_sink_ends_windows(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SinkHandler, "_now_us", lambda sink: (sink._now() - SINCE) // MICROSECOND)  # noqa: SLF001
-
-
-@mutation(Script(1, (sent(10.0), Fault(100.0, "loss", "store")), sinks=1), is_found_by_seeds=True)
-def a_store_that_has_lost_everything_is_not_filled_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SinkHandler, "_read_again", lambda *_: None)
 
 
 def row(at: float, high: int = 50, hold: int = 0) -> Row:

@@ -14,6 +14,7 @@ import orjson
 
 from contracts.records.tables import encode_row
 from contracts.wire.partition import partition
+from contracts.wire.window_key import window_key
 from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.values import BY_KEY, NewTopic, Output, Partition
 from tests.simulation.api import ApiStub
@@ -24,10 +25,11 @@ from tests.simulation.kafka.admin import ModelAdmin
 from tests.simulation.kafka.network import Network
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.network import NO_POLLS, WatchedBroker
+from tests.simulation.oracle import EVERY
 from tests.simulation.parts import Part
 from tests.simulation.query import Checkpoint, Commit, JobContext
 from tests.simulation.redrive import RedriveContext, run_redrive
-from tests.simulation.script import ENDS_S, FOLLOWED_S, START, Compact, Fault, Redrive, Row, Sent, time_at
+from tests.simulation.script import ENDS_S, FOLLOWED_S, START, Compact, Fault, Redrive, Row, Sent, Tombstone, time_at
 from tests.simulation.sink import SinkContext, StoreServer, run_sink
 from tests.simulation.worker import WorkerContext, run_webhook, run_worker, worker_settings
 
@@ -89,7 +91,7 @@ class World:
         self._is_broker_away = False
         self._redrives = 0
         self.parts = {"job": Part("job", str(script.seed), self.loop, self.broker, self._run_job, NO_POLLS)}
-        self.store = StoreServer(Random(f"{script.seed} store"))
+        self.store = StoreServer(Random(f"{script.seed} store"), refused=script.refused)
         for number in range(script.sinks):
             name = f"sink-{number}"
             self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._sink(name))
@@ -144,9 +146,12 @@ class World:
             self._redrive()
         elif isinstance(step, Compact):
             self._compact(step)
+        elif isinstance(step, Tombstone):
+            self._remove(step)
         else:
-            topic = {"events": self.application.topics.events, "feedback": self.application.topics.feedback}[step.topic]
-            self._write(Output(topic, step.key, step.value))
+            topics = self.application.topics
+            named = {"events": topics.events, "feedback": topics.feedback, "snapshots": topics.snapshots}
+            self._write(Output(named[step.topic], step.key, step.value))
 
     def _send(self, sent: Sent) -> None:
         event = {
@@ -168,6 +173,13 @@ class World:
             with suppress(ValueError):  # written as it is, for the readers to reject
                 value = encode_row(LIMITS, row.name, value, None)
         self._write(Output(self.application.topics.table(LIMITS), row.name.encode(), value))
+
+    def _remove(self, step: Tombstone) -> None:
+        start = time_at(step.first_seen)
+        if self._script.application == "visits":
+            start -= (start - START) % EVERY
+        number = partition(step.device.encode(), self._script.partitions)
+        self._write(Output(self.application.topics.snapshots, window_key(step.device, start), None, number))
 
     def _write(self, output: Output) -> None:
         number = output.partition
@@ -204,6 +216,10 @@ class World:
     def _lose_store(self, fault: Fault) -> None:
         if fault.kind == "loss":
             self.store.lose_everything()
+            return
+        if fault.kind == "rollback":
+            backup = self.store.backup()
+            self._at(fault.at + fault.lasts, lambda: self.store.restore(backup))
             return
         self.store.fault = fault.kind
         self._at(fault.at + fault.lasts, lambda: setattr(self.store, "fault", ""))
@@ -300,7 +316,8 @@ class World:
     def _sink(self, name: str) -> Main:
         async def main(network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:
             random = Random(f"{self._script.seed} {name} {self.loop.time()}")
-            context = SinkContext(self.application, self.loop, self.broker, network, self.store, now, random)
+            clients = self.loop, self.broker, network, self.store
+            context = SinkContext(self.application, *clients, now, random, self._script.sink_batch)
             await run_sink(context, lambda sink: on_stop(sink.stop))
 
         return main

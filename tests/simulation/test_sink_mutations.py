@@ -1,0 +1,101 @@
+"""Each guard of a sink is necessary: without it, a script fails."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from contracts.records.state_record import EPOCH, MICROSECOND
+from contracts.sinks import Step
+from contracts.testing.memory_store import MemoryStore
+from services.sink import plan
+from services.sink.dead_letters import DeadLetters
+from services.sink.handler import SinkHandler
+from services.sink.partition import SinkPartition
+from services.sink.plan import Planner
+from tests.simulation.generate import script as script_of
+from tests.simulation.mutations import Mutations
+from tests.simulation.script import Fault, Forged, Script, Sent, Tombstone
+from tests.simulation.verdict import verdict
+
+if TYPE_CHECKING:
+    from contracts.records.record import Record
+    from contracts.sinks import Deletion, Row
+
+mutation = Mutations(script_of, verdict)
+
+
+def sent(at: float, event: str = "e0", first_seen: float = 0.0, device: str = "d0") -> Sent:
+    return Sent(at, device, event, first_seen, ts=at, plate="p1", load=1)
+
+
+AN_HOUR_AHEAD = Fault(90.0, "clock", "sink-0", 900.0, 3600.0)
+LOSS = Fault(100.0, "loss", "store")
+
+
+@mutation(Script(1, (sent(10.0), AN_HOUR_AHEAD, sent(95.0, "e1", device="d1")), "short", sinks=1))
+def the_clock_of_a_sink_ends_windows(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SinkHandler, "_now_us", lambda sink: (sink._now() - EPOCH) // MICROSECOND)  # noqa: SLF001
+
+
+@mutation(Script(1, (sent(10.0), LOSS), sinks=1), is_found_by_seeds=True)
+def a_store_that_has_lost_everything_is_not_filled_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SinkHandler, "_read_again", lambda *_: None)
+
+
+@mutation(
+    Script(1, (sent(5.0), Fault(9.0, "rollback", "store", 20.0), sent(10.0, "e1")), sinks=1), is_found_by_seeds=True
+)
+def an_older_store_is_not_filled_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SinkPartition, "required", property(lambda state: min(state.stored or 0, 1)))
+
+
+@mutation(
+    Script(1, (sent(5.0), sent(6.0, "e1", 5.5), Tombstone(50.0, "d0", 5.5), LOSS), sinks=1), is_found_by_seeds=True
+)
+def a_tombstone_precedes_the_rows_of_its_batch(patch: pytest.MonkeyPatch) -> None:
+    def in_one_step(steps: Any) -> tuple[Step, ...]:
+        return (Step(tuple(steps._deletions), tuple(steps._rows.values())),)  # noqa: SLF001
+
+    patch.setattr(plan._Steps, "_close", lambda *_: None)  # noqa: SLF001
+    patch.setattr(plan._Steps, "finish", in_one_step)  # noqa: SLF001
+
+
+@mutation(Script(1, (sent(5.0), sent(6.0, "e1", 5.5), Tombstone(50.0, "d0")), sinks=1), is_found_by_seeds=True)
+def a_tombstone_removes_all_windows_of_its_key(patch: pytest.MonkeyPatch) -> None:
+    deletion = Planner._deletion  # noqa: SLF001
+
+    def of_any_window(planner: Planner, record: Record) -> Deletion | None:
+        found = deletion(planner, record)
+        return found and found._replace(window_start=None)
+
+    patch.setattr(Planner, "_deletion", of_any_window)
+
+
+@mutation(Script(1, (sent(5.0), Forged(6.0, "snapshots", b"other", b"{")), sinks=1), is_found_by_seeds=True)
+def refused_records_have_no_dead_letter(patch: pytest.MonkeyPatch) -> None:
+    async def dropped(*_: object) -> None:
+        pass
+
+    patch.setattr(DeadLetters, "send", dropped)
+
+
+@mutation(Script(1, (sent(5.0), sent(6.0, "e1", 5.5), sent(7.0, "e2")), sinks=1), is_found_by_seeds=True)
+def an_older_window_replaces_a_newer_one(patch: pytest.MonkeyPatch) -> None:
+    def put(store: MemoryStore, row: Row) -> bool:
+        store.state.rows[row.row_key(store._windows)] = row  # noqa: SLF001
+        return True
+
+    patch.setattr(MemoryStore, "_put", put)
+
+
+@pytest.mark.parametrize("name", mutation.names)
+def test_a_script_fails_without_a_guard(name: str) -> None:
+    mutation.require_failure(name)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", mutation.found_by_seeds)
+def test_fresh_seeds_find_a_missing_guard(name: str) -> None:
+    mutation.require_seed(name)
