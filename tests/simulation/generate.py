@@ -216,13 +216,15 @@ def _compactions(random: Random, derivers: int, bursts: list[float]) -> Iterator
 
 
 def _store_meeting(random: Random, sinks: int, bursts: list[float]) -> Iterator[Fault]:
-    """Faults of the store and of the sinks at one time, in a burst."""
-    at = max(1.0, random.choice(bursts) + random.uniform(-5.0, 2.0))
-    for _ in range(random.randint(1, 2)):
-        yield _outage(random, at + random.uniform(0.0, 10.0), "store", random.choice([3.0, 20.0, 60.0]))
+    """Faults of the store and of the sinks at one time: in a burst, or after it, when no record shows a loss."""
+    is_quiet = random.random() < 0.3
+    at = random.uniform(LOAD_S, FAULTS_S - 100.0) if is_quiet else random.choice(bursts) + random.uniform(0.0, 2.0)
     for _ in range(random.randint(0, 2)):
         part, lasts = f"sink-{random.randrange(sinks)}", random.uniform(0.5, 60.0)
         yield _process_fault(random, at + random.uniform(0.0, 15.0), part, lasts)
+    for _ in range(random.randint(1, 2)):
+        begins = at + random.choice([random.uniform(0.0, 2.0), random.uniform(0.0, 60.0)])
+        yield _outage(random, begins, "store", random.choice([3.0, 20.0, 60.0]))
 
 
 def _foreign_snapshots(random: Random, load: list[Sent]) -> Iterator[Step]:

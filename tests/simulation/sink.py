@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
@@ -30,7 +31,7 @@ from tests.simulation.kafka.clients import ModelKafka
 from tests.simulation.worker import REPORT_EVERY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
     from datetime import datetime
     from random import Random
 
@@ -66,6 +67,8 @@ class StoreServer:
     """The rows that were removed because they had expired, and when."""
     counts: list[Counts] = field(default_factory=list)
     """The figures of all sinks."""
+    overlaps: int = 0
+    """The number of requests that began before the one before them on their connection had ended."""
 
     def lose_everything(self) -> None:
         """Remove all rows, and their positions with them."""
@@ -93,41 +96,60 @@ class StoreServer:
 
 
 class ServedStore(MemoryStore):
-    """A connection to the server."""
+    """A connection to the server, for one request at a time. It ends with a request that has no answer."""
 
     def __init__(self, target: Target, server: StoreServer) -> None:
         super().__init__(target, server.state)
         self._server = server
+        self._is_connected = self._is_busy = False
 
     @override
     async def open(self) -> None:
-        await self._server.respond()
+        self._is_connected = True
+        async with self._request():
+            pass
 
     @override
     async def positions(self) -> Mapping[int, int]:
-        await self._server.respond()
-        return await super().positions()
+        async with self._request():
+            return await super().positions()
 
     @override
     async def write(self, batch: RowBatch) -> int:
-        await self._server.respond()
         rows = [row for step in batch.steps for row in step.rows]
-        if refused := [RefusedRow(row, "violates a constraint") for row in rows if self._server.is_refused(row.value)]:
-            _ = await super().write(RowBatch((), {one: Move(at, at) for one, (at, _) in batch.moves.items()}))
-            raise RowsRefusedError(refused)  # unless there was a conflict
-        changed = await super().write(batch)
-        self._server.written.update((row.key, order_of(row)) for row in rows)
-        if self._server.fault == "unacknowledged":
-            raise StoreUnavailableError("connection reset")
-        return changed
+        refused = [RefusedRow(row, "violates a constraint") for row in rows if self._server.is_refused(row.value)]
+        async with self._request():
+            if refused:
+                _ = await super().write(RowBatch((), {one: Move(at, at) for one, (at, _) in batch.moves.items()}))
+                raise RowsRefusedError(refused)  # unless there was a conflict
+            changed = await super().write(batch)
+            self._server.written.update((row.key, order_of(row)) for row in rows)
+            if self._server.fault == "unacknowledged":
+                raise StoreUnavailableError("connection reset")
+            return changed
 
     @override
     async def remove_expired(self, now: int) -> int:
-        await self._server.respond()
-        present, at = dict(self.state.rows), asyncio.get_running_loop().time()
-        removed = await super().remove_expired(now)
-        self._server.removed += [(row, at) for key, row in present.items() if key not in self.state.rows]
-        return removed
+        async with self._request():
+            present, at = dict(self.state.rows), asyncio.get_running_loop().time()
+            removed = await super().remove_expired(now)
+            self._server.removed += [(row, at) for key, row in present.items() if key not in self.state.rows]
+            return removed
+
+    @asynccontextmanager
+    async def _request(self) -> AsyncIterator[None]:
+        self._server.overlaps += self._is_busy
+        if not self._is_connected:
+            raise StoreUnavailableError("not connected")
+        self._is_busy = True
+        try:
+            await self._server.respond()
+            yield
+        except (StoreUnavailableError, asyncio.CancelledError):
+            self._is_connected = False
+            raise
+        finally:
+            self._is_busy = False
 
 
 @dataclass(frozen=True)

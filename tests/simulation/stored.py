@@ -74,6 +74,8 @@ class _Judge:
             self._add(record)
 
     def problems(self) -> Iterator[str]:
+        if self._server.overlaps:
+            yield f"{self._server.overlaps} requests of sinks to the store overlap on a connection"
         yield from self._stored()
         yield from self._removed()
         yield from self._dead_letters()
