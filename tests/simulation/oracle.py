@@ -49,6 +49,8 @@ KEPT_FOR = {
     "batched": timedelta(minutes=15),
 }
 """The time from the start of a window to the end of its grace, by application."""
+OF_THE_CLOCK = frozenset({"visits", "batched"})
+"""The applications whose windows are those of the clock."""
 SKEW, EVERY = timedelta(minutes=1), timedelta(minutes=5)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -95,7 +97,7 @@ def _starts(application: str, record: Record) -> list[datetime] | Reason:
     values, stamp, kept_for = orjson.loads(record.value or b""), record.timestamp, KEPT_FOR[application]
     ts, first_seen = datetime.fromisoformat(values["ts"]), datetime.fromisoformat(values["first_seen"])
     starts, times = [first_seen], [first_seen, ts]
-    if application in {"visits", "batched"}:
+    if application in OF_THE_CLOCK:
         last = ts - (ts - EPOCH) % EVERY
         starts, times = [last - EVERY, last], [ts]
     if max(times) > stamp + SKEW:

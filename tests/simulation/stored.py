@@ -14,7 +14,7 @@ from contracts.records.record import Reason
 from contracts.records.state_record import EPOCH, MICROSECOND
 from contracts.wire import DeadLetter, decode_snapshot
 from contracts.wire.window_key import parse_window_key
-from tests.simulation.oracle import KEPT_FOR, SKEW
+from tests.simulation.oracle import KEPT_FOR, OF_THE_CLOCK, SKEW
 from tests.simulation.script import ENDS_S, START, Compact, Tombstone, time_at
 from tests.simulation.sink import order_of
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Order = tuple[datetime, int, int]
     """Start of the window, epoch, version."""
 
-RETENTION = {"visits": timedelta(days=1)}
+RETENTION = dict.fromkeys(OF_THE_CLOCK, timedelta(days=1))
 """The time for which rows are kept after their window, by application: a window of the clock can be queried so long."""
 QUIET_S = 300.0
 """The time after the last fault in which a sink writes everything."""
@@ -109,7 +109,7 @@ class _Judge:
 
     def _key(self, device: str, start: datetime) -> RowKey:
         """Return the identity of a row: windows of the clock have a row each, and of the others only the newest has."""
-        return device, (start - EPOCH) // MICROSECOND if self._script.application == "visits" else 0
+        return device, (start - EPOCH) // MICROSECOND if self._script.application in OF_THE_CLOCK else 0
 
     def _left_s(self, start: datetime) -> float:
         """Return the time from the end of the script to the expiry of a row."""

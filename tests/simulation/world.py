@@ -25,7 +25,7 @@ from tests.simulation.kafka.admin import ModelAdmin
 from tests.simulation.kafka.network import Network
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.network import NO_POLLS, WatchedBroker
-from tests.simulation.oracle import EVERY
+from tests.simulation.oracle import EVERY, OF_THE_CLOCK
 from tests.simulation.parts import Part
 from tests.simulation.query import Checkpoint, Commit, JobContext
 from tests.simulation.redrive import RedriveContext, run_redrive
@@ -176,7 +176,7 @@ class World:
 
     def _remove(self, step: Tombstone) -> None:
         start = time_at(step.first_seen)
-        if self._script.application == "visits":
+        if self._script.application in OF_THE_CLOCK:
             start -= (start - START) % EVERY
         number = partition(step.device.encode(), self._script.partitions)
         self._write(Output(self.application.topics.snapshots, window_key(step.device, start), None, number))
