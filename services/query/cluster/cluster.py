@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from contracts.records.named_states import named_in
 from services.query.cluster.announcements import KafkaAnnouncements
 from services.query.cluster.group import KafkaGroupMember
 from services.query.cluster.instance import Instance
@@ -188,7 +187,7 @@ def build_cluster(  # noqa: PLR0913  # what a test replaces
         group=group,
         instance=me.instance,
         session=settings.session_timeout.total_seconds(),
-        topics={state.topic: state.name for state in named_in(suite).values()},
+        topics={state.topic: state.name for state in dependencies.states.values()},
     )
     topic, broker_clock = suite.applications[0].topics.instances, BrokerClock(now)
     announcements = KafkaAnnouncements(kafka, topic=topic, group=group, timeout=lease, broker_clock=broker_clock)
