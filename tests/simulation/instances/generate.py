@@ -18,6 +18,9 @@ DURATIONS_S = (0.3, 1.5, 4.0, 8.0, 14.0, LONGEST_S)
 OF_INSTANCES = ("crash", "crash", "wipe", "power", "stop", "freeze", "freeze", "cut", "cut", "cut", "apart", "clock")
 LARGEST_STEP_S = 1.5
 """Of a clock."""
+SLOW_CLOCK_S = 45.0
+"""How long a clock is behind, and from the beginning: a step back would be one over the time that tombstones stay."""
+SLOWEST_CLOCK_S = 6.0
 KINDS = ("version", "version", "version", "window", "removed", "again")
 
 
@@ -26,7 +29,11 @@ def script(seed: int) -> Script:
     random = Random(seed)
     instances = random.choice([1, 2, 2, 3, 3, 4])
     bursts = [random.uniform(FIRST_S, FAULTS_S) for _ in range(random.randint(1, 4))]
-    steps: list[Step] = [*_load(random, bursts), *_faults(random, instances, bursts)]
+    steps: list[Step] = [
+        *_load(random, bursts),
+        *_faults(random, instances, bursts),
+        *_slow_clock(random, instances),
+    ]
     return Script(
         seed,
         tuple(sorted(steps, key=lambda step: step.at)),
@@ -68,6 +75,13 @@ def _faults(random: Random, instances: int, bursts: list[float]) -> Iterator[Ste
             yield Fault(at, "rebuild", "job")
         else:
             yield _of_instance(random, at, lasts, instances)
+
+
+def _slow_clock(random: Random, instances: int) -> Iterator[Fault]:
+    """Yield an instance whose clock is behind from the beginning: the others expire windows before it does."""
+    if random.random() < 0.4:
+        name = "abcd"[random.randrange(instances)]
+        yield Fault(0.0, "clock", name, SLOW_CLOCK_S, -random.uniform(LARGEST_STEP_S, SLOWEST_CLOCK_S))
 
 
 def _of_instance(random: Random, at: float, lasts: float, instances: int) -> Fault:

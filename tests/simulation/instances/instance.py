@@ -17,20 +17,20 @@ from typing_extensions import override
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
-from services.query.cluster import InstanceDependencies, InstanceIdentity, build_cluster
+from services.query.cluster import InstanceDependencies, InstanceIdentity, WindowCloser, build_cluster
 from services.query.dependencies import Dependencies
 from services.query.http.websocket import WatchConnection
 from services.query.ingest import ChangeListeners, KafkaIngestion, TombstoneRetention
 from services.query.limits import WatchLimits
 from services.query.lookup.authentication import ANONYMOUS, PEER
-from services.query.lookup.decision import Conditions
-from services.query.lookup.problems import Problem
 from services.query.lookup.rate_limit import RateMeter
-from services.query.lookup.state_reader import StateReader
+from services.query.lookup.state_reader import ANSWERING_ROLES
 from services.query.push.peer_connections import PeerConnections
 from services.query.push.push_service import PushService
 from services.query.settings import QuerySettings
 from services.query.store import Store
+from services.runtime.job_progress import JobProgress
+from tests.simulation.instances.handlers import Handlers, InstancePeers, Reply
 from tests.simulation.instances.requests import settle
 from tests.simulation.instances.script import CLIENTS
 from tests.simulation.kafka.clients import ModelKafka
@@ -40,7 +40,7 @@ from tests.simulation.loop import RUNNING, Process
 from tests.simulation.script import time_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine
     from pathlib import Path
     from random import Random
 
@@ -49,7 +49,9 @@ if TYPE_CHECKING:
     from services.query.cluster import Cluster
     from services.query.push.routing_table import RoutingTable
     from services.query.store import StatePartition
-    from tests.simulation.instances.requests import Outcome, Request, Requests
+    from services.runtime.kafka.interfaces import Admin
+    from tests.simulation.instances.handlers import Request
+    from tests.simulation.instances.requests import Requests
     from tests.simulation.instances.sockets import Socket
     from tests.simulation.kafka.broker import Broker
     from tests.simulation.loop import SimulationLoop
@@ -124,13 +126,15 @@ class SimulatedInstance:
     def __init__(self, name: str, folder: Path, around: Surroundings, random: Random) -> None:
         self.name = name
         self.processes: list[Process] = []
-        self.reader: StateReader | None = None
+        self.handlers: Handlers | None = None
         self.cluster: Cluster | None = None
         """None while no process runs."""
         self.push: PushService | None = None
         self.ingestion: KafkaIngestion | None = None
         self.sockets: dict[Socket, None] = {}
         """The ends of WebSockets that the process has."""
+        self._answering: dict[asyncio.Task[None], None] = {}
+        """What answers the requests that wait."""
         self._folder = folder
         self._around = around
         self._settings = QuerySettings(application="simulated", instance=name, replicas=around.replicas)
@@ -156,6 +160,7 @@ class SimulatedInstance:
         process = Process(f"{self.name} {len(self.processes)}")
         self.processes.append(process)
         self._stopping = self._around.loop.create_future()
+        self._answering = {}
         self._connect()
         self.context = copy_context()
         self.context.run(RUNNING.set, process)
@@ -189,6 +194,9 @@ class SimulatedInstance:
             if not task.cancelled() and (error := task.exception()) is not None:
                 self._around.errors.append(f"{self.name}: {_causes(error)}")
         self._end()
+        for task in list(self._answering):
+            task.cancel()
+            await asyncio.wait([task])
         store.close()
 
     def _build(self, store: Store) -> list[Coroutine[Any, Any, None]]:
@@ -209,12 +217,20 @@ class SimulatedInstance:
         found = Dependencies(
             settings, states, stores, cluster, Counts(CATALOGUE), self.now_ms, around.loop.time, misplaced
         )
-        self.reader, self.cluster, self.dependencies = StateReader(state, found), cluster, found
-        self.ingestion = ingestion
+        self.cluster, self.dependencies, self.ingestion = cluster, found, ingestion
+        self.handlers = Handlers(found, InstancePeers(around.requests, self.name))
         self.push = PushService(found, LIMITS, partial(InstanceConnections, around.requests))
-        listeners.on_changed.append(self.push.changed)
+        listeners.on_changed += [self.handlers.waiters.changed, self.push.changed]
         listeners.on_restarted.append(self.push.restarted)
-        return [cluster.run(), self.push.run(), ingestion.run()]
+        return [cluster.run(), self.push.run(), self._window_closer(cluster, store, admin).run(), ingestion.run()]
+
+    def _window_closer(self, cluster: Cluster, store: Store, admin: Admin) -> WindowCloser:
+        state = self._around.state
+        states = [state] if state.window is not None and state.expires_by_clock else []
+        progress = JobProgress(admin, state.topic)
+        return WindowCloser(
+            states, {state.name: store}, lambda one: progress.read(range(one.partitions)) or {}, cluster.has_read
+        )
 
     # Faults
 
@@ -282,8 +298,8 @@ class SimulatedInstance:
 
     def answers_for(self, partition: StatePartition) -> bool:
         """Return whether it answers for the partition now."""
-        assert self.reader is not None
-        return self.reader.is_answered_here(partition.number)
+        assert self.cluster is not None
+        return self.cluster.partition_status(*partition).role in ANSWERING_ROLES
 
     def step_clock(self, seconds: float) -> None:
         """Set the clock of its machine ahead, or back."""
@@ -298,17 +314,28 @@ class SimulatedInstance:
 
     # Requests
 
-    def receive(self, request: Request, answer: asyncio.Future[Outcome | None]) -> None:
-        """Answer a request, in its process, or forward it."""
-        if self.reader is None or self.cluster is None:
+    def receive(self, request: Request, answer: asyncio.Future[Reply | None]) -> None:
+        """Answer a request, in its process."""
+        if self.handlers is None:
             settle(answer, None)
-            return
-        found = self.reader.read(request.key, Conditions(at_least=request.at_least))
-        if found.belongs_to_peer and not request.is_forwarded:
-            owners = self.cluster.owners(self._around.state.name, found.partition)
-            _ = self._around.loop.create_task(self._forward([one.instance for one in owners], request, answer))
+        elif isinstance(found := self.handlers.answer(request), Reply):
+            self._settle(answer, found)
         else:
-            settle(answer, None if self._is_cut_off_alone else found.outcome)
+            task = self._around.loop.create_task(self._answer_later(answer, found))
+            self._answering[task] = None
+            task.add_done_callback(self._answering.pop)
+
+    async def _answer_later(self, answer: asyncio.Future[Reply | None], found: Coroutine[Any, Any, Reply]) -> None:
+        try:
+            self._settle(answer, await found)
+        except asyncio.CancelledError:  # the process ends
+            settle(answer, None)
+            raise
+
+    def _settle(self, answer: asyncio.Future[Reply | None], found: Reply) -> None:
+        if found.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+            self._around.errors.append(f"{self.name}: a request failed")
+        settle(answer, None if self.cluster is None or self._is_cut_off_alone else found)
 
     def accept(self, socket: Socket, is_of_instance: bool) -> None:  # noqa: FBT001  # an argument of a callback
         """Serve a WebSocket in its process."""
@@ -326,24 +353,12 @@ class SimulatedInstance:
             connection = WatchConnection(self.dependencies, push, stream, meter, relays=relays)
             await connection.serve(socket, socket)
 
-    async def _forward(self, owners: Sequence[str], request: Request, answer: asyncio.Future[Outcome | None]) -> None:
-        """Return the first answer of an owner, as `HttpPeerClient` does."""
-        unavailable: Outcome | None = None
-        for owner in owners:
-            found = await self._around.requests.forward(self.name, owner, request._replace(is_forwarded=True))
-            if isinstance(found, Problem) and found.status == HTTPStatus.SERVICE_UNAVAILABLE:
-                unavailable = unavailable or found
-            elif found is not None and not (isinstance(found, Problem) and found.kind == "elsewhere"):
-                settle(answer, found)
-                return
-        settle(answer, unavailable or Problem("unreachable", "No answer from the owners"))
-
     def _connect(self) -> None:
         for name, connection in self._connections.items():
             connection.is_up = not (self._cuts[name] or self._is_broker_away)
 
     def _end(self) -> None:
-        self._store = self.reader = self.cluster = self.push = None
+        self._store = self.handlers = self.cluster = self.push = None
         for socket in self.sockets:
             socket.end()
         self.sockets.clear()

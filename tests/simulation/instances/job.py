@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -13,15 +14,16 @@ from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.query.store.buckets import milliseconds, time_buckets
+from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.values import Output, Partition
 from tests.simulation.script import START
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
+    from collections.abc import Callable, Iterator, Mapping
 
     from contracts.model.named_state import NamedState
     from services.query.store.entry import EntryOrder
+    from services.runtime.kafka.interfaces import Admin
     from tests.simulation.instances.script import Written
     from tests.simulation.kafka.broker import Broker
 
@@ -60,19 +62,28 @@ def _application(name: str, state: type[State], **options: Any) -> Application:
     return Application(name=name, event=Seen, state=state, topics=Topics(partitions=MOST_PARTITIONS), **options)
 
 
+PLATE = "state.plate"
+"""The path of the field by which keys are found."""
+BY_PLATE = QueryOptions(indexes=(PLATE,), history=2)
 APPLICATIONS = {
-    "cars": _application("cars", Car),
-    "visits": _application("visits", Visits),
-    "trips": _application("trips", Trip, skew=SKEW),
-    "shifts": _application("shifts", Shift, skew=SKEW, query=QueryOptions(remember=3 * SHORT)),
+    "cars": _application("cars", Car, query=BY_PLATE),
+    "visits": _application("visits", Visits, query=BY_PLATE),
+    "trips": _application("trips", Trip, skew=SKEW, query=BY_PLATE),
+    "shifts": _application("shifts", Shift, skew=SKEW, query=replace(BY_PLATE, remember=3 * SHORT)),
 }
 """By name: one window of a key at a time, and windows that overlap; and the same with windows that expire."""
+
+
+def plate(order: EntryOrder) -> str:
+    """Return the value of the field in a version."""
+    return f"p{order[2] % 2}"
 
 
 class Expiry(NamedTuple):
     """When windows expire, in milliseconds: `kept` after they start by the watermark, which is `late` behind the clock.
 
-    The record of a window moves the watermark too, to `lateness` before the window's start.
+    The record of a window moves the watermark too, to `lateness` before the window's start. A window closes `closed`
+    after its start by the progress of the job; 0: it does not close.
     """
 
     kept: int
@@ -80,6 +91,11 @@ class Expiry(NamedTuple):
     """From its start until a window may not be known any more."""
     late: int
     lateness: int
+    closed: int
+
+    def must_be_closed(self, start: int, time_ms: int) -> bool:
+        """Return whether a window is closed by the progress that the job recorded at a time."""
+        return self.closed > 0 and start + self.closed <= time_ms
 
     def may_have(self, start: int, now_ms: int, newest: int, kept: int) -> bool:
         """Return whether a window may be older than `kept`, by the clock or by the newest window of all keys."""
@@ -93,7 +109,8 @@ class Expiry(NamedTuple):
 def expiry_of(state: NamedState) -> Expiry:
     """Return when windows of a state expire."""
     buckets, late = time_buckets(state), milliseconds(state.grace)
-    return Expiry(buckets.lifetime, buckets.remembered, late, buckets.lateness)
+    closed = 0 if state.window is None else milliseconds(state.window) + late
+    return Expiry(buckets.lifetime, buckets.remembered, late, buckets.lateness, closed)
 
 
 class WindowRecord(NamedTuple):
@@ -113,6 +130,8 @@ class KeyHistory:
         self.states: list[EntryOrder | None] = [None]
         self.times = [0.0]
         """The time of each state."""
+        self.windows_then: list[Mapping[int, EntryOrder]] = [{}]
+        """The order of each window, in each state."""
 
     @property
     def windows(self) -> list[int]:
@@ -138,12 +157,13 @@ class KeyHistory:
     def _note(self) -> None:
         self.states.append(max(self._present.values(), default=None))
         self.times.append(self._now())
+        self.windows_then.append(dict(self._present))
 
 
 class Job:
     """Writes records to the topic."""
 
-    def __init__(self, application: Application, partitions: int, broker: Broker) -> None:
+    def __init__(self, application: Application, partitions: int, broker: Broker, admin: Admin) -> None:
         self._topic = application.topics.snapshots
         self.has_windows = application.state.is_windowed
         self.expiry = expiry_of(named(application)[application.name])
@@ -160,7 +180,12 @@ class Job:
         self._repeating: dict[str, list[WindowRecord]] = {}
         """The records of each key that the job writes once more."""
         self._is_stopped = False
+        self._progress = JobProgress(admin, self._topic)
+        self._progress_ms = 0
+        """The time up to which windows have closed."""
         self.histories: dict[str, KeyHistory] = {}
+        self.last_versions: dict[tuple[str, int, int], int] = {}
+        """The last version of each window of a key in each epoch."""
 
     def write(self, step: Written) -> None:
         """Write a record, unless the job is stopped, or repeats records of the key."""
@@ -175,18 +200,19 @@ class Job:
         else:
             if step.kind == "window":
                 newest = max(first, newest + self._step_ms)
-            self._record_version(step.key, newest if self._is_open(newest) else first)
+            self._record_version(step.key, first if self._is_closed(newest) or not self._has(newest) else newest)
 
     def repeats(self, step: Written) -> Iterator[Callable[[], None]]:
         """Return what writes the last records of a key once more, each. Until the last it writes no others of the key.
 
         A job that starts again repeats all that followed its last commit before it goes on.
         """
-        if self._is_stopped or step.key in self._repeating or not (records := self._written.get(step.key)):
+        if self._is_stopped or step.key in self._repeating:
             return
-        self._repeating[step.key] = list(records[-step.count :])
-        for _ in self._repeating[step.key]:
-            yield partial(self._repeat, step.key)
+        last = self._written.get(step.key, [])[-step.count :]
+        if records := [one for one in last if not self._is_closed(one.start)]:
+            self._repeating[step.key] = records
+            yield from [partial(self._repeat, step.key)] * len(records)
 
     def _repeat(self, key: str) -> None:
         if records := self._repeating.get(key):
@@ -199,8 +225,18 @@ class Job:
         self._is_stopped = False
         self._epoch += 1
         for key, starts in self._present().items():
-            for start in filter(self._is_open, starts):
+            for start in filter(self._has, starts):
                 self._record_version(key, start)
+
+    def record_progress(self) -> None:
+        """Record that windows are closed for which it has written everything. It is not far enough while it repeats."""
+        if not (self._is_stopped or self._repeating):
+            self._progress_ms = self._broker.now_ms
+            logs = self._broker.topics.topic(self._topic).logs
+            self._progress.record(
+                datetime.fromtimestamp(self._progress_ms / 1000, UTC),
+                {number: log.end for number, log in enumerate(logs)},
+            )
 
     def lose_topic(self) -> None:
         """Note that the topic is empty, and stop until `rebuild`, which writes what it had."""
@@ -215,14 +251,18 @@ class Job:
             return self._lost
         return {key: history.windows for key, history in self.histories.items()}
 
-    def _is_open(self, start: int) -> bool:
+    def _has(self, start: int) -> bool:
         """Return whether the job still has the window."""
         return not self.expiry.must_have(start, self._broker.now_ms)
+
+    def _is_closed(self, start: int) -> bool:
+        return self.expiry.must_be_closed(start, self._progress_ms)
 
     def _record_version(self, key: str, start: int) -> None:
         epoch, version = self._versions[key].get(start, (self._epoch, 0))
         version = version + 1 if epoch == self._epoch else 1
         self._versions[key][start] = self._epoch, version
+        self.last_versions[key, start, self._epoch] = version
         self._record(key, WindowRecord(start, (start, self._epoch, version)))
 
     def _record(self, key: str, record: WindowRecord) -> None:
@@ -243,5 +283,7 @@ def _time(milliseconds: int) -> datetime:
 
 def _snapshot(key: str, order: EntryOrder) -> bytes:
     start, epoch, version = order
-    found = Snapshot(device_id=key, first_seen=_time(start), epoch=epoch, version=version, as_of=START, state={})
+    found = Snapshot(
+        device_id=key, first_seen=_time(start), epoch=epoch, version=version, as_of=START, state={"plate": plate(order)}
+    )
     return found.encode()

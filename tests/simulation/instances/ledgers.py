@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.simulation.instances.job import plate
+from tests.simulation.instances.reads import FOUND_BY
 from tests.simulation.instances.script import BOUND_S, Fault
 from tests.simulation.script import time_at
 
@@ -24,8 +26,10 @@ LATE_S = 2.0
 """The time within which a record is answered while nothing is broken."""
 PUSHED_S = 12.0
 """The time within which watchers learn that a window has expired."""
-ALL = "all"
-"""The name of the watcher of all keys."""
+CLOSED_S = 9.0
+"""The time within which a window is answered as closed that the job's progress has closed."""
+ALL, BY_VALUE, WINDOWS = "all", "by value", "windows"
+"""The names of the watchers of all keys, of those with a value, and of all windows of all keys."""
 
 
 class Ledgers(NamedTuple):
@@ -36,6 +40,10 @@ class Ledgers(NamedTuple):
     states: Mapping[str, Sequence[EntryOrder | None]]
     times: Mapping[str, Sequence[float]]
     """The time of each of these states."""
+    windows: Mapping[str, Sequence[Mapping[int, EntryOrder]]]
+    """The order of each window of a key, in each of these states."""
+    last_versions: Mapping[tuple[str, int, int], int]
+    """The last version of each window of a key in each epoch."""
     expiry: Expiry
     errors: Sequence[str]
     """The errors with which processes ended, and of tasks that nobody awaited."""
@@ -46,18 +54,23 @@ class Ledgers(NamedTuple):
 def problems(script: Script, found: Ledgers) -> list[str]:
     """Return what is wrong: errors, answers that go back or were never written, and keys that end without the last."""
     wrong = [f"an error: {error}" for error in found.errors] + [*found.unready]
+    late_s = PUSHED_S + _slow_clocks(script)[1]
     for key, states in found.states.items():
         answers = [answer for answer in found.answers if answer.key == key]
         wrong += _wrong_answers(answers, states, found.expiry)
-        wrong += _wrong_expiry(answers, found.expiry)
         calm = [answer for answer in answers if _is_calm(script, answer)]
+        wrong += _wrong_expiry(answers, found.expiry)
+        wrong += _late_expiry(script, answers, calm, found.expiry)
         wrong += _late_answers(calm, states, found.times[key], found.expiry)
         last = [answer for answer in answers if answer.sent_at >= script.quiet_at]
         wrong += _wrong_ends(key, last, states[-1], found.expiry)
         for name in (key, ALL):
             updates = [one for one in found.watched if (one.watcher, one.key) == (name, key)]
             wrong += _wrong_updates(updates, states, found.expiry)
-            wrong += _wrong_last(name, updates, states[-1], last[-1:], found.expiry)
+            wrong += _wrong_last(name, updates, states[-1], last[-1:], found.expiry, late_s)
+        wrong += _wrong_windows(key, found)
+        wrong += _wrong_matches(key, found, last[-1:], late_s)
+        wrong += _wrong_closes(script, key, found, last[-1:])
     return wrong
 
 
@@ -65,7 +78,10 @@ def _is_of(answer: Answered | Watched, state: EntryOrder | None, expiry: Expiry)
     """Return whether the answer may be that of a store with this state."""
     if (order := answer.order or answer.expired) is not None:
         return state == order
-    return state is None or expiry.may_have(state[0], _ms(answer.at), answer.newest, expiry.forgotten)
+    if state is None or (answer.without is not None and plate(state) != answer.without):
+        return True
+    kept = expiry.kept if answer.live_only else expiry.forgotten
+    return expiry.may_have(state[0], _ms(answer.at), answer.newest, kept)
 
 
 def _wrong_answers(answers: Sequence[Answered], states: Sequence[EntryOrder | None], expiry: Expiry) -> Iterator[str]:
@@ -88,7 +104,7 @@ def _wrong_answers(answers: Sequence[Answered], states: Sequence[EntryOrder | No
 
 def _is_calm(script: Script, answer: Answered) -> bool:
     """Return whether no fault explains that the answer is not of the present."""
-    faults = [step for step in script.steps if isinstance(step, Fault)]
+    faults = [step for step in script.steps if isinstance(step, Fault) and step.kind != "clock"]
     return not any(fault.at < answer.at and answer.sent_at < fault.at + fault.lasts + BOUND_S for fault in faults)
 
 
@@ -103,7 +119,7 @@ def _late_answers(
 
 
 def _wrong_expiry(answers: Sequence[Answered], expiry: Expiry) -> Iterator[str]:
-    """Yield the answers with a window that has expired too early, has not expired in time, or lives again."""
+    """Yield the answers with a window that has expired too early, or lives again."""
     expired: list[tuple[int, int]] = []
     """The number of each answer with an expired window, and the window."""
     for answer in answers:
@@ -117,8 +133,27 @@ def _wrong_expiry(answers: Sequence[Answered], expiry: Expiry) -> Iterator[str]:
             start = answer.order[0]
             if start <= max((one for number, one in expired if number < answer.sent), default=start - 1):
                 yield f"{who} with a window, {start}, that was answered as expired"
-            if expiry.must_have(start, _ms(answer.sent_at - EXPIRED_S)):
-                yield f"{who} with a window, {start}, that has expired"
+
+
+def _late_expiry(
+    script: Script, answers: Sequence[Answered], calm: Sequence[Answered], expiry: Expiry
+) -> Iterator[str]:
+    """Yield the answers with a window that has not expired in time.
+
+    A slow clock does not delay the expiry while another instance announces its own.
+    """
+    slow, slow_s = _slow_clocks(script)
+    punctual = {answer.number for answer in calm} if len(slow) < script.instances else set()
+    for answer in answers:
+        late_s = EXPIRED_S + (0.0 if answer.number in punctual else slow_s)
+        if answer.order is not None and expiry.must_have(answer.order[0], _ms(answer.sent_at - late_s)):
+            yield f"{answer.instance} answers {answer.key} at {answer.at:.2f} with an expired window, {answer.order}"
+
+
+def _slow_clocks(script: Script) -> tuple[set[str], float]:
+    """Return the instances whose clocks are behind at times, and by how much at most."""
+    steps = [step for step in script.steps if isinstance(step, Fault) and step.kind == "clock" and step.amount < 0]
+    return {step.part for step in steps}, sum(-step.amount for step in steps)
 
 
 def _wrong_ends(key: str, answers: Sequence[Answered], last: EntryOrder | None, expiry: Expiry) -> Iterator[str]:
@@ -148,8 +183,13 @@ def _wrong_updates(updates: Sequence[Watched], states: Sequence[EntryOrder | Non
             floor = state
 
 
-def _wrong_last(
-    name: str, updates: Sequence[Watched], last: EntryOrder | None, answers: Sequence[Answered], expiry: Expiry
+def _wrong_last(  # noqa: PLR0913, PLR0917  # all are facts of one watcher and key
+    name: str,
+    updates: Sequence[Watched],
+    last: EntryOrder | None,
+    answers: Sequence[Answered],
+    expiry: Expiry,
+    late_s: float,
 ) -> Iterator[str]:
     """Yield what is wrong with the last update: it is that of the last answer, but for windows that just expire.
 
@@ -161,11 +201,60 @@ def _wrong_last(
         if found is None:
             is_right = order is None or expiry.may_have(order[0], _ms(at + EXPIRED_S), answer.newest, expiry.kept)
         elif order is None:
-            is_right = name == ALL or (last is not None and not expiry.must_have(found[0], _ms(at - PUSHED_S)))
+            is_right = name == ALL or (last is not None and not expiry.must_have(found[0], _ms(at - late_s)))
         else:
             is_right = found >= order
         if not is_right:
             yield f"the watcher {name} of {answer.key} ends with {found}, and the last answer is {order}"
+
+
+def _updates(found: Ledgers, watcher: str, key: str) -> list[Watched]:
+    return [one for one in found.watched if (one.watcher, one.key) == (watcher, key)]
+
+
+def _wrong_windows(key: str, found: Ledgers) -> Iterator[str]:
+    """Yield what is wrong with the updates of the watcher of all windows: each window has its own order."""
+    updates, states = _updates(found, WINDOWS, key), found.windows[key]
+    for start in {update.order[0] for update in updates if update.order is not None}:
+        versions = [one for one in updates if one.order is not None and one.order[0] == start]
+        yield from _wrong_updates(versions, [state.get(start) for state in states], found.expiry)
+    if not any(one.watcher == WINDOWS for one in found.watched):
+        return
+    seen, end = {one.order for one in updates}, found.answers[-1]
+    for start, order in states[-1].items():
+        if order not in seen and not found.expiry.may_have(start, _ms(end.at), end.newest, found.expiry.kept):
+            yield f"the watcher of all windows has not received {order} of {key}"
+
+
+def _wrong_matches(key: str, found: Ledgers, answers: Sequence[Answered], late_s: float) -> Iterator[str]:
+    """Yield what is wrong with the updates of the watcher of a value, which receives the versions that have it."""
+    updates = _updates(found, BY_VALUE, key)
+    versions = [one for one in updates if one.order is not None]
+    yield from _wrong_updates(versions, found.states[key], found.expiry)
+    yield from (f"{one} has another value" for one in versions if one.order and plate(one.order) != FOUND_BY)
+    if any(one.watcher == BY_VALUE for one in found.watched):
+        matching = [answer for answer in answers if answer.order is not None and plate(answer.order) == FOUND_BY]
+        yield from _wrong_last(ALL, updates, found.states[key][-1], matching, found.expiry, late_s)
+
+
+def _wrong_closes(script: Script, key: str, found: Ledgers, answers: Sequence[Answered]) -> Iterator[str]:
+    """Yield the closed windows that changed, and those that stay open."""
+    closed: list[Answered | Watched] = [one for one in found.answers if one.key == key and one.is_open is False]
+    closed += [one for one in found.watched if one.key == key and one.is_open is False]
+    for one in closed:
+        assert one.order is not None
+        start, epoch, version = one.order
+        if version < found.last_versions[key, start, epoch]:
+            yield f"{one} is of a closed window, and changed"
+    watchers = {key} if any(isinstance(step, Fault) for step in script.steps) else {key, ALL}
+    for answer in answers:
+        if answer.order is None or not found.expiry.must_be_closed(answer.order[0], _ms(answer.sent_at - CLOSED_S)):
+            continue
+        if answer.is_open:
+            yield f"{answer} is of an open window, which is closed"
+        for name in sorted(watchers):
+            last = _updates(found, name, key)[-1:]
+            yield from (f"{one} is of an open window, which is closed" for one in last if one.is_open)
 
 
 def _ms(at: float) -> int:

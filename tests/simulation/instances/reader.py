@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.query.lookup.decision import FoundEntry
-from services.query.lookup.version_reference import VersionReference
-from tests.simulation.instances.requests import ANSWER_S, Request
+from services.client.errors import AttemptFailedError, NotArrivedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-    from services.query.lookup.problems import Problem
     from services.query.store.entry import EntryOrder
     from tests.simulation.instances.job import Job
-    from tests.simulation.instances.requests import Outcome, Requests
+    from tests.simulation.instances.reads import Read, Reads
+    from tests.simulation.instances.requests import Requests
     from tests.simulation.instances.watchers import Watched
 
+ANSWER_S = 1.0
+"""How long a reader waits for an answer, beyond the wait of its request."""
 PAUSES_S = (0.05, 0.5, 1.0)
 """Between two reads of a key."""
 
 
 class Answered(NamedTuple):
-    """An answer: the order of the key's entry, None if it has none. The numbers order all requests and answers."""
+    """An answer about a key. The numbers order all requests and answers."""
 
     key: str
     instance: str
@@ -35,8 +34,14 @@ class Answered(NamedTuple):
     number: int
     at: float
     order: EntryOrder | None
+    """The order of the key's entry, None if it has none."""
     expired: EntryOrder | None
     """The last version of a window that has expired."""
+    live_only: bool
+    """Whether a window that has expired is not answered."""
+    without: str | None
+    """The value by which the key was not found."""
+    is_open: bool | None
     written: int
     """The number of states that the topic had given the key by then."""
     newest: int
@@ -71,10 +76,11 @@ class Answers:
 
 
 class KeyReader:
-    """Reads a key again and again: half of the times from the version on that it has."""
+    """Reads a key again and again, and other keys with it."""
 
-    def __init__(self, key: str, requests: Requests, answers: Answers, random: Random) -> None:
+    def __init__(self, key: str, reads: Reads, requests: Requests, answers: Answers, random: Random) -> None:
         self._key = key
+        self._reads = reads
         self._requests = requests
         self._answers = answers
         self._random = random
@@ -90,44 +96,42 @@ class KeyReader:
 
     async def _read(self, names: Sequence[str]) -> None:
         """Ask these instances until one answers. Later answers of those that were too slow count too."""
-        at_least = VersionReference(*self._newest) if self._newest and self._random.random() < 0.5 else None
+        read = self._reads.next(self._key, self._newest)
         for name in names:
-            asking = asyncio.ensure_future(self._ask(name, Request(self._key, at_least)))
-            done, _ = await asyncio.wait([asking], timeout=ANSWER_S)
+            asking = asyncio.ensure_future(self._ask(name, read))
+            done, _ = await asyncio.wait([asking], timeout=ANSWER_S + read.request.wait_s)
             if done and asking.result():
                 return
 
-    async def _ask(self, name: str, request: Request) -> bool:
+    async def _ask(self, name: str, read: Read) -> bool:
         sent, sent_at = self._answers.next_number(), asyncio.get_running_loop().time()
-        found = await self._requests.send(name, request)
-        if found is None or not _is_answer(found):
+        reply = await self._requests.send(name, read.request)
+        if reply is None:
             return False
-        order, expired = (found.entry.order, None) if isinstance(found, FoundEntry) else (None, _expired(found))
-        self._newest = order
-        self._answers.add(
-            Answered(
-                self._key,
-                name,
-                sent,
-                sent_at,
-                self._answers.next_number(),
-                asyncio.get_running_loop().time(),
-                order,
-                expired,
-                self._answers.written(self._key),
-                self._answers.newest,
+        try:
+            states = read.states(name, reply)
+        except (AttemptFailedError, NotArrivedError):
+            return False
+        number, at = self._answers.next_number(), asyncio.get_running_loop().time()
+        for state in states:
+            if state.key == self._key and state.without is None:
+                self._newest = state.order
+            written, newest = self._answers.written(state.key), self._answers.newest
+            self._answers.add(
+                Answered(
+                    state.key,
+                    name,
+                    sent,
+                    sent_at,
+                    number,
+                    at,
+                    state.order,
+                    state.expired,
+                    state.live_only,
+                    state.without,
+                    state.is_open,
+                    written,
+                    newest,
+                )
             )
-        )
         return True
-
-
-def _is_answer(found: Outcome) -> bool:
-    return isinstance(found, FoundEntry) or found.kind in {"never_seen", "expired"}
-
-
-def _expired(problem: Problem) -> EntryOrder | None:
-    if problem.kind != "expired":
-        return None
-    facts = problem.facts
-    start = datetime.fromisoformat(facts["window_start"])
-    return round(start.timestamp() * 1000), facts["epoch"], facts["version"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from aiohttp import ClientConnectionError
 
@@ -14,27 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from random import Random
 
-    from services.query.lookup.decision import FoundEntry
-    from services.query.lookup.problems import Problem
-    from services.query.lookup.version_reference import VersionReference
+    from tests.simulation.instances.handlers import Reply, Request
     from tests.simulation.instances.instance import SimulatedInstance
     from tests.simulation.loop import SimulationLoop
 
-    Outcome = FoundEntry | Problem
-
-ANSWER_S = 1.0
-"""How long a client and a forwarding instance wait for an answer."""
 SLOW = 0.05
 """The share of ways that may take the longest time."""
 USUAL_S = 0.01
-
-
-class Request(NamedTuple):
-    """A read of a key, from a version on if there is one. It is forwarded once at most."""
-
-    key: str
-    at_least: VersionReference | None = None
-    is_forwarded: bool = False
 
 
 class Requests:
@@ -50,28 +36,23 @@ class Requests:
         self._slowest_s = slowest_s
         self._room = room
 
-    async def send(self, name: str, request: Request) -> Outcome | None:
+    async def send(self, name: str, request: Request) -> Reply | None:
         """Return the answer of an instance, whenever it comes; None if the connection is refused or lost."""
         await asyncio.sleep(self._way_s())
         instance = self.instances[name]
         if instance.cluster is None or self._random.random() < self._loss:
             return None
-        answer: asyncio.Future[Outcome | None] = self._loop.create_future()
+        answer: asyncio.Future[Reply | None] = self._loop.create_future()
         self._loop.call_soon(instance.receive, request, answer, context=instance.context)
         found = await answer
         await asyncio.sleep(self._way_s())
         return None if self._random.random() < self._loss else found
 
-    async def forward(self, source: str, name: str, request: Request) -> Outcome | None:
-        """Return the answer of another instance; None without one in time."""
+    async def forward(self, source: str, name: str, request: Request) -> Reply | None:
+        """Return the answer of another instance, whenever it comes."""
         if self._is_apart(source, name):
-            await asyncio.sleep(ANSWER_S)
-            return None
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                return await self.send(name, request)
-        except TimeoutError:
-            return None
+            await self._loop.create_future()
+        return await self.send(name, request)
 
     @asynccontextmanager
     async def connect(self, source: str, url: str, silence_s: float | None = None) -> AsyncIterator[Socket]:
@@ -105,7 +86,7 @@ class Requests:
         return self._random.uniform(0.0, longest)
 
 
-def settle(answer: asyncio.Future[Outcome | None], found: Outcome | None) -> None:
+def settle(answer: asyncio.Future[Reply | None], found: Reply | None) -> None:
     """Give an answer, unless nobody waits for it any more."""
     if not answer.done():
         answer.set_result(found)

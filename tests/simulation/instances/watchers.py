@@ -50,7 +50,10 @@ class Watched(NamedTuple):
     newest: int
     """The start of the newest window of all keys then."""
     has_expired: bool
+    is_open: bool | None
     expired: None = None
+    live_only: bool = False
+    without: None = None
 
 
 class WatchTransport(ClientTransport):
@@ -116,8 +119,9 @@ class Watcher:
 
     def _note(self, update: Update[Any] | Mark, at: float) -> None:
         assert not isinstance(update, Mark)
-        order, gone = (update.order, None) if isinstance(update, Found) else (None, update.window_start)
-        written = self._answers.written(update.key)
-        has_expired = isinstance(update, Expired)
-        watched = Watched(self._name, update.key, at, order, gone, written, self._answers.newest, has_expired)
+        found = update if isinstance(update, Found) else None
+        order, gone = (found.order, None) if found else (None, update.window_start)
+        written, newest = self._answers.written(update.key), self._answers.newest
+        has_expired, is_open = isinstance(update, Expired), found.is_open if found else None
+        watched = Watched(self._name, update.key, at, order, gone, written, newest, has_expired, is_open)
         self._answers.watched.append(watched)

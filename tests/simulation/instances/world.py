@@ -17,13 +17,16 @@ from services.client.watch import WatchFilter
 from services.query.store import StatePartition
 from services.runtime.kafka.values import NewTopic
 from tests.simulation.instances.instance import SimulatedInstance, Surroundings
-from tests.simulation.instances.job import APPLICATIONS, Job, KeyHistory
-from tests.simulation.instances.ledgers import Ledgers
+from tests.simulation.instances.job import APPLICATIONS, PLATE, Job, KeyHistory
+from tests.simulation.instances.ledgers import ALL, BY_VALUE, WINDOWS, Ledgers
 from tests.simulation.instances.reader import Answers, KeyReader
+from tests.simulation.instances.reads import FOUND_BY, Reads
 from tests.simulation.instances.requests import Requests
 from tests.simulation.instances.script import CLIENTS, READ_S, Fault, Written
 from tests.simulation.instances.watchers import Watcher
+from tests.simulation.kafka.admin import ModelAdmin
 from tests.simulation.kafka.broker import Broker
+from tests.simulation.kafka.network import Network
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.script import START
 
@@ -40,6 +43,8 @@ LAG_S = 3.0
 """Younger records are not compacted."""
 REPEAT_S = 0.3
 """Between two records that the job writes once more."""
+PROGRESS_S = 1.0
+"""Between two batches of the job."""
 NOTICED_S = 3.0
 """The time after which an instance without another fault has noticed that the topic is empty."""
 
@@ -59,7 +64,8 @@ class World:
         for topic in self._topics.values():
             self.broker.topics.create(topic)
         self._snapshots = application.topics.snapshots
-        self.job = Job(application, script.partitions, self.broker)
+        network = Network(self.loop, Random(f"{script.seed} job"))
+        self.job = Job(application, script.partitions, self.broker, ModelAdmin(self.broker, network))
         self.requests = Requests(
             self.loop, Random(f"{script.seed} requests"), script.loss, script.slowest_s, script.room
         )
@@ -90,8 +96,17 @@ class World:
         states = {key: history.states for key, history in self.job.histories.items()}
         errors = [*self.around.errors, *map(repr, self.loop.errors)]
         times = {key: history.times for key, history in self.job.histories.items()}
+        windows = {key: history.windows_then for key, history in self.job.histories.items()}
         found = Ledgers(
-            self.answers.list, self.answers.watched, states, times, self.job.expiry, errors, [*self._unready()]
+            self.answers.list,
+            self.answers.watched,
+            states,
+            times,
+            windows,
+            self.job.last_versions,
+            self.job.expiry,
+            errors,
+            [*self._unready()],
         )
         self.loop.run_until_complete(self._unwind())
         return found
@@ -105,7 +120,9 @@ class World:
         keys = sorted({step.key for step in self._script.steps if isinstance(step, Written)})
         self.job.histories |= {key: KeyHistory(self.loop.time, has_windows=self.job.has_windows) for key in keys}
         await asyncio.sleep(3.0)
-        readers = [KeyReader(key, self.requests, self.answers, random).run() for key in keys]
+        self._record_progress()
+        reads = Reads(self.around.state.name, keys, random, has_windows=self.job.has_windows)
+        readers = [KeyReader(key, reads, self.requests, self.answers, random).run() for key in keys]
         watchers = [watcher.run() for watcher in self._watchers(keys)]
         reading = [asyncio.ensure_future(work) for work in (*readers, *watchers)]
         await asyncio.sleep(self._script.quiet_at + READ_S - self.loop.time())
@@ -115,9 +132,13 @@ class World:
         self.around.errors.extend(repr(error) for error in ended if isinstance(error, Exception))
 
     def _watchers(self, keys: Sequence[str]) -> Iterator[Watcher]:
-        """Yield clients: of each key, and of all of them."""
+        """Yield clients: of each key, of all of them, and of those with a value or of all windows."""
         state = self.around.state.name
-        filters = {key: WatchFilter(state, key) for key in keys} | {"all": WatchFilter(state)}
+        filters = {key: WatchFilter(state, key) for key in keys} | {ALL: WatchFilter(state)}
+        if self.job.has_windows and self._script.seed % 2:
+            filters[WINDOWS] = WatchFilter(state, window="all")
+        else:
+            filters[BY_VALUE] = WatchFilter(state, where={PLATE: FOUND_BY})
         for name, wanted in filters.items():
             random = Random(f"{self._script.seed} watcher {name}")
             yield Watcher(name, [wanted], self.requests, self.answers, random)
@@ -168,7 +189,8 @@ class World:
 
     def _break(self, instance: SimulatedInstance, fault: Fault) -> None:
         end = fault.at + fault.lasts
-        self._disturb([instance.name], end)
+        if fault.kind != "clock":
+            self._disturb([instance.name], end)
         match fault.kind:
             case "crash":
                 instance.kill(fault.lasts)
@@ -211,6 +233,12 @@ class World:
             self._write(step)
         for instance in self.requests.instances.values():
             instance.lose_broker(is_away=False)
+
+    def _record_progress(self) -> None:
+        """Have the job record its progress, again and again."""
+        if not self._outages:
+            self.job.record_progress()
+        self._at(self.loop.time() + PROGRESS_S, self._record_progress)
 
     def _compact(self) -> None:
         """Compact the logs up to the first record that is too young."""
