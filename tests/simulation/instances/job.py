@@ -235,6 +235,7 @@ class Job:
             logs = self._broker.topics.topic(self._topic).logs
             self._progress.record(
                 datetime.fromtimestamp(self._progress_ms / 1000, UTC),
+                self._epoch,
                 {number: log.end for number, log in enumerate(logs)},
             )
 
