@@ -76,7 +76,7 @@ SOAK_MEDIANS = {
     "event to snapshot p50, ms": "published_p50_ms",
     "p99, ms": "published_p99_ms",
     "read p99, ms": "read_p99_ms",
-    "watermark behind, s": "watermark_behind_s",
+    "expiry behind, s": "expiry_behind_s",
 }
 SOAK_NOTE = """
 The watermark stood still after each `kill -9` of the broker, until the job was killed too: its client asked with a

@@ -41,7 +41,7 @@ SINGLE = {
     "events": "events in the minute",
     "published_p99_ms": "event to snapshot, p99, ms",
     "read_p99_ms": "read p99, ms",
-    "watermark_behind_s": "watermark behind, s",
+    "expiry_behind_s": "expiry behind, s",
     "stall_s": "longest stall, s",
 }
 STYLE = (
@@ -98,7 +98,7 @@ def soaked(stage: Stage, inject: Inject, seed: int) -> dict[str, float]:
         "read_p99_ms": round(1000 * statistics.quantiles(reader.latencies, n=100)[98], 2),
         "published_p50_ms": statistics.median(delays),
         "published_p99_ms": statistics.quantiles(delays, n=100)[98],
-        "watermark_behind_s": round((datetime.now(UTC) - stage.watermark()).total_seconds(), 1),
+        "expiry_behind_s": round((datetime.now(UTC) - stage.expired_until()).total_seconds(), 1),
         "disk_mb": round(sum(size_of(path) for path in stage.folder.rglob("*")) / 1e6, 1),
         **cost,
     }

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from contracts import Application
     from tests.faults.catalogue import Fault
 
 START_S, PATIENCE_S, QUIET_S, AFTER_S = 300.0, 240.0, 2.0, 3.0
@@ -98,9 +99,9 @@ class Stage:
             for record in load.last():
                 self.sender.send(record)
             self.sender.flush()
-            sent_at, over_after = datetime.now(UTC), self._application.kept_for + self._application.skew
+            sent_at = datetime.now(UTC)
             verdict = self._settle(load)
-            self.wait_for("windows expire up to the last event", lambda: self.watermark() > sent_at - over_after)
+            self.wait_for("windows expire up to the last event", lambda: self.expired_until() > sent_at)
         return verdict._replace(
             repeated=sum(number for plate, number in self.api.repeated.items() if plate in load.plates),
             backwards=len(reader.backwards),
@@ -115,12 +116,13 @@ class Stage:
         else:
             os.killpg(os.getpgid(pid), number)
 
-    def watermark(self) -> datetime:
-        """Return the job's last one: all windows that are over by it are forgotten."""
+    def expired_until(self) -> datetime:
+        """Return the time up to which windows that are over are forgotten, by the job's last watermark."""
         log = (self.folder / "logs" / "job.log").read_text(encoding="utf-8", errors="replace")
         batches = (json.loads(line) for line in log.split("\n")[:-1] if line.startswith('{"job": "batch"'))
         *_, last = (batch["watermark"] for batch in batches if batch["watermark"])
-        return datetime.fromisoformat(last)
+        application: Application = self._application
+        return datetime.fromisoformat(last) + application.kept_for + application.skew
 
     @contextmanager
     def without(self, part: str) -> Iterator[None]:
