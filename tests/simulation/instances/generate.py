@@ -21,6 +21,8 @@ LARGEST_STEP_S = 1.5
 SLOW_CLOCK_S = 45.0
 """How long a clock is behind, and from the beginning: a step back would be one over the time that tombstones stay."""
 SLOWEST_CLOCK_S = 6.0
+KEYS = ("k0", "k3", "k8", "k14")
+"""Of different partitions, as far as there are so many."""
 KINDS = ("version", "version", "version", "window", "removed", "again")
 
 
@@ -45,6 +47,7 @@ def script(seed: int) -> Script:
         random.choice([0.0, 0.0, 0.1]),
         random.choice([0.02, 0.5, 3.0]),
         random.choice([0, 500, 16_384]),
+        random.random() < 0.5,
     )
 
 
@@ -56,7 +59,7 @@ def _time(random: Random, bursts: list[float]) -> float:
 
 
 def _load(random: Random, bursts: list[float]) -> Iterator[Step]:
-    keys = [f"k{number}" for number in range(random.randint(1, 4))]
+    keys = KEYS[: random.randint(1, len(KEYS))]
     for _ in range(random.randint(5, 60)):
         yield Written(_time(random, bursts), random.choice(keys), random.choice(KINDS), random.randint(1, 5))
 

@@ -21,7 +21,6 @@ from services.query.cluster import InstanceDependencies, InstanceIdentity, Windo
 from services.query.dependencies import Dependencies
 from services.query.http.websocket import WatchConnection
 from services.query.ingest import ChangeListeners, KafkaIngestion, TombstoneRetention
-from services.query.limits import WatchLimits
 from services.query.lookup.authentication import ANONYMOUS, PEER
 from services.query.lookup.rate_limit import RateMeter
 from services.query.lookup.state_reader import ANSWERING_ROLES
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from contracts import Suite
     from contracts.model.named_state import NamedState
     from services.query.cluster import Cluster
+    from services.query.limits import WatchLimits
     from services.query.push.routing_table import RoutingTable
     from services.query.store import StatePartition
     from services.runtime.kafka.interfaces import Admin
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 
 RESTART_S = 0.5
 """The pause before a process that has ended by itself is started again, at least."""
-LIMITS = WatchLimits(waiting_keys=3)
 RECOVERED_S = 1.0
 """The time after which an instance that was cut off has heard the others."""
 
@@ -116,6 +115,7 @@ class Surroundings:
     """The time for which the topic keeps tombstones."""
     replicas: int
     batch: int
+    limits: WatchLimits
     errors: list[str] = field(default_factory=list)
     """The errors with which processes ended."""
 
@@ -219,7 +219,7 @@ class SimulatedInstance:
         )
         self.cluster, self.dependencies, self.ingestion = cluster, found, ingestion
         self.handlers = Handlers(found, InstancePeers(around.requests, self.name))
-        self.push = PushService(found, LIMITS, partial(InstanceConnections, around.requests))
+        self.push = PushService(found, around.limits, partial(InstanceConnections, around.requests))
         listeners.on_changed += [self.handlers.waiters.changed, self.push.changed]
         listeners.on_restarted.append(self.push.restarted)
         return [cluster.run(), self.push.run(), self._window_closer(cluster, store, admin).run(), ingestion.run()]

@@ -11,7 +11,7 @@ from tests.simulation.instances.script import BOUND_S, Fault
 from tests.simulation.script import time_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from services.query.store.entry import EntryOrder
     from tests.simulation.instances.job import Expiry
@@ -37,6 +37,8 @@ class Ledgers(NamedTuple):
 
     answers: Sequence[Answered]
     watched: Sequence[Watched]
+    watchers: Collection[str]
+    """The names of the clients that watched."""
     states: Mapping[str, Sequence[EntryOrder | None]]
     times: Mapping[str, Sequence[float]]
     """The time of each of these states."""
@@ -218,7 +220,7 @@ def _wrong_windows(key: str, found: Ledgers) -> Iterator[str]:
     for start in {update.order[0] for update in updates if update.order is not None}:
         versions = [one for one in updates if one.order is not None and one.order[0] == start]
         yield from _wrong_updates(versions, [state.get(start) for state in states], found.expiry)
-    if not any(one.watcher == WINDOWS for one in found.watched):
+    if WINDOWS not in found.watchers:
         return
     seen, end = {one.order for one in updates}, found.answers[-1]
     for start, order in states[-1].items():
@@ -232,7 +234,7 @@ def _wrong_matches(key: str, found: Ledgers, answers: Sequence[Answered], late_s
     versions = [one for one in updates if one.order is not None]
     yield from _wrong_updates(versions, found.states[key], found.expiry)
     yield from (f"{one} has another value" for one in versions if one.order and plate(one.order) != FOUND_BY)
-    if any(one.watcher == BY_VALUE for one in found.watched):
+    if BY_VALUE in found.watchers:
         matching = [answer for answer in answers if answer.order is not None and plate(answer.order) == FOUND_BY]
         yield from _wrong_last(ALL, updates, found.states[key][-1], matching, found.expiry, late_s)
 

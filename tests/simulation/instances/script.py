@@ -69,6 +69,8 @@ class Script:
     """The longest way of a request to an instance, and of its answer back."""
     room: int = 16_384
     """The number of characters that a client that watches takes unread."""
+    is_small: bool = False
+    """Whether batches, pages and memories of clients are so small that their limits matter."""
 
     @property
     def quiet_at(self) -> float:
@@ -84,5 +86,6 @@ class Script:
         ("loss", 0.0),
         ("slowest_s", 0.02),
         ("room", 16_384),
+        ("is_small", False),
     )
     """The values with which a script is the easiest to understand, in the order in which they are tried."""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from contextlib import ExitStack
 from contextvars import Context
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 from contracts import Suite
 from contracts.records.named_states import named
 from services.client.watch import WatchFilter
-from services.query.store import StatePartition
+from services.query.limits import WatchLimits
+from services.query.store import StatePartition, scan, store, write_batch
 from services.runtime.kafka.values import NewTopic
 from tests.simulation.instances.instance import SimulatedInstance, Surroundings
 from tests.simulation.instances.job import APPLICATIONS, PLATE, Job, KeyHistory
@@ -43,6 +46,14 @@ LAG_S = 3.0
 """Younger records are not compacted."""
 REPEAT_S = 0.3
 """Between two records that the job writes once more."""
+SMALL = (
+    (store, "BULK_SIZE", 2),
+    (write_batch, "CLEAR_SIZE", 2),
+    (scan, "MAX_SKIPPED", 2),
+)
+"""Limits that no script would reach."""
+WAITING_KEYS, WAITING_WINDOWS = 3, 12
+"""The names that may wait for a client: all keys do not have room, but the windows of one key do."""
 PROGRESS_S = 1.0
 """Between two batches of the job."""
 NOTICED_S = 3.0
@@ -78,6 +89,10 @@ class World:
             round(RETENTION_S * 1000),
             script.replicas,
             script.batch,
+            WatchLimits(
+                waiting_keys=WAITING_WINDOWS if self.job.has_windows else WAITING_KEYS,
+                remembered=2 if script.is_small else WatchLimits.remembered,
+            ),
         )
         for name in "abcd"[: script.instances]:
             random = Random(f"{script.seed} {name}")
@@ -86,6 +101,8 @@ class World:
         self.answers = Answers(self.job)
         self._waiting: list[Written] = []
         """What the job writes when the broker is back."""
+        self._filters: dict[str, WatchFilter] = {}
+        """What each client watches."""
         self._outages = 0
         self._disturbed = dict.fromkeys(self.requests.instances, 0.0)
         """The end of the last fault of each instance."""
@@ -100,6 +117,7 @@ class World:
         found = Ledgers(
             self.answers.list,
             self.answers.watched,
+            list(self._filters),
             states,
             times,
             windows,
@@ -139,6 +157,7 @@ class World:
             filters[WINDOWS] = WatchFilter(state, window="all")
         else:
             filters[BY_VALUE] = WatchFilter(state, where={PLATE: FOUND_BY})
+        self._filters = filters
         for name, wanted in filters.items():
             random = Random(f"{self._script.seed} watcher {name}")
             yield Watcher(name, [wanted], self.requests, self.answers, random)
@@ -273,5 +292,7 @@ class World:
 
 def run(script: Script) -> Ledgers:
     """Run a script, and return what it has left."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        for module, name, value in SMALL if script.is_small else ():
+            stack.enter_context(patch.object(module, name, value))
         return World(script, Path(folder)).run()
