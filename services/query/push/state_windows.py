@@ -82,8 +82,7 @@ class StateWindows:
         """The entries of the chosen windows of the next keys, and where to continue; None at the end."""
         choice = scan.subscription.filter.window
         if choice == "all":
-            keys = self._keys(scan)
-            return [(at.key, entry) for at, _ in keys.items for entry in self.entries(at.key, choice)], keys.after
+            return self._whole_keys(scan, lambda key: self.entries(key, choice))
         found = self._keys(scan, where, None if choice == "newest" else choice)
         return [(at.key, entry) for at, entry in found.items], found.after
 
@@ -91,10 +90,20 @@ class StateWindows:
         self, scan: StoreScan, closed: ClosedWindows
     ) -> tuple[Sequence[tuple[str, Entry]], Position | None]:
         """The entries of the chosen windows of the next keys that have closed, and where to continue."""
-        found, choice = self._keys(scan), scan.subscription.filter.window
-        return [
-            (at.key, entry) for at, _ in found.items for entry in self.closed_entries(at.key, choice, closed)
-        ], found.after
+        choice = scan.subscription.filter.window
+        return self._whole_keys(scan, lambda key: self.closed_entries(key, choice, closed))
+
+    def _whole_keys(
+        self, scan: StoreScan, entries: Callable[[str], Sequence[Entry]]
+    ) -> tuple[Sequence[tuple[str, Entry]], Position | None]:
+        """The entries of the next keys, and where to continue: those of one key, or no more than the scan may find."""
+        keys, found = self._keys(scan), list[tuple[str, "Entry"]]()
+        for number, (at, _) in enumerate(keys.items):
+            of_key = entries(at.key)
+            if found and len(found) + len(of_key) > scan.limit:
+                return found, keys.items[number - 1][0]
+            found += [(at.key, entry) for entry in of_key]
+        return found, keys.after
 
     def _keys(self, scan: StoreScan, where: Mapping[str, str] = NO_FILTER, time: int | None = None) -> Page:
         """The next keys with their newest windows, or with the newest that contains a time."""

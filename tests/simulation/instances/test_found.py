@@ -22,3 +22,11 @@ def test_seed_41000302() -> None:
         replicas=1,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_83100023() -> None:
+    # A watch of all windows began with as many windows of ten keys as there were, lost them, and began again for ever.
+    written = [Written(5.0 + n / 2, f"k{n % 4}", "window" if n % 3 else "version") for n in range(32)]
+    down = Fault(4.0, "crash", "a", 20.0)
+    script = Script(1, (down, *written), "visits", instances=1, replicas=1)
+    assert not problems(script, run(script))
