@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from services.query.push.event import CHANGED, REQUESTED, matches
 from services.query.push.names import Cause, Name
 from services.query.push.routing_table import LOCAL
-from services.query.push.stream_items import Delivery
 from services.query.push.subscription import StoreScan
 from services.query.store import Seconds
 
@@ -118,8 +117,7 @@ class StoreScanner:
         name = self._name(subscription, key, start)
         kind = subscription.next_event(name, None, CHANGED, oldest)
         if kind is not None:
-            answer = self._reader.gone(kind, name, None)
-            subscription.stream.copy(Delivery(answer, [subscription.name], self.clock()))
+            subscription.stream.send_gone(subscription, self._reader.gone(kind, name, None), self.clock())
 
     def _name(self, subscription: Subscription, key: str, window_start: int | None) -> Name:
         state = subscription.filter.state

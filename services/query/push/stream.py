@@ -121,6 +121,10 @@ class Stream:
         self._copied_bytes += _size(copied)
         self._on_added(self)
 
+    def send_gone(self, subscription: Subscription, answer: Answer, at: float) -> None:
+        """See `NameReceiver.send_gone`."""
+        self.copy(Delivery(answer, [subscription.name], at))
+
     def send_copies_first(self) -> None:
         """Send what was copied before names of the same partition, which this instance serves from now on."""
         self.send_first(*self._copied)

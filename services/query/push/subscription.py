@@ -13,11 +13,10 @@ if TYPE_CHECKING:
 
     from services.query.lookup.version_reference import DeliveredOrder
     from services.query.push.delivered_versions import DeliveredKey
-    from services.query.push.event import Present, Reason
+    from services.query.push.event import Answer, Present, Reason
     from services.query.push.filter import SubscriptionFilter
     from services.query.push.filter_index import FilterMatches
     from services.query.push.names import Cause, Name
-    from services.query.push.stream_items import Delivery
     from services.query.store import Position
 
 FIRST_PAGE = 10
@@ -67,8 +66,8 @@ class NameReceiver(Protocol):
         """Add what the scan finds, as fast as the client takes it."""
         ...
 
-    def copy(self, item: Delivery) -> None:
-        """Send an item of a partition that another instance serves."""
+    def send_gone(self, subscription: Subscription, answer: Answer, at: float) -> None:
+        """Send what is gone of a partition that another instance serves, after what was copied from it."""
         ...
 
 
