@@ -84,12 +84,14 @@ class TopicOwners:
         admin: Admin,
         warn: Callable[[str], object],
         sleep: Callable[[float], object] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._application = application.name
         self._outputs = outputs(application)
         self._admin = admin
         self._warn = warn
         self._sleep = sleep
+        self._clock = clock
         self._warned = ""
 
     def check(self, is_stopping: Callable[[], bool] = lambda: False) -> None:
@@ -133,7 +135,7 @@ class TopicOwners:
     @contextmanager
     def _group(self, is_stopping: Callable[[], bool] = lambda: False) -> Iterator[_Group]:
         try:
-            yield _Group(self._admin, is_stopping, self._sleep)
+            yield _Group(self._admin, is_stopping, self._sleep, self._clock)
         except KafkaRequestError as error:
             self._report(f"the owners of the topics are unknown, and are not checked ({error.detail})")
         finally:
@@ -157,11 +159,18 @@ class TopicOwners:
 class _Group:
     """The committed offsets of the group, with their metadata. Its methods raise KafkaRequestError."""
 
-    def __init__(self, admin: Admin, is_stopping: Callable[[], bool], sleep: Callable[[float], object]) -> None:
+    def __init__(
+        self,
+        admin: Admin,
+        is_stopping: Callable[[], bool],
+        sleep: Callable[[float], object],
+        clock: Callable[[], float],
+    ) -> None:
         self._admin = admin
         self._is_stopping = is_stopping
         self._sleep = sleep
-        self._deadline = time.monotonic() + ANSWER_S
+        self._clock = clock
+        self._deadline = clock() + ANSWER_S
 
     def claims(self, topics: Sequence[str]) -> dict[str, TopicClaim]:
         partitions = [Partition(topic, 0) for topic in topics]
@@ -186,6 +195,6 @@ class _Group:
                 return request()
             except KafkaRequestError as error:
                 is_final = any(word in error.code for word in REFUSALS)
-                if is_final or self._is_stopping() or time.monotonic() >= self._deadline:
+                if is_final or self._is_stopping() or self._clock() >= self._deadline:
                     raise
             self._sleep(PAUSE_S)

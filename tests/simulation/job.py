@@ -13,6 +13,7 @@ from services.runtime.broker_clock import BrokerClock
 from services.runtime.errors import DeliveryFailedError, KafkaRequestError
 from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.values import LATEST, NEWEST, Partition
+from services.runtime.topic_owners import TopicOwners
 from spark_app.errors import BrokerUnreachableError
 from spark_app.run.heartbeat import WITHIN, Heartbeat
 from spark_app.run.low_watermark import LowWatermark
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 PATIENCE = timedelta(minutes=2)
 """The time after which Spark's producer drops a record that is not acknowledged: the query fails then."""
+CLAIM_S = 60.0
+"""The shortest time between two claims of the topics: the product renews them after each batch."""
 RESTART_S = 2.0
 """The pause before a query that failed is started again."""
 
@@ -60,7 +63,7 @@ class Offsets:
 
 
 class JobModel:
-    """A process of the job. The low watermark and its record in Kafka are the product's own."""
+    """A process of the job. Its claim of the topics, its low watermark and its progress are the product's own."""
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
@@ -81,9 +84,16 @@ class JobModel:
         self._heartbeat = Heartbeat(application, settings, self._low, producer, context.now, clock)
         self._heartbeat.prefix = b"%s %d " % (HEARTBEAT_KEY, context.random.getrandbits(64))
         self._calls = ModelCalls(context.network)
+        admin, time = ModelAdmin(context.broker, context.network), context.network.time
+        self._owners = TopicOwners(application, admin, lambda _: None, time.sleep, clock)
+        self._claimed_at = 0.0
 
     async def run(self) -> None:
-        """Run the query until the process ends, and start it again when it fails."""
+        """Run the query until the process ends, and start it again when it fails.
+
+        Raises OlderCheckpointError when the job of a newer checkpoint has the topics.
+        """
+        await self._claim()
         while True:
             try:
                 await self._run(Query(self._context, self._producer, self._heartbeat.prefix))
@@ -117,6 +127,14 @@ class JobModel:
         self._low.committed({(topic, number): at for (topic, number), at in positions.items()})
         self._published.record()
         await self._beat()
+        if asyncio.get_running_loop().time() - self._claimed_at >= max(self._context.batch_s, CLAIM_S):
+            await self._claim()
+
+    async def _claim(self) -> None:
+        """Claim the topics, or renew that. It waits for the broker, as in a thread."""
+        self._claimed_at = asyncio.get_running_loop().time()
+        epoch = self._context.checkpoint.last.epoch
+        await self._calls.call(lambda: self._owners.claim(epoch))
 
     async def _wait(self) -> None:
         """Do what the job does while no records come: then no micro-batch runs."""

@@ -78,6 +78,8 @@ class _Judge:
 
     def problems(self) -> Iterator[str]:
         yield from self._ledgers.errors
+        if self._ledgers.former_jobs:
+            yield f"{self._ledgers.former_jobs} jobs of former checkpoints run"
         yield from self._windows()
         yield from self._versions()
         yield from self._refusals()

@@ -70,6 +70,13 @@ class Redrive:
 
 
 @dataclass(frozen=True)
+class FormerJob:
+    """Somebody starts the job of the checkpoint before the last rebuild, if there was one, beside the present job."""
+
+    at: float
+
+
+@dataclass(frozen=True)
 class Compact:
     """The broker compacts a kind of topics: `snapshots`, or `derived`, which are the derived states and the alerts."""
 
@@ -99,7 +106,7 @@ class Fault:
     amount: float = 1.0
 
 
-Step = Sent | Forged | Tombstone | Row | Redrive | Compact | Fault
+Step = Sent | Forged | Tombstone | Row | Redrive | FormerJob | Compact | Fault
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from services.enrichment.deferred_queue import DeferredQueue
 from services.enrichment.handler import EnrichmentHandler
 from services.enrichment.partition_state import PartitionState
 from services.runtime.broker_clock import BrokerClock
+from services.runtime.topic_owners import TopicOwners
 from services.runtime.worker.offsets import Offsets
 from services.tools.redrive.action import reopening
 from services.tools.redrive.redrive import RedriveHandler
@@ -32,7 +33,7 @@ from spark_app.run.low_watermark import LowWatermark
 from tests.simulation import query
 from tests.simulation.generate import script as script_of
 from tests.simulation.mutations import Mutations
-from tests.simulation.script import Compact, Fault, Forged, Redrive, Row, Script, Sent, Step, time_at
+from tests.simulation.script import Compact, Fault, Forged, FormerJob, Redrive, Row, Script, Sent, Step, time_at
 from tests.simulation.verdict import verdict
 from tests.simulation.world import EPOCH
 
@@ -264,6 +265,12 @@ def requests_end_before_the_grace(patch: pytest.MonkeyPatch) -> None:
 @mutation(Script(1, (sent(10.0),), "short"), is_found_by_seeds=True)
 def no_heartbeat_is_written(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Heartbeat, "write", lambda *_: False)
+
+
+@mutation(Script(1, (sent(10.0), Fault(100.0, "rebuild", "job", 5.0), FormerJob(2600.0))), is_found_by_seeds=True)
+def the_job_of_an_older_checkpoint_is_not_refused(patch: pytest.MonkeyPatch) -> None:
+    require = TopicOwners._require  # noqa: SLF001
+    patch.setattr(TopicOwners, "_require", lambda owners, claims, epoch=0: max(epoch, require(owners, claims)))
 
 
 @mutation(Script(1, (Fault(5.0, "error", "registry", 60.0), sent(10.0), Redrive(2800.0))))

@@ -15,6 +15,7 @@ import orjson
 from contracts.records.tables import encode_row
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
+from services.runtime.errors import OlderCheckpointError
 from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.values import BY_KEY, NewTopic, Output, Partition
 from tests.simulation.api import ApiStub
@@ -29,7 +30,19 @@ from tests.simulation.oracle import EVERY, OF_THE_CLOCK
 from tests.simulation.parts import Part
 from tests.simulation.query import Checkpoint, Commit, JobContext
 from tests.simulation.redrive import RedriveContext, run_redrive
-from tests.simulation.script import ENDS_S, FOLLOWED_S, START, Compact, Fault, Redrive, Row, Sent, Tombstone, time_at
+from tests.simulation.script import (
+    ENDS_S,
+    FOLLOWED_S,
+    START,
+    Compact,
+    Fault,
+    FormerJob,
+    Redrive,
+    Row,
+    Sent,
+    Tombstone,
+    time_at,
+)
 from tests.simulation.sink import SinkContext, StoreServer, run_sink
 from tests.simulation.worker import WorkerContext, run_webhook, run_worker, worker_settings
 
@@ -72,6 +85,8 @@ class Ledgers:
     deliveries: list[Delivery]
     delivered: dict[int, int]
     """The offset that the workers of the webhook have committed, by partition of the alerts."""
+    former_jobs: int
+    """The number of jobs of former checkpoints that run."""
 
 
 class World:
@@ -89,7 +104,9 @@ class World:
         self._checkpoint = Checkpoint(Commit(EPOCH, dict.fromkeys(inputs, 0)))
         self._lagging: list[Partition] = []
         self._is_broker_away = False
-        self._redrives = 0
+        self._redrives = self._former_jobs = 0
+        self._former: Commit | None = None
+        """The last commit before the last rebuild."""
         self.parts = {"job": Part("job", str(script.seed), self.loop, self.broker, self._run_job, NO_POLLS)}
         self.store = StoreServer(Random(f"{script.seed} store"), refused=script.refused)
         for number in range(script.sinks):
@@ -143,7 +160,10 @@ class World:
         elif isinstance(step, Row):
             self._put(step)
         elif isinstance(step, Redrive):
-            self._redrive()
+            self._start_beside("redrive", self._run_redrive)
+        elif isinstance(step, FormerJob):
+            if self._former is not None:
+                self._start_beside("former", self._run_former)
         elif isinstance(step, Compact):
             self._compact(step)
         elif isinstance(step, Tombstone):
@@ -187,9 +207,9 @@ class World:
             number = partition(output.key or b"", self._script.partitions)
         self.broker.append(Partition(output.topic, number), output)
 
-    def _redrive(self) -> None:
-        name = f"redrive-{len(self.parts)}"
-        self.parts[name] = part = Part(name, str(self._script.seed), self.loop, self.broker, self._run_redrive)
+    def _start_beside(self, kind: str, main: Main) -> None:
+        name = f"{kind}-{len(self.parts)}"
+        self.parts[name] = part = Part(name, str(self._script.seed), self.loop, self.broker, main)
         part.start()
         part.lose_broker(is_away=self._is_broker_away)
 
@@ -255,6 +275,7 @@ class World:
                 self._at(end, lambda: part.step_clock(-fault.amount))
             case "rebuild":
                 part.crash(fault.lasts)
+                self._former = self._checkpoint.last
                 self._checkpoint.last = self._rebuilt()
             case "lag":
                 place = Partition(self.application.topics.events, int(fault.amount) % self._script.partitions)
@@ -280,20 +301,22 @@ class World:
     # Parts
 
     async def _run_job(self, network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:  # noqa: ARG002  # it is only killed
-        random = Random(f"{self._script.seed} query {self.loop.time()}")
-        context = JobContext(
-            self.application,
-            self._script.partitions,
-            self._script.batch_s,
-            self._script.backlog,
-            self._checkpoint,
-            self.broker,
-            network,
-            now,
-            random,
-            self._lagging,
-        )
-        await JobModel(context).run()
+        await self._job(self._checkpoint, network, now).run()
+
+    async def _run_former(self, network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:  # noqa: ARG002  # it ends by itself
+        assert self._former is not None
+        self._former_jobs += 1
+        try:
+            await self._job(Checkpoint(self._former), network, now).run()
+        except OlderCheckpointError:
+            self._former_jobs -= 1
+        await asyncio.Event().wait()
+
+    def _job(self, checkpoint: Checkpoint, network: ProcessNetwork, now: Callable[[], datetime]) -> JobModel:
+        script, random = self._script, Random(f"{self._script.seed} query {self.loop.time()}")
+        sizes = script.partitions, script.batch_s, script.backlog
+        context = JobContext(self.application, *sizes, checkpoint, self.broker, network, now, random, self._lagging)
+        return JobModel(context)
 
     def _worker(self, name: str) -> Main:
         async def main(network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:
@@ -353,6 +376,7 @@ class World:
             self._redrives,
             self.api.deliveries,
             self._committed(application.webhook_group(HEAVY)),
+            self._former_jobs,
         )
 
     def _committed(self, group: str) -> dict[int, int]:
