@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -22,14 +23,16 @@ from services.runtime.topic_check import TopicCheck
 from services.runtime.worker.subscription import fenced_member_options
 from tests.simulation.blocking import ModelCalls
 from tests.simulation.kafka.clients import ModelKafka
+from tests.simulation.kafka.consumer import ModelGroupConsumer
 from tests.simulation.kafka.network import POLL_S
 from tests.simulation.network import Polls
 from tests.simulation.worker import REPORT_EVERY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Mapping
 
     from contracts import Application
+    from contracts.records.record import Record
     from services.derive.partition import DerivePartition
     from services.runtime.worker.worker import Worker
     from tests.simulation.loop import SimulationLoop
@@ -60,6 +63,35 @@ class Idle(timedelta):
     @override
     def total_seconds(self) -> float:
         return IDLE_PAUSES * self.network.pause_s
+
+
+class PrefetchingConsumer(ModelGroupConsumer):
+    """Returns records a moment after it has read them.
+
+    A process that was frozen in between works on them before it finds out that it has lost their partition.
+    """
+
+    def __init__(self, broker: WatchedBroker, network: ProcessNetwork, subscription: TopicSubscription) -> None:
+        super().__init__(broker, network, subscription)
+        self._latency_s: Callable[[], float] = network.latency_s
+        self._has_returned = asyncio.Event()
+        self._has_returned.set()
+
+    @override
+    async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
+        records = await super().fetch(paused=paused, full=full, positions=positions)
+        if records:
+            self._has_returned.clear()
+            await asyncio.sleep(self._latency_s())
+            self._has_returned.set()
+        return records
+
+    @override
+    async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
+        """See `GroupConsumer.next_offsets`. One thread makes all calls, so the records that were read come first."""
+        while not self._has_returned.is_set():
+            await self._has_returned.wait()
+        return await super().next_offsets(partitions)
 
 
 @dataclass(frozen=True)
@@ -95,7 +127,7 @@ async def run_derive(context: DeriveContext, started: Callable[[Worker[DerivePar
     producer = kafka.producer("derive", DROP_AFTER)
     dependencies = DeriveDependencies(
         application=application,
-        consumer=kafka.consumer("derive", subscription),
+        consumer=PrefetchingConsumer(context.broker, context.network, subscription),
         producer=producer,
         partition_counts=partial(partition_counts, kafka.admin("derive"), check, ModelCalls(context.network)),
         tables=tables,

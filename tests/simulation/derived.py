@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from contracts import Application, Derived
     from contracts.records.record import Record
     from contracts.wire import Snapshot
+    from tests.simulation.alerts import Version
     from tests.simulation.application import Limit
     from tests.simulation.script import Script
     from tests.simulation.world import Ledgers
 
     Value = tuple[int, int, dict[str, Any]]
     """Epoch and version of the snapshot, and the derived value."""
+    _Row = tuple[str, int, str]
+    """The name of a row, its version, and the condition that raises; empty for a row that is rejected."""
 
 
 def derive_problems(script: Script, ledgers: Ledgers, application: Application) -> Iterator[str]:
@@ -40,6 +43,7 @@ def derive_problems(script: Script, ledgers: Ledgers, application: Application) 
     rows = ledgers.records[application.topics.table(LIMITS)]
     yield from _differences(SEEN, _last_seen(snapshots), ledgers, application, is_complete=True)
     yield from _differences(LEVELS, _levels(snapshots, rows, application), ledgers, application)
+    yield from _reversals(script, ledgers, application)
     yield from _row_problems(script, ledgers, application)
 
 
@@ -91,9 +95,23 @@ def _differences(
             yield f"{declared.name} has {key!r}, and no snapshot gives it"
 
 
+def _reversals(script: Script, ledgers: Ledgers, application: Application) -> Iterator[str]:
+    """The levels follow the newest snapshots: while no worker continues at an earlier commit, none goes back."""
+    if any(fault.part == "broker" or fault.part.startswith("derive") for fault in script.faults):
+        return
+    last: dict[bytes | None, tuple[int, int]] = {}
+    for record in ledgers.records[application.topics.derived(LEVELS.name)]:
+        values = orjson.loads(record.value or b"")
+        order = values["epoch"], values["version"]
+        if order < last.get(record.key, order):
+            yield f"{LEVELS.name} of {record.key!r} is {order}, after {last[record.key]}"
+        last[record.key] = order
+
+
 def _row_problems(script: Script, ledgers: Ledgers, application: Application) -> Iterator[str]:
     """Each rejected row has a dead letter, and so has each rule that raises, once for each worker at most."""
     topics, rows = application.topics, ledgers.records[application.topics.table(LIMITS)]
+    snapshots = ledgers.records[topics.snapshots]
     counts = Counter(
         _row(record.key, letter)
         for record in ledgers.records[topics.dead_letters]
@@ -102,22 +120,38 @@ def _row_problems(script: Script, ledgers: Ledgers, application: Application) ->
     rejected = {
         ((one.key or b"").decode(), one.offset, "") for one in rows if one.value is not None and limit_of(one) is None
     }
-    raising = {
-        (one.name, one.number, f"the condition of {alerts.name}")
-        for one in versions(rows)
-        for alerts in application.alerts
-        if one.limit.high < 0
-    }
-    for row in rejected - counts.keys():
+    raising = _raising(rows, application)
+    for row in (rejected | _raised(rows, snapshots, application)) - counts.keys():
         yield f"the row {row} has no dead letter"
     for row, count in counts.items():
-        if row not in rejected | raising:
+        if row not in rejected and row not in raising:
             yield f"the row {row} has a dead letter without a reason"
         if count > script.derivers:
             yield f"the row {row} has {count} dead letters"
 
 
-def _row(key: bytes | None, letter: DeadLetter) -> tuple[str, int, str]:
+def _raising(rows: Sequence[Record], application: Application) -> dict[_Row, Version]:
+    """Return the versions of rules whose conditions raise, by what their dead letters name."""
+    return {
+        (one.name, one.number, f"the condition of {alerts.name}"): one
+        for one in versions(rows)
+        for alerts in application.alerts
+        if one.limit.high < 0
+    }
+
+
+def _raised(rows: Sequence[Record], snapshots: Sequence[Record], application: Application) -> set[_Row]:
+    """Return the present rules that raise for a present window: workers evaluate both, whatever the faults were."""
+    last = time_at(ENDS_S) - application.kept_for - application.skew
+    devices = {device for device, first_seen in published_by_window(snapshots) if first_seen > last}
+    return {
+        row
+        for row, version in _raising(rows, application).items()
+        if version.until is None and any(map(version.limit.applies_to, devices))
+    }
+
+
+def _row(key: bytes | None, letter: DeadLetter) -> _Row:
     """Return the name of a row, its version, and the condition that raised, if one did."""
     condition, raised, _ = (letter.detail or "").partition(" raised ")
     return (key or b"").decode(), letter.offset, condition if raised else ""

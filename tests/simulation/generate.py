@@ -9,7 +9,7 @@ import orjson
 
 from tests.simulation.api import FAULTS
 from tests.simulation.application import APPLICATIONS
-from tests.simulation.script import Compact, Fault, Forged, Redrive, Row, Script, Sent, Tombstone, time_at
+from tests.simulation.script import FORGED, Compact, Fault, Forged, Redrive, Row, Script, Sent, Tombstone, time_at
 from tests.simulation.world import EPOCH
 
 if TYPE_CHECKING:
@@ -28,17 +28,23 @@ HOUR_S = 3600.0
 HOSTILE = (None, b"", b"{", b"[]", b"{}", b'{"load": NaN}', b"\xff\xfe", b'{"device_id": 5}', b"null")
 APIS = ("registry", "prices")
 PARTS = ("crash", "crash", "stop", "freeze", "cut", "clock", "unacknowledged")
+DROPPING = (*PARTS, "leaderless", "leaderless", "unacknowledged")
+"""The faults of parts that drop what they cannot write, and do it again."""
+SESSION_S = 11.0
+"""A fault that outlasts the sessions of derive workers: others get their partitions."""
 
 
 def script(seed: int) -> Script:
     """Return the script of a seed."""
     random = Random(seed)
-    has_meeting, is_narrow = random.random() < 0.4, random.random() < 0.6
+    derivers = random.choice([0, 0, 0, 0, 0, 0, 1, 2])
+    has_meeting = random.random() < (0.8 if derivers else 0.4)
+    is_narrow = random.random() < (0.8 if has_meeting else 0.5)
     workers, partitions = random.choice([2, 2, 3] if has_meeting else [1, 1, 2, 3]), random.choice([1, 2, 3, 4])
     application = random.choice([*APPLICATIONS])
     bursts = [random.uniform(1.0, LOAD_S) for _ in range(random.randint(1, 5))]
     steps = [*_load(random, bursts), *_forged(random)]
-    sinks, derivers = random.choice([0, 0, 1, 2]), random.choice([0, 0, 0, 0, 0, 0, 1, 2])
+    sinks = random.choice([0, 0, 1, 2])
     if derivers:
         steps += _rows(random, bursts)
     if random.random() < 0.9:
@@ -66,7 +72,7 @@ def script(seed: int) -> Script:
         backlog=random.choice([20, 1000, 1000]),
         unfinished=random.choice([1, 4, 12]) if is_narrow else 20_000,
         deferred=random.choice([1, 3, 1_000_000]) if is_narrow else 1_000_000,
-        failures=random.choice([4, 1000, 1000]),
+        failures=random.choice([4, 4, 1000] if has_meeting else [4, 1000, 1000]),
         in_flight=random.choice([1, 3]) if is_narrow else random.choice([1, 1000]),
         slowest_s=random.choice([0.2, 1.5]),
         sink_batch=random.choice([2, 1000, 1000]),
@@ -113,33 +119,46 @@ def _with_defects(random: Random, sent: Sent) -> Iterator[Sent]:
     elif defect < 0.14:
         yield Sent(**values | {"event": f"{sent.event}-late", "first_seen": -random.uniform(1.0, 4.0) * HOUR_S})
     elif defect < 0.18:
-        ahead = random.choice([2 * HOUR_S, 24 * 3650 * HOUR_S])
+        ahead = random.choice([45.0, random.uniform(70.0, 1200.0), 2 * HOUR_S, 24 * 3650 * HOUR_S])
         yield Sent(**values | {"event": f"{sent.event}-ahead", random.choice(["first_seen", "ts"]): sent.at + ahead})
     yield sent
 
 
 def _forged(random: Random) -> Iterator[Forged]:
-    """Records that are no valid events or answers."""
-    for _ in range(random.choice([0, 0, 1, 3])):
+    """Records that are no valid events or answers, or events of one device with the key of another."""
+    for number in range(random.choice([0, 0, 1, 3])):
         at, topic = random.uniform(1.0, LOAD_S), random.choice(["events", "feedback"])
         key = random.choice([None, b"d0", b"other"])
         value = random.choice(HOSTILE)
         if topic == "feedback" and random.random() < 0.7:
             value = _forged_answer(random, at)
+        elif topic == "events" and random.random() < 0.3:
+            key, value = random.choice([None, b"d1", b"d1"]), _misplaced_event(number, at)
         yield Forged(at, topic, key, value)
 
 
+def _misplaced_event(number: int, at: float) -> bytes:
+    """A valid event of d0."""
+    time = time_at(at).isoformat()
+    event = {"device_id": "d0", "event_id": f"misplaced-{number}", "first_seen": time, "ts": time, "load": 7}
+    return orjson.dumps(event)
+
+
 def _forged_answer(random: Random, at: float) -> bytes:
-    """An answer that no worker gave: of an unknown enrichment, of a later epoch, or of an old version."""
+    """An answer that no worker gave: of an unknown enrichment, of a later epoch, or of an old version.
+
+    One of the present epoch and a large version wins over true ones. Its time is far from its stamp: so it is replaced.
+    """
+    epoch, given_at = random.choice([(0, at), (EPOCH, at - 2 * HOUR_S), (EPOCH, at + HOUR_S), (EPOCH + 1, at)])
     answer = {
         "device_id": "d0",
         "first_seen": time_at(0.0).isoformat(),
         "enrichment": random.choice(["owner", "unknown"]),
-        "epoch": random.choice([0, EPOCH + 1]),
-        "version": random.choice([1, 7]),
+        "epoch": epoch,
+        "version": random.choice([1, 7, 1000]),
         "status": "result",
-        "ts": time_at(at).isoformat(),
-        "fingerprint": "forged",
+        "ts": time_at(given_at).isoformat(),
+        "fingerprint": FORGED,
         "result": {"owner": {"name": "nobody's"}},
     }
     return orjson.dumps(answer)
@@ -151,10 +170,10 @@ def _rows(random: Random, bursts: list[float]) -> Iterator[Row]:
         at, name, kind = random.choice([0.5, _time(random, bursts)]), f"r{random.randint(0, 2)}", random.random()
         if kind < 0.2:
             yield Row(at, name)
-        elif kind < 0.25:
+        elif kind < 0.27:
             yield Row(at, name, random.choice(['{"high": "much"}', "[]", '{"high": 1, "low": 0, "hold": -1}']))
         else:
-            high = -1 if kind < 0.3 else random.choice([1, 20, 50])
+            high = -1 if kind < 0.35 else random.choice([1, 20, 50])
             limit = {
                 "keys": random.choice(["*", "*", "d*", "d0", "d[12]"]),
                 "high": high,
@@ -184,29 +203,47 @@ def _faults(random: Random, workers: int, sinks: int, derivers: int, bursts: lis
 
 
 def _meeting(random: Random, workers: int, derivers: int, bursts: list[float]) -> Iterator[Step]:
-    """Faults of several parts at one time, in a burst: an outage of an API, of members of a group, and a rebuild.
+    """Faults of several parts at one time, while events come: an outage, of members of a group, and a rebuild.
 
     Each part has code for each of them. What one does while another lasts is where that code meets.
     """
     at = max(1.0, min(random.choice(bursts) + random.uniform(-5.0, 2.0), FAULTS_S - DURATIONS_S[-1]))
-    members = [f"worker-{number}" for number in range(workers)] + 2 * [f"derive-{number}" for number in range(derivers)]
+    members = [f"worker-{number}" for number in range(workers)] + 3 * [f"derive-{number}" for number in range(derivers)]
     members += [f"webhook-{number}" for number in range(derivers)]
-    apis = [*APIS, *["pager"][:derivers]]
+    apis, lasts = [*APIS, *["pager"][:derivers]], random.choice([10.0, 60.0, 180.0])
     if random.random() < 0.8:
-        kind, lasts = random.choice(["hang", "down", "unavailable", "error"]), random.choice([10.0, 60.0, 180.0])
+        kind = random.choice(["hang", "down", "unavailable", "error", "throttled"])
         yield Fault(at, kind, random.choice(apis), lasts, random.choice([0.3, 1.0]))
         if not derivers and random.random() < 0.5:
             yield Compact(at + random.uniform(2.0, lasts), "snapshots")
+    storm = list(_storm(random, at, random.choice([5.0, 30.0, lasts])))
+    yield from storm
     for _ in range(random.randint(1, 3)):
-        kind, lasts = random.choice(PARTS), random.uniform(0.5, 60.0)
+        part, lasts = random.choice(members), random.choice([random.uniform(0.5, 60.0), SESSION_S, 2 * SESSION_S])
+        kind = random.choice(DROPPING if part.startswith("derive") else PARTS)
         if kind != "clock":
             amount = float(random.randint(1, 2)) if kind == "unacknowledged" else 1.0
-            yield Fault(at + random.uniform(0.0, 15.0), kind, random.choice(members), lasts, amount)
+            yield Fault(_moment(random, storm), kind, part, lasts, amount)
     if random.random() < 0.4:
         kind = random.choice(["rebuild", "crash"])
-        yield Fault(at + random.uniform(0.0, 15.0), kind, "job", random.uniform(0.5, 20.0))
+        yield Fault(_moment(random, storm), kind, "job", random.uniform(0.5, 20.0))
     if derivers and random.random() < 0.7:
-        yield from _rows(random, [at])
+        yield from _rows(random, [step.at for step in storm])
+
+
+def _storm(random: Random, at: float, lasts: float) -> Iterator[Sent]:
+    """Many events of few devices: at once, and until after the faults, with inputs that come back."""
+    devices = [f"d{number}" for number in range(random.choice([1, 1, 2, 3]))]
+    plates, first_seen = random.choice([("p1", "p2"), ("p1", "p5", None)]), max(0.0, at - random.uniform(0.0, 200.0))
+    for number in range(random.randint(4, 16)):
+        moment = at + random.uniform(0.0, random.choice([0.5, 3.0, lasts + 5.0]))
+        plate, load = random.choice(plates), random.choice([None, random.randint(-5, 100)])
+        yield Sent(moment, random.choice(devices), f"s{number}", first_seen, moment, plate, load)
+
+
+def _moment(random: Random, storm: list[Sent]) -> float:
+    """A time at which a part works on an event: just after it, or some seconds later."""
+    return random.choice(storm).at + random.uniform(0.0, random.choice([0.1, 0.5, 10.0]))
 
 
 def _compactions(random: Random, derivers: int, bursts: list[float]) -> Iterator[Compact]:
@@ -243,7 +280,7 @@ def _foreign_snapshots(random: Random, load: list[Sent]) -> Iterator[Step]:
 def _redrives(random: Random, outages: list[Fault]) -> Iterator[Redrive]:
     """Redrives at any time, after an outage, or after all faults."""
     for _ in range(random.randint(1, 2)):
-        ends = [min(fault.at + fault.lasts + random.uniform(1.0, 60.0), REDRIVE_S) for fault in outages]
+        ends = [min(fault.at + fault.lasts + random.uniform(1.0, 150.0), REDRIVE_S) for fault in outages]
         yield Redrive(random.choice([random.uniform(60.0, REDRIVE_S), REDRIVE_S, *ends]))
 
 
@@ -260,7 +297,8 @@ def _process_fault(random: Random, at: float, part: str, lasts: float) -> Fault:
 
     A job whose clock is behind refuses valid events: its clock is never behind.
     """
-    kind = random.choice((*PARTS, "lag", "rebuild") if part == "job" else PARTS)
+    kinds = DROPPING if part.startswith("derive") else PARTS
+    kind = random.choice((*DROPPING, "lag", "lag", "rebuild", "rebuild") if part == "job" else kinds)
     match kind:
         case "lag":
             return Fault(at, kind, part, lasts, random.randint(0, 3))

@@ -16,8 +16,9 @@ from tests.simulation.application import APPLICATIONS, WEBHOOK
 from tests.simulation.deliveries import delivery_problems
 from tests.simulation.derived import derive_problems
 from tests.simulation.oracle import KEPT_FOR, SKEW, answered, expected, explained
-from tests.simulation.script import ENDS_S, FOLLOWED_S, Forged, Redrive, Sent, time_at
+from tests.simulation.script import ENDS_S, FOLLOWED_S, FORGED, Forged, Redrive, time_at
 from tests.simulation.stored import store_problems
+from tests.simulation.world import EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from contracts.records.record import Record
     from contracts.wire import Snapshot
     from tests.simulation.oracle import Answers
-    from tests.simulation.script import Script
+    from tests.simulation.script import Script, Step
     from tests.simulation.world import Ledgers
 
     Window = tuple[str, datetime]
@@ -35,6 +36,8 @@ QUIET_S = 300.0
 """The time after the last fault in which a loop answers everything."""
 ANSWERED_S = 60.0
 """The time after the last event in which a loop without a fault does, unless it makes one call after the other."""
+SETTLED_S = 60.0
+"""The time after a fault by which the requests that it has made fail are in their dead letters."""
 NO_BACKLOG = 1000
 """The size of backlogs that no script reaches."""
 SHORT_S = 60.0
@@ -70,6 +73,9 @@ class _Judge:
         self._letters = [
             (record.key, DeadLetter.model_validate_json(record.value or b"")) for record in records[topics.dead_letters]
         ]
+        forged = [answer for step in script.steps if (answer := _accepted_forgery(step)) is not None]
+        self._forged = {(answer.device_id, answer.first_seen) for answer in forged}
+        """The windows with forged answers that may win over true ones."""
         self._failures = {
             (key, letter.first_seen, letter.enrichment)
             for key, letter in self._letters
@@ -193,7 +199,7 @@ class _Judge:
         budget, apis = self._application.budget, self._application.apis
         if budget is None or any(fault.part in apis for fault in self._script.faults):
             return
-        disruptions = len(self._script.faults) + self._ledgers.redrives
+        disruptions = len(self._script.faults) + self._ledgers.redrives + len(self._forged)
         most = budget.requests * (1 + REPEATS * disruptions)
         periods: Counter[tuple[Window, int]] = Counter()
         for feedback in self._true_feedback():
@@ -211,6 +217,10 @@ class _Judge:
                 yield f"{name} of {_named(last.window)} has failed without a dead letter"
             if self._is_redriven(last.window):
                 yield f"{name} of {_named(last.window)} has failed, and was not requested again"
+        if last.window in self._forged:
+            if "owner" in true and last.enrichments["owner"].fingerprint == FORGED:
+                yield f"the forged owner of {_named(last.window)} was not replaced"
+            return  # what replaces it has its version, and closes the slot for others
         for name, answer in true.items():
             found = last.enrichments.get(name)
             if found is None:
@@ -219,14 +229,15 @@ class _Judge:
                 yield f"{name} of {_named(last.window)} is {found}, and {answer} is true"
 
     def _is_redriven(self, window: Window) -> bool:
-        """Return whether a redrive began when no API had a fault any more, early enough to repeat all requests."""
+        """Return whether a redrive has repeated all failures: no API has failed since, and no part shortly before."""
         if self._application.budget is not None:
             return False
-        broken = [fault.at + fault.lasts for fault in self._script.faults]
+        apis, faults = self._application.apis, self._script.faults
         redriven = [step.at for step in self._script.steps if isinstance(step, Redrive)]
-        last = max([step.at for step in self._script.steps if isinstance(step, Sent)], default=0.0)
-        return max(redriven, default=0.0) > max([last, *broken]) + QUIET_S and max(redriven) + QUIET_S < self._end_s(
-            window
+        return any(
+            all(fault.at + fault.lasts + SETTLED_S < at for fault in faults if fault.at < at or fault.part in apis)
+            and max([at, *(fault.at + fault.lasts for fault in faults)]) + QUIET_S < self._end_s(window)
+            for at in redriven
         )
 
     def _redriven(self) -> Iterator[str]:
@@ -287,12 +298,14 @@ class _Judge:
 
     def _repeats(self, apis: Collection[str]) -> int:
         """Return how often something happens at most that happens once without a fault, but of these APIs."""
-        return 1 + REPEATS * (sum(fault.part not in apis for fault in self._script.faults) + self._ledgers.redrives)
+        disruptions = sum(fault.part not in apis for fault in self._script.faults)
+        return 1 + REPEATS * (disruptions + self._ledgers.redrives + len(self._forged))
 
     def _is_complete(self, window: Window) -> bool:
         """Return whether the loop was quiet for some time before the window ended."""
         end_s = self._end_s(window)
-        sent = [step.at for step in self._script.steps if isinstance(step, Sent) and step.device == window[0]]
+        steps = self._script.steps
+        sent = [one.at for one in steps if isinstance(one, Forged) or getattr(one, "device", None) == window[0]]
         broken = [fault.at + fault.lasts for fault in self._script.faults if fault.at < end_s]
         answered_s = QUIET_S if self._script.in_flight == 1 else ANSWERED_S
         return max([0.0, *sent]) + answered_s < end_s and max([0.0, *broken]) + QUIET_S < end_s
@@ -304,6 +317,17 @@ class _Judge:
 def _request(key: bytes | None, found: Feedback | DeadLetter) -> tuple[object, ...]:
     """Return what a failure and its dead letter share."""
     return key, found.first_seen, found.enrichment, found.epoch, found.version
+
+
+def _accepted_forgery(step: Step) -> Feedback | None:
+    """Return a forged answer of the first epoch; None for another step."""
+    if not isinstance(step, Forged) or step.topic != "feedback":
+        return None
+    try:
+        answer = Feedback.model_validate_json(step.value or b"")
+    except ValueError:
+        return None
+    return answer if (answer.fingerprint, answer.epoch) == (FORGED, EPOCH) else None
 
 
 def _origin(record: Record) -> Origin | None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 RESTART_S = 5.0
 """The pause before a process that ended with an error is started again."""
+RECONNECT_S = (0.0, 0.02, 2.0)
+"""The longest times until a process that was frozen has connections again: a broker closes idle ones."""
 
 
 class Main(Protocol):
@@ -50,7 +52,7 @@ class Part:
         self._main = main
         self._polls = polls
         self._random = Random(f"{seed} {name}")
-        self._is_cut = 0
+        self._is_cut = self._leaderless = 0
         self._is_broker_away = False
         self._ahead_s = 0.0
         self._restart_s = RESTART_S
@@ -100,13 +102,22 @@ class Part:
         self._loop.stop_process(self.process)
 
     def thaw(self, process: Process) -> None:
-        """Go on with a process that was frozen."""
-        if not process.is_killed:
-            self._loop.resume_process(process)
+        """Go on with a process that was frozen. Until it has connections again, it does not know what it has lost."""
+        if process.is_killed:
+            return
+        self.cut(1)
+        self._loop.resume_process(process)
+        reconnect_s = self._random.uniform(0.0, self._random.choice(RECONNECT_S))
+        self._loop.call_later(reconnect_s, self.cut, -1, context=Context())
 
     def cut(self, by: int) -> None:
         """Cut its connection to the broker, or with -1 restore it."""
         self._is_cut += by
+        self._connect()
+
+    def lose_leaders(self, by: int) -> None:
+        """Let no record that it sends arrive, while it reads and commits; with -1 restore that."""
+        self._leaderless += by
         self._connect()
 
     def lose_broker(self, *, is_away: bool) -> None:
@@ -133,6 +144,7 @@ class Part:
 
     def _connect(self) -> None:
         self._network.is_up = not (self._is_cut or self._is_broker_away or self.process.is_killed)
+        self._network.has_leaders = not self._leaderless
         self.wake()
 
     def _on_stop(self, stop: Callable[[], None]) -> None:

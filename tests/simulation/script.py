@@ -10,6 +10,8 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 """The time of day at which a script begins."""
 ENDS_S = 3600.0
 """The length of a script, in seconds. Its faults end long before, so that everything can become quiet."""
+FORGED = "forged"
+"""The fingerprint of answers that no worker gave."""
 FOLLOWED_S = 60.0
 """The time before the end from which on derive workers only follow the progress of the job."""
 
@@ -92,8 +94,9 @@ class Fault:
 
     Of the part of a process: `crash` (kill -9, and started again), `stop` (SIGTERM, and started again), `freeze`,
     `cut` (no connection to the broker), `clock` (is ahead by `amount` seconds), `unacknowledged` (`amount` requests to
-    write have no answer); of the job also `lag` (it does not read partition `amount` of the events), and `rebuild` (it
-    is started again with an empty state, of a later epoch).
+    write have no answer), `leaderless` (nothing arrives of what it writes and drops after a time, while it reads: the
+    job and derive workers do); of the job also `lag` (it does not read partition `amount` of the events), and `rebuild`
+    (it is started again with an empty state, of a later epoch).
     Of the broker: `away`. Of the store: `loss` of everything, `rollback` (in the end it has again what it had at the
     beginning), and the faults of `StoreServer`. Of an API: the faults of `ApiStub`, in this share (`amount`) of its
     calls.

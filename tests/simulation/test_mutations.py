@@ -11,14 +11,10 @@ import pytest
 from typing_extensions import override
 
 from contracts.planning import admission, plan
+from contracts.records import decode
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
 from contracts.reducers import Enriched, Sum
-from services.alerts import restore
-from services.alerts.evaluator import AlertEvaluator
-from services.alerts.partition import AlertPartition
-from services.alerts.reported_rows import ReportedRows
-from services.derive.handler import DeriveHandler
 from services.enrichment.calls.circuit_breaker import CircuitBreaker
 from services.enrichment.deferred_queue import DeferredQueue
 from services.enrichment.handler import EnrichmentHandler
@@ -33,7 +29,8 @@ from spark_app.run.low_watermark import LowWatermark
 from tests.simulation import query
 from tests.simulation.generate import script as script_of
 from tests.simulation.mutations import Mutations
-from tests.simulation.script import Compact, Fault, Forged, FormerJob, Redrive, Row, Script, Sent, Step, time_at
+from tests.simulation.script import FORGED, Compact, Fault, Forged, FormerJob, Redrive, Script, time_at
+from tests.simulation.steps import loaded, sent
 from tests.simulation.verdict import verdict
 from tests.simulation.world import EPOCH
 
@@ -41,18 +38,12 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.records.record import Delta
     from contracts.wire import Snapshot
-    from contracts.wire.alert_record import AlertRecord
-    from services.runtime.job_progress import Published
 
 
 mutation = Mutations(script_of, verdict)
 
 
-def sent(at: float, event: str = "e0", device: str = "d0") -> Sent:
-    return Sent(at, device, event, ts=at, plate="p1", load=1)
-
-
-def forged(at: float, epoch: int) -> Forged:
+def forged(at: float, epoch: int, given_at: float | None = None) -> Forged:
     answer = {
         "device_id": "d0",
         "first_seen": time_at(0.0).isoformat(),
@@ -60,13 +51,16 @@ def forged(at: float, epoch: int) -> Forged:
         "epoch": epoch,
         "version": 1,
         "status": "result",
-        "ts": time_at(at).isoformat(),
-        "fingerprint": "forged",
+        "ts": time_at(at if given_at is None else given_at).isoformat(),
+        "fingerprint": FORGED,
         "result": {"owner": {"name": "nobody's"}},
     }
     return Forged(at, "feedback", b"d0", orjson.dumps(answer))
 
 
+MISPLACED = (
+    b'{"device_id":"d0","event_id":"e1","first_seen":"2026-01-01T00:00:00Z","ts":"2026-01-01T00:00:20Z","load":7}'
+)
 SIX_DEVICES = tuple(sent(10.0 + number, f"e{number}", f"d{number}") for number in range(6))
 
 
@@ -118,6 +112,16 @@ def the_last_answer_wins(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Enriched, "merge", lambda _, __, other: other)
 
 
+@mutation(Script(1, (sent(10.0), forged(100.0, EPOCH, given_at=7200.0))))
+def the_latest_answer_wins(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Enriched, "merge", lambda _, one, other: max(one, other, key=lambda answer: answer["ts"]))
+
+
+@mutation(Script(1, (sent(10.0), Forged(20.0, "events", b"d1", MISPLACED))))
+def events_with_the_key_of_another_device_are_accepted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(decode, "_check_key", lambda *_: None)
+
+
 @mutation(Script(1, (sent(10.0), forged(100.0, EPOCH + 1))))
 def answers_of_a_later_epoch_are_accepted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(query, "Decoder", lambda application, _, clock, count: Decoder(application, None, clock, count))
@@ -141,112 +145,6 @@ def late_records_are_accepted(patch: pytest.MonkeyPatch) -> None:
 @mutation(Script(1, (Fault(9.0, "clock", "worker-0", 30.0, 3600.0), sent(10.0)), "short"), is_found_by_seeds=True)
 def the_clock_of_a_worker_ends_windows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BrokerClock, "now", lambda _: datetime.max.replace(tzinfo=UTC))
-
-
-def row(at: float, high: int = 50, hold: int = 0) -> Row:
-    return Row(at, "r0", f'{{"high": {high}, "low": {min(high, 20)}, "hold": {hold}}}')
-
-
-def loaded(at: float, load: int, device: str = "d0") -> Sent:
-    return Sent(at, device, f"e{at}", ts=at, plate="p1", load=load)
-
-
-def derived(*steps: Step, application: str = "cars", backlog: int = 1000) -> Script:
-    return Script(1, steps, application, partitions=1, derivers=1, backlog=backlog)
-
-
-@mutation(derived(row(0.5, hold=60), loaded(10.0, 60)), is_found_by_seeds=True)
-def an_alert_that_is_due_waits_for_a_snapshot(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(AlertEvaluator, "_due", lambda _: iter(()))
-
-
-@mutation(
-    derived(Fault(1.0, "clock", "job", 900.0, 3600.0), row(2.0, hold=600), loaded(10.0, 60), loaded(300.0, 50)),
-)
-def the_clock_of_the_job_opens_alerts(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(BrokerClock, "now", lambda _: datetime.max.replace(tzinfo=UTC))
-
-
-@mutation(derived(row(0.5), loaded(10.0, 60), application="short"), is_found_by_seeds=True)
-def alerts_of_expired_windows_stay_open(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(AlertEvaluator, "_expired", lambda _: iter(()))
-
-
-@mutation(derived(loaded(10.0, 60), Fault(20.0, "crash", "derive-0", 30.0), row(30.0)))
-def a_worker_that_begins_evaluates_no_rules(patch: pytest.MonkeyPatch) -> None:
-    sweep = AlertEvaluator._sweep  # noqa: SLF001
-
-    def without_first(evaluator: AlertEvaluator, declared: Any, names: Any) -> Any:
-        found = sweep(evaluator, declared, names)
-        return found._replace(slices=iter(())) if names is None else found
-
-    patch.setattr(AlertEvaluator, "_sweep", without_first)
-
-
-@mutation(
-    derived(
-        row(0.5, hold=60),
-        loaded(10.0, 60),
-        Fault(15.0, "crash", "job", 20.0),
-        loaded(20.0, 50),
-        loaded(25.0, 50),
-        backlog=2,
-    ),
-)
-def missing_snapshots_end_no_pending_alert(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(AlertEvaluator, "_is_next", lambda *_: True)
-
-
-@mutation(
-    derived(
-        row(0.5, hold=60),
-        loaded(10.0, 60),
-        Fault(20.0, "crash", "derive-0", 200.0),
-        *(loaded(30.0 + number, 1, "d1") for number in range(5)),
-        loaded(65.0, 50),
-    ),
-)
-def the_progress_counts_before_its_snapshots_are_read(patch: pytest.MonkeyPatch) -> None:
-    def reach(partition: AlertPartition, published: Published | None) -> None:
-        partition.reached, partition.is_current = published, True
-        partition.until = published and published.time
-
-    patch.setattr(AlertPartition, "reach", reach)
-
-
-@mutation(
-    derived(row(0.5), Fault(80.0, "crash", "derive-0", 30.0), loaded(90.0, 60), loaded(95.0, 50)),
-)
-def snapshots_count_as_evaluated_before_they_are(patch: pytest.MonkeyPatch) -> None:
-    stored = restore.stored
-    patch.setattr(restore, "stored", lambda reader, places, is_ended, *_: stored(reader, places, is_ended))
-
-
-@mutation(
-    derived(row(0.5), Fault(9.9, "unacknowledged", "derive-0", 0.0, 2), loaded(10.0, 60), row(12.0, high=40)),
-)
-def alerts_are_not_read_again_after_an_unknown_write(patch: pytest.MonkeyPatch) -> None:
-    async def is_restored(*_: object) -> bool:
-        return True
-
-    patch.setattr(DeriveHandler, "_is_restored", is_restored)
-
-
-@mutation(
-    derived(row(0.5), loaded(10.0, 60), loaded(10.03, 50), Fault(10.138, "crash", "derive-0", 5.0)),
-)
-def alerts_that_closed_before_the_commit_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    def restored(partition: AlertPartition, name: str, record: AlertRecord) -> None:
-        partition._put(name, record, matters=bool(record.active))  # noqa: SLF001
-
-    patch.setattr(AlertPartition, "restore", restored)
-
-
-@mutation(
-    derived(row(0.5, high=-1), loaded(10.0, 60), Fault(30.0, "crash", "derive-0", 5.0)),
-)
-def a_rule_that_raises_is_reported_by_each_worker(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ReportedRows, "unreported", lambda _, outputs, __: outputs)
 
 
 @mutation(Script(1, (loaded(10.0, 60), loaded(20.0, 50))), is_found_by_seeds=True)

@@ -270,6 +270,9 @@ class World:
             case "cut":
                 part.cut(1)
                 self._at(end, lambda: part.cut(-1))
+            case "leaderless":
+                part.lose_leaders(1)
+                self._at(end, lambda: part.lose_leaders(-1))
             case "clock":
                 part.step_clock(fault.amount)
                 self._at(end, lambda: part.step_clock(-fault.amount))
