@@ -143,7 +143,7 @@ def _raising(rows: Sequence[Record], application: Application) -> dict[_Row, Ver
 def _raised(rows: Sequence[Record], snapshots: Sequence[Record], application: Application) -> set[_Row]:
     """Return the present rules that raise for a present window: workers evaluate both, whatever the faults were."""
     last = time_at(ENDS_S) - application.kept_for - application.skew
-    devices = {device for device, first_seen in published_by_window(snapshots) if first_seen > last}
+    devices = {device for device, first_seen in published_by_window(snapshots, application.emit) if first_seen > last}
     return {
         row
         for row, version in _raising(rows, application).items()
