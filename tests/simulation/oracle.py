@@ -95,7 +95,7 @@ def _starts(application: str, record: Record) -> list[datetime] | Reason:
     if record.value in REFUSED:
         return REFUSED[record.value]
     values, stamp, kept_for = orjson.loads(record.value or b""), record.timestamp, KEPT_FOR[application]
-    if application != "visits" and record.key != values["device_id"].encode():
+    if application not in OF_THE_CLOCK and record.key != values["device_id"].encode():
         return Reason.WRONG_KEY
     ts, first_seen = datetime.fromisoformat(values["ts"]), datetime.fromisoformat(values["first_seen"])
     starts, times = [first_seen], [first_seen, ts]
