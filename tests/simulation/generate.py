@@ -9,7 +9,19 @@ import orjson
 
 from tests.simulation.api import FAULTS
 from tests.simulation.application import APPLICATIONS
-from tests.simulation.script import FORGED, Compact, Fault, Forged, Redrive, Row, Script, Sent, Tombstone, time_at
+from tests.simulation.script import (
+    FORGED,
+    Compact,
+    Fault,
+    Forged,
+    FormerJob,
+    Redrive,
+    Row,
+    Script,
+    Sent,
+    Tombstone,
+    time_at,
+)
 from tests.simulation.world import EPOCH
 
 if TYPE_CHECKING:
@@ -20,8 +32,12 @@ if TYPE_CHECKING:
 LOAD_S, FAULTS_S = 2100.0, 2400.0
 """The times at which the load and the last fault end."""
 DURATIONS_S = (1.0, 20.0, 60.0, 300.0)
+LONGEST_RESTART_S = 100.0
+"""The time after the last fault after which the present job has claimed the topics."""
 REDRIVE_S = 2800.0
 """The time of a redrive after all faults."""
+LONG_STORE_S = 120.0
+"""The longest time that faults of the store and of sinks take together."""
 LONG_S = 1000.0
 """A fault that outlasts the shortest windows."""
 HOUR_S = 3600.0
@@ -54,9 +70,11 @@ def script(seed: int) -> Script:
     if random.random() < 0.3:
         steps += _compactions(random, derivers, bursts)
     if sinks and random.random() < 0.4:
-        steps += _store_meeting(random, sinks, bursts)
+        steps += _store_meeting(random, sinks, steps)
     if sinks and not derivers and random.random() < 0.4 and not any(isinstance(step, Compact) for step in steps):
         steps += _foreign_snapshots(random, [step for step in steps if isinstance(step, Sent)])
+    if any(isinstance(step, Fault) and step.kind == "rebuild" for step in steps) and random.random() < 0.5:
+        steps.append(FormerJob(random.uniform(FAULTS_S + LONGEST_RESTART_S, REDRIVE_S)))
     outages = [step for step in steps if isinstance(step, Fault) and step.part in APIS]
     if random.random() < (0.5 if outages else 0.1):
         steps += _redrives(random, outages)
@@ -252,14 +270,15 @@ def _compactions(random: Random, derivers: int, bursts: list[float]) -> Iterator
         yield Compact(_time(random, bursts) + random.uniform(0.0, 20.0), "derived" if derivers else "snapshots")
 
 
-def _store_meeting(random: Random, sinks: int, bursts: list[float]) -> Iterator[Fault]:
-    """Faults of the store and of the sinks at one time: in a burst, or after it, when no record shows a loss."""
-    is_quiet = random.random() < 0.3
-    at = random.uniform(LOAD_S, FAULTS_S - 100.0) if is_quiet else random.choice(bursts) + random.uniform(0.0, 2.0)
+def _store_meeting(random: Random, sinks: int, steps: list[Step]) -> Iterator[Fault]:
+    """Faults of the store and of the sinks at one time: under load, or after it, when no record shows what happened."""
+    load = [step.at for step in steps if isinstance(step, Sent)]
+    at = random.choice(load) if random.random() < 0.6 else max(load) + random.uniform(5.0, 300.0)
+    at = min(at, FAULTS_S - LONG_STORE_S)
     for _ in range(random.randint(0, 2)):
         part, lasts = f"sink-{random.randrange(sinks)}", random.uniform(0.5, 60.0)
         yield _process_fault(random, at + random.uniform(0.0, 15.0), part, lasts)
-    for _ in range(random.randint(1, 2)):
+    for _ in range(random.randint(0, 2)):
         begins = at + random.choice([random.uniform(0.0, 2.0), random.uniform(0.0, 60.0)])
         yield _outage(random, begins, "store", random.choice([3.0, 20.0, 60.0]))
 
@@ -272,7 +291,10 @@ def _foreign_snapshots(random: Random, load: list[Sent]) -> Iterator[Step]:
     for _ in range(random.choice([1, 2, 4])):
         sent = random.choice(load)
         start = sent.first_seen if random.random() < 0.8 else 0.0
-        yield Tombstone(sent.at + random.choice([0.1, 5.0, random.uniform(0.0, 600.0)]), sent.device, start)
+        at = sent.at + random.choice([0.1, 5.0, random.uniform(0.0, 600.0)])
+        yield Tombstone(at, sent.device, start)
+        if random.random() < 0.5:  # so that a write has what was before it, too
+            yield _outage(random, random.choice([max(1.0, sent.at - 1.0), at]), "store", random.choice([3.0, 20.0]))
     for _ in range(random.choice([0, 0, 1, 2])):
         yield Forged(random.choice(load).at + random.uniform(0.0, 5.0), "snapshots", b"other", random.choice(HOSTILE))
 
