@@ -44,16 +44,12 @@ def a_store_that_has_lost_everything_is_not_filled_again(patch: pytest.MonkeyPat
     patch.setattr(SinkHandler, "_read_again", lambda *_: None)
 
 
-@mutation(
-    Script(1, (sent(5.0), Fault(9.0, "rollback", "store", 20.0), sent(10.0, "e1")), sinks=1), is_found_by_seeds=True
-)
+@mutation(Script(1, (sent(5.0), Fault(9.0, "rollback", "store", 20.0), sent(10.0, "e1")), sinks=1))
 def an_older_store_is_not_filled_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SinkPartition, "required", property(lambda state: min(state.stored or 0, 1)))
 
 
-@mutation(
-    Script(1, (sent(5.0), sent(6.0, "e1", 5.5), Tombstone(50.0, "d0", 5.5), LOSS), sinks=1), is_found_by_seeds=True
-)
+@mutation(Script(1, (sent(5.0), sent(6.0, "e1", 5.5), Tombstone(50.0, "d0", 5.5), LOSS), sinks=1))
 def a_tombstone_precedes_the_rows_of_its_batch(patch: pytest.MonkeyPatch) -> None:
     def in_one_step(steps: Any) -> tuple[Step, ...]:
         return (Step(tuple(steps._deletions), tuple(steps._rows.values())),)  # noqa: SLF001
