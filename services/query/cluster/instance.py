@@ -212,7 +212,7 @@ class Instance:
 
     def _assign(self) -> None:
         wanted = self._wanted()
-        for partition in self._targets.keys() - wanted:
+        for partition in sorted(self._targets.keys() - wanted):
             self._ingestion.unassign(partition)
             del self._targets[partition]
         for partition in sorted(wanted - self._targets.keys()):

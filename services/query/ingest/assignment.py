@@ -105,7 +105,7 @@ class PartitionAssignment:
 
     def rewind(self) -> None:
         """Read all partitions from their stores' positions: records that were read and not written are read again."""
-        partitions = [partition for partition in self._partitions if partition not in self._clearing]
+        partitions = [partition for partition in sorted(self._partitions) if partition not in self._clearing]
         self._reader.replace({self._place(partition): self._position(partition) for partition in partitions})
 
     def is_almost_caught_up(self, state: str) -> bool:

@@ -167,7 +167,7 @@ class KafkaIngestion:
             partition = self._partition(place)
             if not self._restart_if_stale(partition, [end]):  # compaction may have removed the last records
                 self._assignment.reached(partition, end)
-        for place in self._reader.lost():
+        for place in sorted(self._reader.lost()):
             if (partition := self._partition(place)) in self._assignment:
                 self._restart(partition, "its topic no longer has the next record")
 

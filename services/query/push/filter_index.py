@@ -28,7 +28,7 @@ class FilterIndex(Generic[S]):
         self._filters: dict[str, dict[str, dict[S, SubscriptionFilter]]] = {}
         self.silent: dict[S, None] = {}
         """The subscriptions to silent keys."""
-        self._all: set[S] = set()
+        self._all: dict[S, None] = {}
 
     def __len__(self) -> int:
         return len(self._all)
@@ -38,7 +38,7 @@ class FilterIndex(Generic[S]):
 
     def add(self, wanted: SubscriptionFilter, subscription: S) -> None:
         """Add a subscription."""
-        self._all.add(subscription)
+        self._all[subscription] = None
         if wanted.silent_for is not None:
             self.silent[subscription] = None
         elif wanted.key is not None:
@@ -52,7 +52,7 @@ class FilterIndex(Generic[S]):
 
     def remove(self, wanted: SubscriptionFilter, subscription: S) -> None:
         """Remove a subscription, with entries that no other one needs."""
-        self._all.discard(subscription)
+        self._all.pop(subscription, None)
         if wanted.silent_for is not None:
             del self.silent[subscription]
         elif wanted.key is not None:

@@ -279,12 +279,12 @@ class Upstreams:
     def follow(self, subscription: Subscription, changed: Iterable[str]) -> None:
         """Watch at the owners of the partitions, and anew at those among `changed`, which own more of them now."""
         routes = self._peers.routes(subscription)
-        for url in routes.intersection(changed):
+        for url in sorted(routes.intersection(changed)):
             if url not in self._upstreams:
                 self._upstreams[url] = Upstream(url, self._stream, self._peers)
                 self._tasks[url] = asyncio.create_task(self._upstreams[url].run())
             self._upstreams[url].request(subscription)
-        for url in self._upstreams.keys() - routes:
+        for url in sorted(self._upstreams.keys() - routes):
             self._withdraw(url, subscription)
 
     def leave(self, subscription: Subscription, url: str) -> None:
