@@ -21,6 +21,8 @@ LARGEST_STEP_S = 1.5
 SLOW_CLOCK_S = 45.0
 """How long a clock is behind, and from the beginning: a step back would be one over the time that tombstones stay."""
 SLOWEST_CLOCK_S = 6.0
+CALM = 0.2
+"""The share of scripts without other faults: there, each delay is judged."""
 KEYS = ("k0", "k3", "k8", "k14")
 """Of different partitions, as far as there are so many."""
 KINDS = ("version", "version", "version", "window", "removed", "again")
@@ -65,7 +67,7 @@ def _load(random: Random, bursts: list[float]) -> Iterator[Step]:
 
 
 def _faults(random: Random, instances: int, bursts: list[float]) -> Iterator[Step]:
-    for _ in range(random.randint(0, 10)):
+    for _ in range(0 if random.random() < CALM else random.randint(1, 10)):
         lasts, at = random.choice(DURATIONS_S), _time(random, bursts)
         drawn = random.random()
         if drawn < 0.08:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,14 +13,19 @@ from services.client import watch
 from services.query.cluster import instance
 from services.query.cluster.instance import Instance
 from services.query.cluster.leases import CatchUpTarget, LeaseTable
+from services.query.http import pages
+from services.query.http.pages import PageItems
 from services.query.ingest.freshness import FreshnessTracker
 from services.query.ingest.kafka_ingestion import KafkaIngestion
 from services.query.push.scanner import StoreScanner
+from services.query.push.state_windows import StateWindows
 from services.query.push.upstream import Upstream
 from services.query.store import Store, write_batch
 from services.query.store.folder import StoreFolder
+from services.query.store.index import TermIndex
 from services.query.store.packing import order
 from services.runtime.broker_clock import BrokerClock
+from tests.simulation.instances.generate import KEYS
 from tests.simulation.instances.generate import script as script_of
 from tests.simulation.instances.job import APPLICATIONS
 from tests.simulation.instances.script import Fault, Script, Written
@@ -26,6 +33,9 @@ from tests.simulation.mutations import Mutations
 from tests.simulation.verdict import instances_verdict as verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
     from services.query.store.entry import EntryOrder
     from tests.simulation.instances.script import Step
 
@@ -148,6 +158,78 @@ ROUNDS = tuple(Written(5.0 + number // 8 + number % 8 / 100, f"k{number % 8}") f
 def a_client_that_was_reset_does_not_subscribe_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(watch, "RESET", "")
     patch.setattr(watch, "SIGNS", (*watch.SIGNS, "reset"))
+
+
+SLOW = Script(
+    1,
+    (
+        *(Written(5.0 + 5.0 * (number % 2), key) for number, key in enumerate(KEYS)),
+        Fault(0.0, "clock", "a", 45.0, -6.0),
+    ),
+    "trips",
+    partitions=4,
+)
+"""Keys of both instances expire, while the clock of one of them is behind."""
+
+
+@mutation(SLOW)
+def an_instance_expires_windows_by_its_own_clock_alone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Instance, "_take_watermarks", lambda *_: None)
+
+
+@mutation(SLOW)
+def a_watermark_goes_down(patch: pytest.MonkeyPatch) -> None:
+    def advance(store: Store, watermark: int) -> None:
+        store._announced_watermark = watermark  # noqa: SLF001
+
+    patch.setattr(Store, "advance_watermark", advance)
+
+
+READ_LATE = Script(
+    1,
+    (Written(20.1, "k0"), Written(24.5, "k0"), Fault(22.0, "cut", "a", 20.0, 1.0), Fault(22.0, "cut", "b", 20.0, 1.0)),
+)
+"""No instance reads the last version of a window before the job's progress closes it."""
+
+
+@mutation(replace(READ_LATE, application="shifts"))
+def a_window_closes_before_its_records_are_read(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Instance, "has_read", lambda *_: True)
+
+
+OF_BOTH = Script(1, tuple(Written(5.0 + number, KEYS[number % 4]) for number in range(12)), partitions=4)
+"""Keys of both instances."""
+
+
+@mutation(OF_BOTH, is_found_by_seeds=True)
+def a_page_goes_on_after_the_last_key_of_any_instance(patch: pytest.MonkeyPatch) -> None:
+    def merge(found: Sequence[PageItems], limit: int, **_: object) -> PageItems:
+        items = sorted((item for page in found for item in page.items), key=itemgetter(0))
+        return PageItems(items[:limit], max((page.after for page in found if page.after), default=None))
+
+    patch.setattr(pages, "merge_pages", merge)
+
+
+@mutation(OF_BOTH, is_found_by_seeds=True)
+def an_index_has_only_the_first_values(patch: pytest.MonkeyPatch) -> None:
+    move = TermIndex.move
+
+    def move_first(*arguments: Any) -> None:
+        *_, old, _ = arguments
+        if old is None:
+            move(*arguments)
+
+    patch.setattr(TermIndex, "move", move_first)
+
+
+SOME_WINDOWS = tuple(Written(5.0 + number, "k0", "window") for number in range(5))
+DOWN = (Fault(4.0, "crash", "a", 12.0), Fault(4.0, "crash", "b", 12.0))
+
+
+@mutation(Script(1, (*SOME_WINDOWS, *DOWN), "visits"))
+def a_watch_of_all_windows_begins_with_the_newest_one(patch: pytest.MonkeyPatch) -> None:
+    entries = StateWindows.entries
+    patch.setattr(StateWindows, "entries", lambda windows, key, _: entries(windows, key, "newest"))
 
 
 @pytest.mark.parametrize("name", mutation.names)
