@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -149,7 +150,7 @@ def _forged(random: Random) -> Iterator[Forged]:
         key = random.choice([None, b"d0", b"other"])
         value = random.choice(HOSTILE)
         if topic == "feedback" and random.random() < 0.7:
-            value = _forged_answer(random, at)
+            key, value = random.choice([key, b"d0"]), _forged_answer(random, at)
         elif topic == "events" and random.random() < 0.3:
             key, value = random.choice([None, b"d1", b"d1"]), _misplaced_event(number, at)
         yield Forged(at, topic, key, value)
@@ -167,11 +168,12 @@ def _forged_answer(random: Random, at: float) -> bytes:
 
     One of the present epoch and a large version wins over true ones. Its time is far from its stamp: so it is replaced.
     """
-    epoch, given_at = random.choice([(0, at), (EPOCH, at - 2 * HOUR_S), (EPOCH, at + HOUR_S), (EPOCH + 1, at)])
+    present = (EPOCH, at - 2 * HOUR_S), (EPOCH, at + HOUR_S)
+    epoch, given_at = random.choice([(0, at), *present, *present, (EPOCH + 1, at)])
     answer = {
         "device_id": "d0",
         "first_seen": time_at(0.0).isoformat(),
-        "enrichment": random.choice(["owner", "unknown"]),
+        "enrichment": random.choice(["owner", "owner", "unknown"]),
         "epoch": epoch,
         "version": random.choice([1, 7, 1000]),
         "status": "result",
@@ -236,6 +238,8 @@ def _meeting(random: Random, workers: int, derivers: int, bursts: list[float]) -
             yield Compact(at + random.uniform(2.0, lasts), "snapshots")
     storm = list(_storm(random, at, random.choice([5.0, 30.0, lasts])))
     yield from storm
+    if derivers > 1 and random.random() < 0.5:
+        yield from _fence(random, min(storm, key=lambda step: step.at))
     for _ in range(random.randint(1, 3)):
         part, lasts = random.choice(members), random.choice([random.uniform(0.5, 60.0), SESSION_S, 2 * SESSION_S])
         kind = random.choice(DROPPING if part.startswith("derive") else PARTS)
@@ -253,10 +257,22 @@ def _storm(random: Random, at: float, lasts: float) -> Iterator[Sent]:
     """Many events of few devices: at once, and until after the faults, with inputs that come back."""
     devices = [f"d{number}" for number in range(random.choice([1, 1, 2, 3]))]
     plates, first_seen = random.choice([("p1", "p2"), ("p1", "p5", None)]), max(0.0, at - random.uniform(0.0, 200.0))
+    dense_s = random.choice([0.1, 0.5, 3.0])
     for number in range(random.randint(4, 16)):
-        moment = at + random.uniform(0.0, random.choice([0.5, 3.0, lasts + 5.0]))
+        moment = at + random.uniform(0.0, random.choice([dense_s, dense_s, lasts + 5.0]))
         plate, load = random.choice(plates), random.choice([None, random.randint(-5, 100)])
         yield Sent(moment, random.choice(devices), f"s{number}", first_seen, moment, plate, load)
+
+
+def _fence(random: Random, first: Sent) -> Iterator[Step]:
+    """A derive worker is frozen with events that it has read, until another has their partition and more of them."""
+    lasts = random.uniform(1.3, 2.5) * SESSION_S
+    yield Row(max(0.5, first.at - 5.0), "r0", '{"keys": "*", "high": 20, "low": 20, "hold": 0}')
+    yield Fault(first.at + random.uniform(0.02, 0.15), "freeze", random.choice(["derive-0", "derive-1"]), lasts)
+    times = [random.uniform(0.0, 0.12) for _ in range(8)] + [random.uniform(0.9 * SESSION_S, lasts) for _ in range(3)]
+    for number, after in enumerate(times):
+        moment = first.at + after
+        yield replace(first, at=moment, ts=moment, event=f"f{number}", load=random.randint(10, 60))
 
 
 def _moment(random: Random, storm: list[Sent]) -> float:
