@@ -13,7 +13,7 @@ from tests.simulation.verdict import verdict
 from tests.simulation.world import run
 
 FIXED = range(60)
-FRESH = 20
+FRESH = 40
 FIRST_FRESH = secrets.randbelow(1 << 32)
 
 

@@ -221,9 +221,10 @@ class Job:
                 del self._repeating[key]
 
     def rebuild(self) -> None:
-        """Write all present windows anew, in a later epoch."""
+        """Write all present windows anew, in a later epoch: the former job ends, and repeats nothing."""
         self._is_stopped = False
         self._epoch += 1
+        self._written, self._repeating = {}, {}
         for key, starts in self._present().items():
             for start in filter(self._has, starts):
                 self._record_version(key, start)
