@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from contracts import Alerts, Application
     from contracts.records.record import Record
     from contracts.wire import Snapshot
+    from tests.simulation.recorded import Ledgers
     from tests.simulation.script import Script
-    from tests.simulation.world import Ledgers
 
     Window = tuple[str, datetime]
 

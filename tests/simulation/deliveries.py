@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.records.record import Record
     from tests.simulation.api import Delivery
-    from tests.simulation.world import Ledgers
+    from tests.simulation.recorded import Ledgers
 
     Event = tuple[str, str]
     """The id of an alert, and whether it has opened or closed."""

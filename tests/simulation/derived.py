@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
     from tests.simulation.alerts import Version
     from tests.simulation.application import Limit
+    from tests.simulation.recorded import Ledgers
     from tests.simulation.script import Script
-    from tests.simulation.world import Ledgers
 
     Value = tuple[int, int, dict[str, Any]]
     """Epoch and version of the snapshot, and the derived value."""

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from contracts.records.record import Record
     from contracts.wire import Snapshot
     from tests.simulation.oracle import Answers
+    from tests.simulation.recorded import Ledgers
     from tests.simulation.script import Script, Step
-    from tests.simulation.world import Ledgers
 
     Window = tuple[str, datetime]
 

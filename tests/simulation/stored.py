@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from contracts.records.record import Record
     from contracts.sinks import Row
     from contracts.sinks.store import RowKey
+    from tests.simulation.recorded import Ledgers
     from tests.simulation.script import Script
-    from tests.simulation.world import Ledgers
 
     Order = tuple[datetime, int, int]
     """Start of the window, epoch, version."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from contextvars import Context
-from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
@@ -29,6 +28,7 @@ from tests.simulation.network import NO_POLLS, WatchedBroker
 from tests.simulation.oracle import EVERY, OF_THE_CLOCK
 from tests.simulation.parts import Part
 from tests.simulation.query import Checkpoint, Commit, JobContext
+from tests.simulation.recorded import Ledgers
 from tests.simulation.redrive import RedriveContext, run_redrive
 from tests.simulation.script import (
     ENDS_S,
@@ -47,46 +47,16 @@ from tests.simulation.sink import SinkContext, StoreServer, run_sink
 from tests.simulation.worker import WorkerContext, run_webhook, run_worker, worker_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from datetime import datetime
 
     from contracts import Application
     from contracts.records.record import Record
-    from services.runtime.job_progress import Published
-    from tests.simulation.api import Call, Delivery
     from tests.simulation.network import ProcessNetwork
     from tests.simulation.parts import Main, OnStop
     from tests.simulation.script import Script, Step
 
 EPOCH = round(START.timestamp() * 1000)
-
-
-@dataclass(frozen=True)
-class Ledgers:
-    """What a run has left: the records of all topics, the calls that the APIs logged, and how the parts ended."""
-
-    records: dict[str, Sequence[Record]]
-    """By topic, those of a partition in their order."""
-    calls: Sequence[Call]
-    committed: dict[int, int]
-    """The offset that the workers have committed, by partition of the snapshots."""
-    errors: Sequence[str]
-    """The errors with which processes ended, and of tasks that nobody awaited."""
-    commit: Commit
-    """The last commit of the job."""
-    store: StoreServer
-    """The server of the sinks' store."""
-    evaluated: dict[int, int]
-    """The offset that the derive workers have committed, by partition of the snapshots."""
-    progress: dict[int, Published]
-    """The progress of the job some time before the end."""
-    redrives: int
-    """The number of redrives that have begun."""
-    deliveries: list[Delivery]
-    delivered: dict[int, int]
-    """The offset that the workers of the webhook have committed, by partition of the alerts."""
-    former_jobs: int
-    """The number of jobs of former checkpoints that run."""
 
 
 class World:

@@ -1,0 +1,43 @@
+"""The ledgers of a run: what it has left, to be judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contracts.records.record import Record
+    from services.runtime.job_progress import Published
+    from tests.simulation.api import Call, Delivery
+    from tests.simulation.query import Commit
+    from tests.simulation.sink import StoreServer
+
+
+@dataclass(frozen=True)
+class Ledgers:
+    """What a run has left: the records of all topics, the calls that the APIs logged, and how the parts ended."""
+
+    records: dict[str, Sequence[Record]]
+    """By topic, those of a partition in their order."""
+    calls: Sequence[Call]
+    committed: dict[int, int]
+    """The offset that the workers have committed, by partition of the snapshots."""
+    errors: Sequence[str]
+    """The errors with which processes ended, and of tasks that nobody awaited."""
+    commit: Commit
+    """The last commit of the job."""
+    store: StoreServer
+    """The server of the sinks' store."""
+    evaluated: dict[int, int]
+    """The offset that the derive workers have committed, by partition of the snapshots."""
+    progress: dict[int, Published]
+    """The progress of the job some time before the end."""
+    redrives: int
+    """The number of redrives that have begun."""
+    deliveries: list[Delivery]
+    delivered: dict[int, int]
+    """The offset that the workers of the webhook have committed, by partition of the alerts."""
+    former_jobs: int
+    """The number of jobs of former checkpoints that run."""
