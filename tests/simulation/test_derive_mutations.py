@@ -158,7 +158,7 @@ def a_rejected_row_counts_as_reported_before_it_is(patch: pytest.MonkeyPatch) ->
 
 
 FROZEN = Script(
-    3,
+    2,
     (
         Row(0.5, "r0", '{"high": 20, "low": 20, "hold": 0}'),
         *(Sent(10.0 + number / 100, "d0", f"e{number}", ts=10.0 + number / 100, load=17) for number in range(12)),
