@@ -55,12 +55,12 @@ but *calls repeated* and *longest stall* have to be 0. `tests/faults/test_ledger
 On a machine of 2 cores with other work at the same time. Each row has the date and the commit of its last seed.
 
 """
-FOUND_SCRIPTS = Path("tests/simulation/test_found.py")
+FOUND_SCRIPTS = Path("tests/simulation/test_found.py"), Path("tests/simulation/instances/test_found.py")
 FOUND = """## Found by the simulator
 
-`make simulate` runs the workers' code on a model of the broker and of the job, with virtual time: random scripts of
-load and faults, each from a seed. `make test` has some fixed seeds and some fresh ones. These seeds failed; the defects
-are mended, and each shortest script is a test in `tests/simulation/test_found.py`:
+`make simulate` runs the code of workers, and of query instances, on a model of the broker and of the job, with virtual
+time: random scripts of load and faults, each from a seed. `make test` has some fixed seeds and some fresh ones. These
+seeds failed; the defects are mended, and each shortest script is a test in a `test_found.py` of `tests/simulation`:
 
 {found}"""
 SOAKED = Path("docs/images/soak.csv")
@@ -158,7 +158,7 @@ class Results:
         parts = [head + _rows(rows)]
         if notes:
             parts.append("## Notes\n\n" + "\n".join(notes))
-        parts.append(FOUND.format(found=found_by_the_simulator(FOUND_SCRIPTS.read_text(encoding="utf-8"))))
+        parts.append(FOUND.format(found=found_by_the_simulator(FOUND_SCRIPTS)))
         if SOAKED.exists():
             parts.append(soak_section(SOAKED))
         parts.append("## Not run\n\n" + "\n".join(f"- {line}" for line in (*(fault.name for fault in left), *NOT_RUN)))
@@ -188,8 +188,9 @@ def soak_section(figures: Path) -> str:
     return text + _rows(table)
 
 
-def found_by_the_simulator(source: str) -> str:
-    """Return a list of the seeds in the source of a test module, each with the cause in the comment of its test."""
+def found_by_the_simulator(modules: Iterable[Path]) -> str:
+    """Return a list of the seeds in test modules, each with the cause in the comment of its test."""
+    source = "\n".join(module.read_text(encoding="utf-8") for module in modules)
     found = re.findall(r"^def test_seed_(\d+)\(\) -> None:\n((?:    # .+\n)+)", source, re.MULTILINE)
     return "\n".join(f"- {seed}: {' '.join(comment.replace('    # ', '').splitlines())}" for seed, comment in found)
 
