@@ -119,8 +119,9 @@ class Stage:
     def expired_until(self) -> datetime:
         """Return the time up to which windows that are over are forgotten, by the job's last watermark."""
         log = (self.folder / "logs" / "job.log").read_text(encoding="utf-8", errors="replace")
-        batches = (json.loads(line) for line in log.split("\n")[:-1] if line.startswith('{"job": "batch"'))
-        *_, last = (batch["watermark"] for batch in batches if batch["watermark"])
+        newest_first = reversed(log.split("\n")[:-1])
+        batches = (json.loads(line) for line in newest_first if line.startswith('{"job": "batch"'))
+        last = next(batch["watermark"] for batch in batches if batch["watermark"])
         application: Application = self._application
         return datetime.fromisoformat(last) + application.kept_for + application.skew
 
