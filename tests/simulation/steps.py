@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from tests.simulation.script import Step
 
 
-def sent(at: float, event: str = "e0", device: str = "d0") -> Sent:
-    return Sent(at, device, event, ts=at, plate="p1", load=1)
+def sent(at: float, event: str = "e0", device: str = "d0", first_seen: float = 0.0) -> Sent:
+    return Sent(at, device, event, first_seen, ts=at, plate="p1", load=1)
 
 
 def row(at: float, high: int = 50, hold: int = 0) -> Row:

@@ -16,7 +16,8 @@ from services.sink.partition import SinkPartition
 from services.sink.plan import Planner
 from tests.simulation.generate import script as script_of
 from tests.simulation.mutations import Mutations
-from tests.simulation.script import Fault, Forged, Script, Sent, Tombstone
+from tests.simulation.script import Fault, Forged, Script, Tombstone
+from tests.simulation.steps import sent
 from tests.simulation.verdict import verdict
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
     from contracts.sinks import Deletion, Row
 
 mutation = Mutations(script_of, verdict)
-
-
-def sent(at: float, event: str = "e0", first_seen: float = 0.0, device: str = "d0") -> Sent:
-    return Sent(at, device, event, first_seen, ts=at, plate="p1", load=1)
 
 
 AN_HOUR_AHEAD = Fault(90.0, "clock", "sink-0", 900.0, 3600.0)
@@ -49,7 +46,7 @@ def an_older_store_is_not_filled_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SinkPartition, "required", property(lambda state: min(state.stored or 0, 1)))
 
 
-@mutation(Script(1, (sent(5.0), sent(6.0, "e1", 5.5), Tombstone(50.0, "d0", 5.5), LOSS), sinks=1))
+@mutation(Script(1, (sent(5.0), sent(6.0, "e1", first_seen=5.5), Tombstone(50.0, "d0", 5.5), LOSS), sinks=1))
 def a_tombstone_precedes_the_rows_of_its_batch(patch: pytest.MonkeyPatch) -> None:
     def in_one_step(steps: Any) -> tuple[Step, ...]:
         return (Step(tuple(steps._deletions), tuple(steps._rows.values())),)  # noqa: SLF001
@@ -58,7 +55,9 @@ def a_tombstone_precedes_the_rows_of_its_batch(patch: pytest.MonkeyPatch) -> Non
     patch.setattr(plan._Steps, "finish", in_one_step)  # noqa: SLF001
 
 
-@mutation(Script(1, (sent(5.0), sent(6.0, "e1", 5.5), Tombstone(50.0, "d0")), sinks=1), is_found_by_seeds=True)
+@mutation(
+    Script(1, (sent(5.0), sent(6.0, "e1", first_seen=5.5), Tombstone(50.0, "d0")), sinks=1), is_found_by_seeds=True
+)
 def a_tombstone_removes_all_windows_of_its_key(patch: pytest.MonkeyPatch) -> None:
     deletion = Planner._deletion  # noqa: SLF001
 
@@ -77,7 +76,7 @@ def refused_records_have_no_dead_letter(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DeadLetters, "send", dropped)
 
 
-@mutation(Script(1, (sent(5.0), sent(6.0, "e1", 5.5), sent(7.0, "e2")), sinks=1), is_found_by_seeds=True)
+@mutation(Script(1, (sent(5.0), sent(6.0, "e1", first_seen=5.5), sent(7.0, "e2")), sinks=1), is_found_by_seeds=True)
 def an_older_window_replaces_a_newer_one(patch: pytest.MonkeyPatch) -> None:
     def put(store: MemoryStore, row: Row) -> bool:
         store.state.rows[row.row_key(store._windows)] = row  # noqa: SLF001

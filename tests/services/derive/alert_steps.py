@@ -11,7 +11,7 @@ from contracts.records.tables import encode_row
 from contracts.wire import Snapshot
 from contracts.wire.alert_record import AlertRecord
 from contracts.wire.window_key import window_key
-from tests.services.derive.alerted import APP, LIMITS, Limit
+from tests.services.derive.alerted import APP, LIMITS, Limit, transitions
 from tests.services.derive.crashing import AT, Broker
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from services.runtime.kafka.values import Output
+    from tests.services.derive.alerted import Crossing
 
 
 def broker_with(*rules: tuple[str, Limit]) -> Broker:
@@ -51,3 +52,8 @@ def held_for(seconds: int) -> Limit:
 
 def nothing_derived(*_: object) -> Iterator[Output]:
     yield from ()
+
+
+def crossings(broker: Broker) -> tuple[list[Crossing], list[tuple[Crossing, str]]]:
+    """Return the alerts that have opened, and those that have closed with the cause."""
+    return transitions([(one.key, one.value) for one in broker.topics["too_high"]])

@@ -15,8 +15,16 @@ from services.alerts.evaluator import AlertEvaluator
 from services.alerts.partition import AlertPartition
 from services.alerts.tables import Tables
 from services.runtime.job_progress import Published
-from tests.services.derive.alert_steps import broker_with, held_for, last_of, last_record, nothing_derived, publish
-from tests.services.derive.alerted import APP, HOUR, LIMITS, Limit, transitions
+from tests.services.derive.alert_steps import (
+    broker_with,
+    crossings,
+    held_for,
+    last_of,
+    last_record,
+    nothing_derived,
+    publish,
+)
+from tests.services.derive.alerted import APP, HOUR, LIMITS, Limit
 from tests.services.derive.crashing import AT
 
 if TYPE_CHECKING:
@@ -52,7 +60,7 @@ def test_no_alert_opens_while_the_job_has_not_published_what_ends_its_condition(
     broker.published = Published(2, AT + HOUR, 0)
     broker.run(is_live=True)
     assert last_record(broker).status == "closed"
-    assert not transitions([(one.key, one.value) for one in broker.topics["too_high"]])[0]
+    assert not crossings(broker)[0]
 
 
 def test_an_alert_that_was_due_when_its_window_expired_opens_and_closes() -> None:
@@ -66,7 +74,7 @@ def test_an_alert_that_was_due_when_its_window_expired_opens_and_closes() -> Non
     (alert,) = last_record(broker).alerts
     opened_at = AT + timedelta(seconds=10)
     assert (alert.opened_at, alert.closed_at, alert.closed_by) == (opened_at, later, "expired")
-    assert len(transitions([(one.key, one.value) for one in broker.topics["too_high"]])[0]) == 1
+    assert len(crossings(broker)[0]) == 1
 
 
 def _rebuilt() -> Broker:
@@ -89,7 +97,7 @@ def test_no_alert_opens_by_the_progress_that_was_recorded_before_a_rebuild() -> 
     publish(broker, "a", 2, 1, AT + timedelta(seconds=5))
     broker.run(is_live=True)
     assert last_record(broker).status == "closed"
-    assert not transitions([(one.key, one.value) for one in broker.topics["too_high"]])[0]
+    assert not crossings(broker)[0]
 
 
 def test_a_pending_alert_opens_by_the_progress_that_a_rebuilt_job_has_recorded() -> None:
@@ -126,7 +134,7 @@ def test_a_pending_alert_begins_anew_where_snapshots_are_missing() -> None:
     assert [(alert.status, alert.since) for alert in last_of(broker, "b").alerts] == [("pending", later)]
     broker.published = Published(4, later + timedelta(seconds=10), 0)
     broker.run(is_live=True)
-    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
+    opened, closed = crossings(broker)
     assert [(one[0].partition("@")[0], one[3]) for one in opened] == [("b", 3)]
     assert not closed
 
@@ -141,7 +149,7 @@ def test_no_alert_opens_by_a_progress_whose_snapshots_are_unread() -> None:
     broker.published = Published(3, AT + HOUR, 0)
     broker.run(is_live=True)
     assert last_record(broker).status == "closed"
-    assert not transitions([(one.key, one.value) for one in broker.topics["too_high"]])[0]
+    assert not crossings(broker)[0]
 
 
 def test_the_alerts_of_a_quiet_partition_expire_by_the_progress_of_the_job() -> None:
@@ -179,7 +187,7 @@ def test_an_alert_of_an_expired_window_does_not_open_again_when_another_worker_b
         publish(broker, "b", version, 1, later)
     broker.batch, broker.published = 1, Published(3, later + HOUR, 0)
     broker.run(is_live=True)
-    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
+    opened, closed = crossings(broker)
     assert (len(opened), [by for _, by in closed]) == (1, ["expired"])
 
 
@@ -193,7 +201,7 @@ def test_an_alert_of_an_expired_window_does_not_open_again_when_the_progress_of_
     publish(broker, "b", 1, 7, later)
     broker.published = Published(2, later, 0)
     broker.run(is_live=True)
-    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
+    opened, closed = crossings(broker)
     assert (len(opened), [by for _, by in closed]) == (3, ["expired"]), (
         "the window that lives has an alert of each rule"
     )
@@ -278,5 +286,5 @@ def test_compaction_of_a_snapshot_whose_successor_is_unread_leaves_its_alert_ope
         publish(broker, "b", version, 1)
     publish(broker, "a", 2, 7)
     broker.run(is_live=True)
-    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
+    opened, closed = crossings(broker)
     assert (len(opened), closed) == (1, [])

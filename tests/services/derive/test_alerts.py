@@ -21,7 +21,15 @@ from contracts.wire.window_key import window_key
 from services.alerts.evaluator import AlertEvaluator
 from services.alerts.partition import AlertPartition
 from services.alerts.tables import RowChange, Tables
-from tests.services.derive.alert_steps import broker_with, held_for, last_of, last_record, nothing_derived, publish
+from tests.services.derive.alert_steps import (
+    broker_with,
+    crossings,
+    held_for,
+    last_of,
+    last_record,
+    nothing_derived,
+    publish,
+)
 from tests.services.derive.alerted import APP, HOUR, LIMITS, Limit, Oracle, Reading, Sensor, above, transitions
 from tests.services.derive.crashing import AT, Broker, KilledError, Member
 
@@ -155,7 +163,7 @@ def test_an_alert_that_is_closed_before_its_snapshot_is_committed_does_not_open_
     broker.run()
     broker.batch = 3
     broker.run()
-    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
+    opened, closed = crossings(broker)
     assert (len(opened), len(closed), last_record(broker).status) == (1, 1, "closed")
 
 
@@ -230,7 +238,7 @@ def test_a_stop_while_alerts_are_read_again_after_an_unconfirmed_write_replaces_
     fates.extend(["go"] * RESTORED + ["refuse", "stop"])
     broker.run()
     assert not fates
-    opened, closed = transitions([(one.key, one.value) for one in broker.topics["too_high"]])
+    opened, closed = crossings(broker)
     assert ([one[0].partition("@")[0] for one in opened], closed) == (["a", "b"], [])
     assert alert.id in {one.id for one in last_of(broker, "a").alerts}
 
@@ -308,4 +316,4 @@ def test_windows_that_a_catch_up_publishes_in_any_order_are_all_evaluated() -> N
     for hours in (4, 0, 2, 1, 3):
         publish(broker, "a", 1, 7, AT + hours * HOUR)
     broker.run(is_live=True)
-    assert len(transitions([(one.key, one.value) for one in broker.topics["too_high"]])[0]) == 5
+    assert len(crossings(broker)[0]) == 5
