@@ -3,8 +3,8 @@
 The offset of a partition of snapshots has a time and an epoch as its metadata. All records of the input that arrived
 before that time are in the snapshots of that epoch before that offset: their windows do not change by them any more.
 The job records it when a batch is committed, so it may be two batches old. A reader that has read up to the offset
-judges by this time, and not by its clock, whether a window is over: the job may be down, or may read a backlog. It says
-nothing of the snapshots of a later epoch: a rebuilt job reads those records again.
+judges by this time, and not by its clock, whether a window is over: the job may be down, or may read a backlog. It does
+not cover the snapshots of a later epoch: a rebuilt job reads those records again.
 """
 
 from __future__ import annotations
