@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cachetools import LRUCache
 
@@ -12,23 +12,49 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
-    from services.client.answers import Answer, Order, T, Update
+    from services.client.answers import Answer, Order, Source, T, Update
 
     Place = tuple[str, str, datetime | None]
     """A state, a key, and the start of a window, None for the newest."""
 
-NONE: Order = (0, 0, -1)
 MAX_YIELDED_KEYS = 100_000
 
 
+class ReturnedVersion(NamedTuple):
+    """A version that was returned, and the record that it was read from: None for the expiry of a window."""
+
+    order: Order
+    source: Source | None
+    is_closed: bool = False
+
+    def may_follow(self, former: ReturnedVersion) -> bool:
+        """Whether this is no earlier version, or one that was written later.
+
+        An instance returns an earlier version of a later record only if it has read that the former was removed.
+        """
+        return self.order >= former.order or self._is_of_later_record(former)
+
+    def is_news(self, former: ReturnedVersion) -> bool:
+        """Whether a watch that has yielded the former version yields this one."""
+        if self.order == former.order:
+            return self.is_closed and not former.is_closed
+        return self.may_follow(former)
+
+    def _is_of_later_record(self, former: ReturnedVersion) -> bool:
+        """Offsets of two epochs say nothing: a topic may have been made anew."""
+        own, other = self.source, former.source
+        is_of_epoch = self.order[1] == former.order[1]
+        return is_of_epoch and own is not None and other is not None and own[:2] == other[:2] and own[2] > other[2]
+
+
 class HighWaterMarks:
-    """The highest orders of the most recent `keys` keys and windows. With `keys=0` it stores nothing."""
+    """The last returned versions of the most recent `keys` keys and windows. With `keys=0` it stores nothing."""
 
     def __init__(self, keys: int) -> None:
-        self._orders: LRUCache[Place, Order] = LRUCache(keys)
+        self._last: LRUCache[Place, ReturnedVersion] = LRUCache(keys)
 
     def admits(self, answer: Answer[T], *, by_window: bool = False) -> bool:
-        """Return whether the result may be returned, and store its order then. A removed key may start again.
+        """Return whether the result may be returned, and store its version then. A removed key may start again.
 
         It is compared with the newest result of its key; with `by_window` with the newest result of its window, for
         the results of older windows. After the expiry of a window, none of its earlier versions is admitted.
@@ -39,17 +65,19 @@ class HighWaterMarks:
         if isinstance(answer, NeverSeen):
             self.remove(place)
             return True
-        if (order := answer.order) is None:
+        if answer.order is None:
             return True
-        if order < self._orders.get(place, NONE):
+        new = ReturnedVersion(answer.order, answer.source if isinstance(answer, Found) else None)
+        last = self._last.get(place)
+        if last is not None and not new.may_follow(last):
             return False
-        if self._orders.maxsize:
-            self._orders[place] = order
+        if self._last.maxsize:
+            self._last[place] = new
         return True
 
     def remove(self, place: Place) -> None:
         """Forget a key, or a window of it: its versions may start again."""
-        self._orders.pop(place, None)
+        self._last.pop(place, None)
 
 
 class YieldedVersions:
@@ -61,15 +89,18 @@ class YieldedVersions:
     def __init__(self, high_water_marks: HighWaterMarks, by_window: Collection[str] = ()) -> None:
         self._high_water_marks = high_water_marks
         self._by_window = by_window
-        self._last: LRUCache[Place, object] = LRUCache(MAX_YIELDED_KEYS)
+        self._last: LRUCache[Place, ReturnedVersion | type] = LRUCache(MAX_YIELDED_KEYS)
+        """Of a key that is gone, the kind of the update."""
 
     def admits(self, update: Update[T]) -> bool:
         """Return whether to yield the update: after a reconnect an instance may repeat updates."""
         by_window = update.state in self._by_window
         place = update.state, update.key, update.window_start if by_window else None
-        new: object = (*update.order, update.is_open is False) if isinstance(update, Found) else type(update)
-        last = self._last.get(place)
-        if new == last or (isinstance(new, tuple) and isinstance(last, tuple) and new < last):
+        last, new = self._last.get(place), _yielded(update)
+        if isinstance(new, ReturnedVersion) and isinstance(last, ReturnedVersion):
+            if not new.is_news(last):
+                return False
+        elif new == last:
             return False
         if isinstance(update, Removed):
             self._high_water_marks.remove(place)
@@ -77,3 +108,9 @@ class YieldedVersions:
             return False
         self._last[place] = new
         return True
+
+
+def _yielded(update: Update[T]) -> ReturnedVersion | type:
+    if not isinstance(update, Found):
+        return type(update)
+    return ReturnedVersion(update.order, update.source, update.is_open is False)

@@ -64,6 +64,11 @@ def entry(
     }
 
 
+def at_offset(body: dict[str, Any], offset: int) -> dict[str, Any]:
+    """Return the body of a response with the offset of another record than that of its version."""
+    return {**body, "source": {**body["source"], "offset": offset}}
+
+
 def problem(kind: str, status: int, **facts: Any) -> dict[str, Any]:
     return {"type": kind, "title": kind, "status": status, "detail": f"it is {kind}", **facts}
 

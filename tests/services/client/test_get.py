@@ -28,6 +28,7 @@ from services.client import (
 )
 from tests.services.client.fake_service import (
     WINDOW_START,
+    at_offset,
     body_response,
     entry,
     hanging,
@@ -283,7 +284,7 @@ async def test_a_later_window_begins_with_a_low_version(fake: Fake) -> None:
         await states.get("flights", "k")
         fake.put(entry("k", 1, window_start="2026-01-02T12:00:00Z"))
         assert _version(await states.get("flights", "k")) == 1
-        fake.put(entry("k", 8))
+        fake.put(at_offset(entry("k", 8), 0))
         with shortest_attempt(math.inf), pytest.raises(StaleReadError):
             await states.get("flights", "k")
 
@@ -296,6 +297,16 @@ async def test_a_removed_key_may_start_at_a_lower_version(fake: Fake) -> None:
         await states.get("flights", "k")
         fake.put(entry("k", 1, window_start=None))
         assert _version(await states.get("flights", "k")) == 1
+
+
+async def test_an_earlier_version_of_a_later_record_follows_a_removal_that_was_not_seen(fake: Fake) -> None:
+    async with Client(fake.url) as states:
+        for version, offset in ((7, 20), (1, 22), (2, 23)):
+            fake.put(at_offset(entry("k", version), offset))
+            assert _version(await states.get("flights", "k")) == version
+        fake.put(at_offset(entry("k", 1), 22))
+        with shortest_attempt(math.inf), pytest.raises(StaleReadError):
+            await states.get("flights", "k")
 
 
 def expired_entry(key: str, version: int, start: str = WINDOW_START) -> dict[str, Any]:

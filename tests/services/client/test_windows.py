@@ -23,7 +23,7 @@ from services.client import (
     WatchFilter,
 )
 from services.tools.cli.__main__ import main
-from tests.services.client.fake_service import body_response, described, entry, problem, shortest_attempt
+from tests.services.client.fake_service import at_offset, body_response, described, entry, problem, shortest_attempt
 from tests.services.client.streaming import message
 from tests.services.client.test_watch import following
 
@@ -40,9 +40,9 @@ HOURS = [datetime(2013, 1, 1, hour, tzinfo=UTC) for hour in (12, 13, 14)]
 
 
 def window(key: str, start: datetime, version: int = 1, *, is_open: bool = False, **fields: Any) -> dict[str, Any]:
-    """Return the body of a response about a window."""
+    """Return the body of a response about a window. Its records are before those of later windows."""
     return {
-        **entry(key, version, start.isoformat(), STATE, **fields),
+        **at_offset(entry(key, version, start.isoformat(), STATE, **fields), 100 * start.hour + version),
         "window_end": (start + timedelta(hours=1)).isoformat(),
         "is_open": is_open,
     }
@@ -208,6 +208,23 @@ async def test_a_watch_of_the_newest_window_never_goes_back(streaming: Streaming
         found = await reading
     assert "window" not in opened.received[0]
     assert [one.version for one in found] == [5, 1, 2]
+
+
+@pytest.mark.parametrize("gone", ["removed", "left"])
+async def test_a_watch_goes_back_after_a_removal(streaming: Streaming, gone: str) -> None:
+    place = {"state": STATE, "key": "JFK", "window_start": HOURS[1].isoformat()}
+    filtered = WatchFilter(STATE, where={"a": "b"})
+    async with Client(streaming.url) as states, aclosing(states.watch_many(filtered)) as updates:
+        reading = asyncio.create_task(following(updates, 4))
+        opened = await streaming.connection(0)
+        opened.send(message(answered(window("JFK", HOURS[1], 5))), message(place, kind=gone))
+        former = answered(window("JFK", HOURS[0], 6))
+        written_after = answered(at_offset(window("JFK", HOURS[0], 7), 2_000))
+        opened.send(message(former), message(written_after), message(former))
+        opened.send(message(answered(at_offset(window("JFK", HOURS[1], 6), 2_001))))
+        first, _, *others = await reading
+    expected = {"removed": [6, 7], "left": [7, 6]}  # that it has left says nothing of earlier windows
+    assert [first.version, *(one.version for one in others)] == [5, *expected[gone]]
 
 
 async def test_a_watch_of_many_keys_of_one_window(streaming: Streaming) -> None:
