@@ -150,9 +150,10 @@ class ChangeFeed:
         found |= dict.fromkeys(matched.of(key))
         if window_start is not None:
             found |= dict.fromkeys(matched.of((key, window_start)))
-        if entry is not None:
-            found |= dict.fromkeys(index.by_fields(key, RecordFields(entry.value)))
-            if entry.event_time // 1000 < self._silent_until.get(state, FIRST_SECOND):
+        present = entry if entry is not None or window_start is None else self._reader.windows[state].newest(key)
+        if present is not None:  # after the removal of a window, the one before it may match again
+            found |= dict.fromkeys(index.by_fields(key, RecordFields(present.value)))
+            if present.event_time // 1000 < self._silent_until.get(state, FIRST_SECOND):
                 found |= dict.fromkeys(one for one in index.silent if one.filter.matches_key(key))
         return found
 

@@ -7,7 +7,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from services.query.push.event import CHANGED, REMOVED, STATE
+from services.query.push.event import CHANGED, REMOVED, STATE, EventKind
 from services.query.push.stream_items import (
     Delivery,
     InitialStateSent,
@@ -302,15 +302,20 @@ class Stream:
     def _answers(self, name: Name, subscription: Subscription, reason: Reason) -> list[Answer]:
         """The answers that the subscription receives now. A removed window is followed by the newest one."""
         choice = subscription.filter.window
+        present = self._reader.read(name, choice)
         if reason is not REMOVED or name.window_start is None or choice != "newest":
-            return self._answer(name, subscription, reason, self._reader.read(name, choice))
+            return self._answer(name, subscription, reason, present)
+        is_removed = self._reader.read(name, "all") is None
+        if is_removed and subscription.may_have_left(name.key):
+            earlier = self._answer(name, subscription, CHANGED, present)
+            return [self._reader.gone(EventKind.REMOVED, name, None), *earlier] if earlier else []
         answers: list[Answer] = []
         if not subscription.has_window(name.key, name.window_start):
             reason = CHANGED
-        elif self._reader.read(name, "all") is None:
+        elif is_removed:
             answers = self._answer(name, subscription, reason, None)
             reason = CHANGED
-        return answers + self._answer(name, subscription, reason, self._reader.read(name, choice))
+        return answers + self._answer(name, subscription, reason, present)
 
     def _answer(self, name: Name, subscription: Subscription, reason: Reason, present: Present | None) -> list[Answer]:
         if reason is REMOVED and present is not None and subscription.is_ahead(name.key, present):

@@ -30,3 +30,25 @@ def test_seed_83100023() -> None:
     down = Fault(4.0, "crash", "a", 20.0)
     script = Script(1, (down, *written), "visits", instances=1, replicas=1)
     assert not problems(script, run(script))
+
+
+def test_seed_97000080() -> None:
+    # A tombstone removed the newest window, which had left a watch; the one before it matched again, and was not sent.
+    script = Script(
+        97000080,
+        (
+            Written(at=36.857454327517075, key="k0", count=2),
+            Written(at=37.802533946067, key="k3", count=5),
+            Written(at=38.93342111354595, key="k14", kind="window"),
+            Written(at=38.97333447338895, key="k14", count=5),
+            Written(at=39.10550584496074, key="k8", kind="window", count=2),
+            Written(at=39.35621955168926, key="k0", kind="removed", count=3),
+            Written(at=41.16421142960411, key="k14", kind="window"),
+            Written(at=43.141861923444424, key="k0", count=5),
+            Written(at=43.710511115112816, key="k14"),
+            Written(at=44.53681531758265, key="k14", count=4),
+            Written(at=44.604943103029456, key="k14", kind="removed", count=3),
+        ),
+        application="visits",
+    )
+    assert not problems(script, run(script))

@@ -54,6 +54,20 @@ async def serving(
             yield Watched(instance, written)
 
 
+@asynccontextmanager
+async def relaying_to(
+    folder: Path, own_partitions: Sequence[int] = (), limits: WatchLimits = RARE
+) -> AsyncIterator[tuple[Watched, Watched, MemoryRouting]]:
+    """Two instances, and the routing of the first, which serves these partitions only; the second serves all."""
+    routing = MemoryRouting()
+    others = set(range(DEPARTURES.partitions)) - set(own_partitions)
+    routing.others = {one: PartitionStatus(Role.ELSEWHERE, 0) for one in sorted(others)}
+    async with serving(folder, name="two", limits=limits) as owner:
+        routing.known = [Member("two", owner.instance.base)]
+        async with serving(folder, routing, "one", limits) as relaying:
+            yield relaying, owner, routing
+
+
 @pytest.fixture
 async def watched(tmp_path: Path) -> AsyncIterator[Watched]:
     async with serving(tmp_path) as found:
@@ -187,6 +201,24 @@ async def test_a_filter_follows_the_newest_window(watched: Watched) -> None:
         assert await messages(client, 1) == [("JFK", "1", 2)]
 
 
+@pytest.mark.parametrize("own_partitions", [(), range(DEPARTURES.partitions)])
+async def test_a_filter_follows_the_newest_window_back(tmp_path: Path, own_partitions: Sequence[int]) -> None:
+    async with relaying_to(tmp_path, own_partitions) as (relaying, owner, _):
+        served = relaying if own_partitions else owner
+        for hour, carrier in enumerate(("UA", "AA", "UA")):
+            served.put("JFK", hour, carrier=carrier)
+        async with connected(relaying.instance) as client:
+            await client.subscribe("ua", state="departures", where={"state.carrier": "UA"})
+            assert await client_values(client, 1) == [("JFK", "2", 1)]
+            served.put("JFK", 2, version=2, carrier="AA")
+            assert (await client.until("left"))[-1]["window_start"] == answered_at(2)
+            served.remove("JFK", 2)  # the window before it does not match either
+            served.remove("JFK", 1)
+            removed = await client.next()
+            assert (removed["type"], removed["window_start"]) == ("removed", answered_at(1))
+            assert seen(await client.next()) == ("JFK", "0", 1)
+
+
 async def test_an_invalid_window_is_rejected(watched: Watched) -> None:
     async with ClientSession(watched.instance.base) as session, session.get(f"{PATH}?window=open") as response:
         assert (await response.json())["type"] == "bad_request"
@@ -202,26 +234,21 @@ async def test_an_invalid_window_is_rejected(watched: Watched) -> None:
 
 @pytest.mark.parametrize("window", ["newest", "all", at(1)])
 async def test_windows_of_another_instance_are_relayed(tmp_path: Path, window: str) -> None:
-    own, other = MemoryRouting(), MemoryRouting()
-    number = partition(b"JFK", DEPARTURES.partitions)
-    own.others = {number: PartitionStatus(Role.ELSEWHERE, 0)}
-    async with serving(tmp_path, other, "two") as owner:
-        own.known = [Member("two", owner.instance.base)]
-        async with serving(tmp_path, own, "one") as relaying, connected(relaying.instance) as client:
-            owner.put("JFK", 0)
-            owner.put("JFK", 1)
-            await client.subscribe("jfk", state="departures", key="JFK", window=window)
-            expected = {"newest": [("JFK", "1", 1)], "all": [("JFK", "0", 1), ("JFK", "1", 1)]}
-            present = expected.get(window, [("JFK", "1", 1)])
-            assert await messages(client, len(present)) == present
-            await eventually(lambda: owner.instance.subscriptions() == 1)
-            owner.put("JFK", 0, version=2)
-            owner.put("JFK", 1, version=2)
-            found = await client_values(client, 2 if window == "all" else 1)
-            assert found == [("JFK", "0", 2), ("JFK", "1", 2)][-len(found) :]
-            owner.remove("JFK", 1)
-            removed = await client.next()
-            assert (removed["type"], removed["window_start"]) == ("removed", answered_at(1))
+    async with relaying_to(tmp_path) as (relaying, owner, _), connected(relaying.instance) as client:
+        owner.put("JFK", 0)
+        owner.put("JFK", 1)
+        await client.subscribe("jfk", state="departures", key="JFK", window=window)
+        expected = {"newest": [("JFK", "1", 1)], "all": [("JFK", "0", 1), ("JFK", "1", 1)]}
+        present = expected.get(window, [("JFK", "1", 1)])
+        assert await messages(client, len(present)) == present
+        await eventually(lambda: owner.instance.subscriptions() == 1)
+        owner.put("JFK", 0, version=2)
+        owner.put("JFK", 1, version=2)
+        found = await client_values(client, 2 if window == "all" else 1)
+        assert found == [("JFK", "0", 2), ("JFK", "1", 2)][-len(found) :]
+        owner.remove("JFK", 1)
+        removed = await client.next()
+        assert (removed["type"], removed["window_start"]) == ("removed", answered_at(1))
 
 
 async def test_a_window_that_closes_is_sent_once_more(watched: Watched) -> None:
@@ -286,76 +313,67 @@ async def test_a_filter_selects_the_windows_that_are_sent_when_they_close(watche
 
 
 async def test_a_window_of_another_instance_is_sent_once_when_it_closes(tmp_path: Path) -> None:
-    own, other = MemoryRouting(), MemoryRouting()
-    own.others = {number: PartitionStatus(Role.ELSEWHERE, 0) for number in range(DEPARTURES.partitions)}
-    async with serving(tmp_path, other, "two") as owner:
-        own.known = [Member("two", owner.instance.base)]
-        async with serving(tmp_path, own, "one") as relaying, connected(relaying.instance) as client:
-            relaying.written.put("JFK", 0)  # a replica has it too
-            owner.put("JFK", 0)
-            await client.subscribe("all", state="departures", prefix="", window="all")
-            assert await client_values(client, 1) == [("JFK", "0", 1)]
-            relaying.close(0)
-            owner.close(0)
-            assert await client_values(client, 1) == [("JFK", "0", 1)]
-            owner.put("JFK", 2)
-            assert await client_values(client, 1) == [("JFK", "2", 1)]
+    async with relaying_to(tmp_path) as (relaying, owner, _), connected(relaying.instance) as client:
+        relaying.written.put("JFK", 0)  # a replica has it too
+        owner.put("JFK", 0)
+        await client.subscribe("all", state="departures", prefix="", window="all")
+        assert await client_values(client, 1) == [("JFK", "0", 1)]
+        relaying.close(0)
+        owner.close(0)
+        assert await client_values(client, 1) == [("JFK", "0", 1)]
+        owner.put("JFK", 2)
+        assert await client_values(client, 1) == [("JFK", "2", 1)]
 
 
 @pytest.mark.parametrize("window", ["newest", "all"])
 async def test_a_window_of_another_instance_expires_once_also_after_a_move_there(tmp_path: Path, window: str) -> None:
-    own, other = MemoryRouting(), MemoryRouting()
     moved = partition(b"LGA", DEPARTURES.partitions)
-    own.others = {one: PartitionStatus(Role.ELSEWHERE, 0) for one in range(DEPARTURES.partitions) if one != moved}
-    async with serving(tmp_path, other, "two", QUICK) as owner:
-        own.known = [Member("two", owner.instance.base)]
-        async with serving(tmp_path, own, "one", QUICK) as relaying, connected(relaying.instance) as client:
-            owner.put("JFK", 0)
-            await client.subscribe("many", state="departures", prefix="", window=window)
-            assert await client_values(client, 1) == [("JFK", "0", 1)]
-            (before,) = owner.instance.watching.feed.subscriptions("departures")
-            own.others[moved] = PartitionStatus(Role.ELSEWHERE, 0)
-            relaying.instance.watching.refresh()
-            await eventually(lambda: owner.instance.watching.feed.subscriptions("departures") not in ([], [before]))
-            owner.put("EWR", 0)  # the owner reports this one too
-            assert await client_values(client, 1) == [("EWR", "0", 1)]
-            for one in (owner, relaying):
-                one.written.store.advance_watermark(NOON + 24 * HOUR)
-            found = [await client.next() for _ in range(2)]
-            assert [one["type"] for one in found] == ["expired"] * 2
-            assert ({one["key"] for one in found}, found[0]["window_start"]) == ({"JFK", "EWR"}, answered_at(0))
-            for _ in range(3):  # the other instance has reported it by then
-                assert [one["type"] for one in await client.until("mark")] == ["mark"]
+    async with (
+        relaying_to(tmp_path, [moved], limits=QUICK) as (relaying, owner, own),
+        connected(relaying.instance) as client,
+    ):
+        owner.put("JFK", 0)
+        await client.subscribe("many", state="departures", prefix="", window=window)
+        assert await client_values(client, 1) == [("JFK", "0", 1)]
+        (before,) = owner.instance.watching.feed.subscriptions("departures")
+        own.others[moved] = PartitionStatus(Role.ELSEWHERE, 0)
+        relaying.instance.watching.refresh()
+        await eventually(lambda: owner.instance.watching.feed.subscriptions("departures") not in ([], [before]))
+        owner.put("EWR", 0)  # the owner reports this one too
+        assert await client_values(client, 1) == [("EWR", "0", 1)]
+        for one in (owner, relaying):
+            one.written.store.advance_watermark(NOON + 24 * HOUR)
+        found = [await client.next() for _ in range(2)]
+        assert [one["type"] for one in found] == ["expired"] * 2
+        assert ({one["key"] for one in found}, found[0]["window_start"]) == ({"JFK", "EWR"}, answered_at(0))
+        for _ in range(3):  # the other instance has reported it by then
+            assert [one["type"] for one in await client.until("mark")] == ["mark"]
 
 
 @pytest.mark.parametrize("hours", [(2,), (0, 2)])
 async def test_a_window_is_removed_at_an_owner_that_did_not_send_it_on_this_watch(
     tmp_path: Path, hours: tuple[int, ...]
 ) -> None:
-    own, other = MemoryRouting(), MemoryRouting()
     moved = partition(b"LGA", DEPARTURES.partitions)
-    own.others = {one: PartitionStatus(Role.ELSEWHERE, 0) for one in range(DEPARTURES.partitions) if one != moved}
-    async with serving(tmp_path, other, "two") as owner:
-        own.known = [Member("two", owner.instance.base)]
-        async with serving(tmp_path, own, "one") as relaying, connected(relaying.instance) as client:
-            for hour in (0, 1, 2):
-                owner.put("JFK", hour)
-            await client.subscribe("many", state="departures", prefix="")
-            assert await client_values(client, 1) == [("JFK", "2", 1)]
-            (own_watch,) = relaying.instance.watching.feed.subscriptions("departures")
-            await eventually(lambda: None not in own_watch.since.values())
-            (before,) = owner.instance.watching.feed.subscriptions("departures")
-            own.others[moved] = PartitionStatus(Role.ELSEWHERE, 0)
-            relaying.instance.watching.refresh()
-            await eventually(lambda: owner.instance.watching.feed.subscriptions("departures") not in ([], [before]))
-            owner.put("LGA", 0)
-            assert await client_values(client, 1) == [("LGA", "0", 1)]  # messages are of the new watch
-            for hour in hours:  # the client has only the newest one
-                owner.remove("JFK", hour)
-            owner.put("LGA", 1)
-            removed, *others = [await client.next() for _ in range(3)]
-            assert (removed["type"], removed.get("window_start")) == ("removed", answered_at(2))
-            assert [seen(one) for one in others] == [("JFK", "1", 1), ("LGA", "1", 1)]
+    async with relaying_to(tmp_path, [moved]) as (relaying, owner, own), connected(relaying.instance) as client:
+        for hour in (0, 1, 2):
+            owner.put("JFK", hour)
+        await client.subscribe("many", state="departures", prefix="")
+        assert await client_values(client, 1) == [("JFK", "2", 1)]
+        (own_watch,) = relaying.instance.watching.feed.subscriptions("departures")
+        await eventually(lambda: None not in own_watch.since.values())
+        (before,) = owner.instance.watching.feed.subscriptions("departures")
+        own.others[moved] = PartitionStatus(Role.ELSEWHERE, 0)
+        relaying.instance.watching.refresh()
+        await eventually(lambda: owner.instance.watching.feed.subscriptions("departures") not in ([], [before]))
+        owner.put("LGA", 0)
+        assert await client_values(client, 1) == [("LGA", "0", 1)]  # messages are of the new watch
+        for hour in hours:  # the client has only the newest one
+            owner.remove("JFK", hour)
+        owner.put("LGA", 1)
+        removed, *others = [await client.next() for _ in range(3)]
+        assert (removed["type"], removed.get("window_start")) == ("removed", answered_at(2))
+        assert [seen(one) for one in others] == [("JFK", "1", 1), ("LGA", "1", 1)]
 
 
 async def opened(events: Any) -> Any:
