@@ -54,7 +54,7 @@ class Found(Generic[T]):
     @property
     def order(self) -> Order:
         """The order of versions of one key."""
-        return (_milliseconds(self.window_start) if self.window_start else 0), self.epoch, self.version
+        return milliseconds(self.window_start), self.epoch, self.version
 
     @property
     def tag(self) -> str:
@@ -105,7 +105,7 @@ class Expired:
         start, epoch, version = self.window_start, self.facts.get("epoch", 0), self.facts.get("version")
         if start is None or type(epoch) is not int or type(version) is not int:
             return None
-        return _milliseconds(start), epoch, version
+        return milliseconds(start), epoch, version
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +190,13 @@ def window_start(facts: Mapping[str, Any]) -> datetime | None:
         return None
 
 
+def milliseconds(window_start: datetime | None) -> int:
+    """Return a time since 1970; 0 for None, as in orders of states without windows."""
+    return round(window_start.timestamp() * 1000) if window_start else 0
+
+
 def _time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
-
-
-def _milliseconds(time: datetime) -> int:
-    return round(time.timestamp() * 1000)
 
 
 def _whole(value: Any) -> int:

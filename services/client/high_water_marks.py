@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cachetools import LRUCache
 
-from services.client.answers import Found, Left, NeverSeen, NoWindow, Removed
+from services.client.answers import Found, Left, NeverSeen, NoWindow, Removed, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -63,7 +63,7 @@ class HighWaterMarks:
             return True
         place = answer.state, answer.key, answer.window_start if by_window else None
         if isinstance(answer, NeverSeen):
-            self.remove(place)
+            self._last.pop(place, None)
             return True
         if answer.order is None:
             return True
@@ -75,9 +75,13 @@ class HighWaterMarks:
             self._last[place] = new
         return True
 
-    def remove(self, place: Place) -> None:
-        """Forget a key, or a window of it: its versions may start again."""
-        self._last.pop(place, None)
+    def remove(self, removed: Removed) -> None:
+        """Forget what a tombstone has removed: its versions may start again."""
+        state, key, window_start = removed.state, removed.key, removed.window_start
+        self._last.pop((state, key, window_start), None)
+        newest = self._last.get((state, key, None))
+        if newest is not None and newest.order[0] == milliseconds(window_start):
+            del self._last[state, key, None]
 
 
 class YieldedVersions:
@@ -103,7 +107,7 @@ class YieldedVersions:
         elif new == last:
             return False
         if isinstance(update, Removed):
-            self._high_water_marks.remove(place)
+            self._high_water_marks.remove(update)
         elif not isinstance(update, Left) and not self._high_water_marks.admits(update, by_window=by_window):
             return False
         self._last[place] = new
