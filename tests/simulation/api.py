@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SLOW_S = 5.0
 GARBAGE = (b"<html>", b'{"name": NaN}', b"[]", b'{"name": 5, "street": 5, "price": "much"}', b"")
-FAULTS = ("slow", "hang", "down", "reset", "error", "unavailable", "throttled", "garbage")
+FAULTS = ("slow", "hang", "down", "reset", "error", "unavailable", "throttled", "refused", "garbage")
 
 
 class Call(NamedTuple):
@@ -100,6 +100,8 @@ class ApiStub:
                 return Response(500 if fault == "error" else 503, b"")
             case "throttled":
                 return Response(429, b"", self._random.choice(["3", "30", None]))
+            case "refused":
+                return Response(400, b"")
             case "garbage":
                 return Response(200, self._random.choice(GARBAGE))
         return response

@@ -28,15 +28,25 @@ DELIVERED = timedelta(seconds=60)
 """The time within which an event is delivered when no fault is left."""
 
 
-def delivery_problems(ledgers: Ledgers, application: Application, repeats: int) -> Iterator[str]:
-    """Return what is wrong with the deliveries. An event may be delivered so often."""
+def delivery_problems(
+    ledgers: Ledgers, application: Application, repeats: int, redriven_at: float | None
+) -> Iterator[str]:
+    """Return what is wrong with the deliveries. An event may be delivered so often.
+
+    `redriven_at` is when a redrive began while the webhook worked, and until the end.
+    """
     records = ledgers.records[application.topics.derived(HEAVY.name)]
-    failed = _failed(ledgers.records[application.topics.dead_letters])
+    letters = ledgers.records[application.topics.dead_letters]
+    failed = _failed(letters)
     accepted: Counter[Event] = Counter()
     yield from _sent(ledgers.deliveries, _events(records), failed, accepted)
     for event, count in accepted.items():
         if count > repeats:
             yield f"{event} was delivered {count} times, and {repeats} are explained"
+    if redriven_at is not None:
+        for event in _failed(record for record in letters if record.timestamp < time_at(redriven_at)):
+            if not accepted[event]:
+                yield f"{event} was not delivered by a redrive"
     early = [record for record in records if record.timestamp < time_at(ENDS_S) - DELIVERED]
     for event in _events(early):
         if not accepted[event] and event not in failed:

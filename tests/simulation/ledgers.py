@@ -102,7 +102,8 @@ class _Judge:
             yield from store_problems(self._script, self._ledgers, self._application)
         if self._script.derivers:
             yield from derive_problems(self._script, self._ledgers, self._application)
-            yield from delivery_problems(self._ledgers, self._application, self._repeats({WEBHOOK.api}))
+            repeats = self._repeats({WEBHOOK.api})
+            yield from delivery_problems(self._ledgers, self._application, repeats, self._redelivered_at())
 
     def _windows(self) -> Iterator[str]:
         """Each window with a valid event has snapshots, and no window without a valid record has any."""
@@ -255,6 +256,12 @@ class _Judge:
             position = f"{letter.topic}/{letter.partition}/{letter.offset}" if origin is None else origin.position
             if not 0 < copies[position] <= self._ledgers.redrives:
                 yield f"{position} was sent again {copies[position]} times by {self._ledgers.redrives} redrives"
+
+    def _redelivered_at(self) -> float | None:
+        """Return when the last redrive began after all faults of the webhook; None if there was none."""
+        ends = [fault.at + fault.lasts for fault in self._script.faults if fault.part == WEBHOOK.api]
+        begun = [step.at for step in self._script.steps if isinstance(step, Redrive)]
+        return max((at for at in begun if at > max(ends, default=0.0)), default=None)
 
     def _calls(self) -> Iterator[str]:
         """No call and no answer is repeated without a fault that explains it."""

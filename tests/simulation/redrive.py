@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from contracts.errors import StateloopError
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
+from services.enrichment.calls.assembly import Runtime
 from services.enrichment.settings import ApiSettings
 from services.runtime.broker_clock import BrokerClock
 from services.runtime.worker.bounded import run_bounded
@@ -17,14 +19,18 @@ from services.tools.redrive.commands import newest_input_ms
 from services.tools.redrive.dead_letters import DeadLetterFilter
 from services.tools.redrive.redrive import RedriveHandler, RedriveRun
 from services.tools.redrive.webhooks import Webhooks
+from tests.simulation.api import StubTransport
+from tests.simulation.application import WEBHOOK
 from tests.simulation.kafka.admin import ModelAdmin
 from tests.simulation.kafka.clients import ModelKafka
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from datetime import datetime
+    from random import Random
 
-    from contracts import Application
+    from contracts import Application, Policy
+    from tests.simulation.api import ApiStub
     from tests.simulation.network import ProcessNetwork, WatchedBroker
 
 AGAIN_S = 5.0
@@ -38,7 +44,9 @@ class RedriveContext:
     application: Application
     broker: WatchedBroker
     network: ProcessNetwork
+    api: ApiStub
     now: Callable[[], datetime]
+    random: Random
 
 
 async def run_redrive(context: RedriveContext) -> AsyncIterator[None]:
@@ -55,15 +63,26 @@ async def run_redrive(context: RedriveContext) -> AsyncIterator[None]:
 
 async def _run(context: RedriveContext) -> None:
     application, kafka = context.application, ModelKafka(context.broker, context.network)
-    settings = ApiSettings.model_validate({"application": "simulated"})
+    loop_time = asyncio.get_running_loop().time
+    runtime = Runtime(clock=loop_time, now=context.now, draw=context.random.uniform)
+
+    def connect(_: ApiSettings, api: str, __: Policy) -> nullcontext[StubTransport]:
+        return nullcontext(StubTransport(context.api, api, "redrive"))
+
     async with AsyncExitStack() as stack:
         producer = kafka.producer("redrive")
         stack.push_async_callback(producer.close)
-        broker_clock = BrokerClock(asyncio.get_running_loop().time)
+        broker_clock = BrokerClock(loop_time)
         broker_clock.note(newest_input_ms(ModelAdmin(context.broker, context.network), [application]))
         run = RedriveRun(kafka.reader("redrive"), producer, context.now, broker_clock, _at_once, lambda _: None)
-        handler = RedriveHandler(application, DeadLetterFilter(), run, Webhooks(settings, application, stack))
+        webhooks = Webhooks(_settings(), application, stack, connect=connect, given=runtime)
+        handler = RedriveHandler(application, DeadLetterFilter(), run, webhooks)
         await run_bounded(handler, kafka.reader("redrive"), application.topics.dead_letters, Counts(CATALOGUE))
+
+
+@cache
+def _settings() -> ApiSettings:
+    return ApiSettings.model_validate({"application": "simulated", "apis": {WEBHOOK.api: "http://pager"}})
 
 
 async def _at_once() -> None:

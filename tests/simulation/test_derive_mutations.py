@@ -16,9 +16,11 @@ from services.derive.handler import DeriveHandler
 from services.derive.partition import DerivePartition
 from services.runtime.broker_clock import BrokerClock
 from services.runtime.kafka.membership import GroupMembership
+from services.tools.redrive.action import RedriveAction
+from services.tools.redrive.redrive import RedriveHandler
 from tests.simulation.generate import script as script_of
 from tests.simulation.mutations import Mutations
-from tests.simulation.script import Fault, Row, Script, Sent
+from tests.simulation.script import Fault, Redrive, Row, Script, Sent
 from tests.simulation.steps import derived, loaded, row
 from tests.simulation.verdict import verdict
 
@@ -155,6 +157,14 @@ def a_rejected_row_counts_as_reported_before_it_is(patch: pytest.MonkeyPatch) ->
         return found
 
     patch.setattr(Tables, "dead_letters", reported)
+
+
+@mutation(derived(row(0.5), Fault(9.0, "refused", "pager", 60.0, 1.0), loaded(10.0, 60), Redrive(500.0)))
+def a_redrive_counts_a_refused_event_as_delivered(patch: pytest.MonkeyPatch) -> None:
+    async def delivered(*_: object) -> RedriveAction:
+        return RedriveAction.DELIVERED_AGAIN
+
+    patch.setattr(RedriveHandler, "_delivered", delivered)
 
 
 FROZEN = Script(

@@ -323,7 +323,8 @@ class World:
         await run_derive(context, lambda worker: on_stop(worker.stop))
 
     async def _run_redrive(self, network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:  # noqa: ARG002  # it ends by itself
-        context = RedriveContext(self.application, self.broker, network, now)
+        random = Random(f"{self._script.seed} redrive {self.loop.time()}")
+        context = RedriveContext(self.application, self.broker, network, self.api, now, random)
         async for _ in run_redrive(context):
             self._redrives += 1
         await asyncio.Event().wait()

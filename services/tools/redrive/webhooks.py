@@ -10,12 +10,18 @@ from contracts.metrics.worker import CATALOGUE
 from services.enrichment.calls.assembly import assemble_webhook, http_transport
 
 if TYPE_CHECKING:
-    from contextlib import AsyncExitStack
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
-    from contracts import Application
+    from contracts import Application, Policy
     from contracts.alerts.deliveries import DeliveryRequest
+    from services.enrichment.calls.assembly import Runtime
     from services.enrichment.calls.caller import Enricher, Outcome
+    from services.enrichment.calls.transport import Transport
     from services.enrichment.settings import ApiSettings
+
+    Connect = Callable[[ApiSettings, str, Policy], AbstractAsyncContextManager[Transport]]
+    """Opens the transport to an API."""
 
 
 class Webhooks:
@@ -25,8 +31,18 @@ class Webhooks:
     breaker, which would wait for a receiver that is down: after all attempts the delivery has failed.
     """
 
-    def __init__(self, settings: ApiSettings, application: Application, stack: AsyncExitStack) -> None:
+    def __init__(
+        self,
+        settings: ApiSettings,
+        application: Application,
+        stack: AsyncExitStack,
+        *,
+        connect: Connect = http_transport,
+        given: Runtime | None = None,
+    ) -> None:
         self._settings = settings
+        self._connect = connect
+        self._given = given
         self._webhooks = {alerts.name: alerts.webhook for alerts in application.alerts if alerts.webhook}
         self._stack = stack
         self._callers: dict[str, Enricher] = {}
@@ -45,8 +61,8 @@ class Webhooks:
     async def _caller(self, alerts: str) -> Enricher:
         declared, settings = self._webhooks[alerts], self._settings
         webhook = replace(declared, policy=declared.policy.model_copy(update={"breaker": None}))
-        transport = await self._stack.enter_async_context(http_transport(settings, webhook.api, webhook.policy))
+        transport = await self._stack.enter_async_context(self._connect(settings, webhook.api, webhook.policy))
         secret = settings.webhook_secrets.get(webhook.api)
-        caller = assemble_webhook(webhook, alerts, transport, Counts(CATALOGUE), secret=secret).caller
-        self._callers[alerts] = caller
-        return caller
+        calls = assemble_webhook(webhook, alerts, transport, Counts(CATALOGUE), secret=secret, given=self._given)
+        self._callers[alerts] = calls.caller
+        return calls.caller
