@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, NamedTuple
 
 import pytest
-from hypothesis import assume, event, given
+from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 
 from contracts import Application, Count, Event, State, Topics
@@ -156,6 +156,11 @@ def test_a_copy_that_reaches_back_to_the_state_is_no_loss(history: History) -> N
     assert not history.plan(StartAt.TIME, deduplicates=True).losses
 
 
+TIED = [Sent(0, "d0", 1_800_000_000_000), Sent(1, "d1", 1_800_000_000_000)]
+"""Events of one time, of which the state has the first: random histories that differ by it are rare."""
+
+
+@example(History(TIED, 1, dict(enumerate(TIED)), begin=0, end=2, skipped=0), 0)
 @given(histories(repeats=True), st.integers(-3, 3))
 def test_from_given_offsets_on_a_job_counts_each_event_once_or_the_plan_reports_the_loss(
     history: History, shift: int
