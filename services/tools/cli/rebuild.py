@@ -104,12 +104,7 @@ class ApplicationRebuild:
         self._print(f"The first snapshot of {self._application.name} in epoch {epoch} is there{since}.")
 
     def _grow(self) -> None:
-        own = self._application
-        groups = [
-            *([own.enrichment_group] if own.enrichments else []),
-            *([f"{own.name}-derive"] if own.derived_names else []),
-        ]
-        self._growth.run([*groups, *(self._options.group or ())], self._print)
+        self._growth.run([*self._growth.groups, *(self._options.group or ())], self._print)
 
     def _print(self, line: str) -> None:
         self._console.print(line, markup=False)

@@ -6,9 +6,8 @@ a window in the former partition would request what another worker has requested
 
 from __future__ import annotations
 
-import time
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from services.runtime.errors import KafkaRequestError, NoBrokerError
@@ -25,30 +24,37 @@ LEADERS_S = 30.0
 LOOK_S = 0.5
 
 
-def await_end(admin: Admin, address: str, topic: str, groups: Collection[str], report: Callable[[str], object]) -> None:
-    """Wait until the workers of each group have read the topic to its end. Raises NoBrokerError."""
-    for name in groups:
-        problem = f"waits until the workers of the group {name} have read {topic}: they must run until then"
-        with ConsumerGroup.open(admin, address, topic, name) as group:
-            _await(group.has_read_all, partial(report, problem))
+@dataclass(frozen=True)
+class Followers:
+    """The consumer groups of a topic. `address` is that of the brokers, which errors name."""
 
+    admin: Admin
+    address: str
+    topic: str
+    groups: Collection[str]
+    report: Callable[[str], object]
+    sleep: Callable[[float], object]
 
-def move_to_end(
-    admin: Admin, address: str, topic: str, groups: Collection[str], report: Callable[[str], object]
-) -> None:
-    """Wait until each group has no members, and move it to the end of the topic. Raises NoBrokerError."""
-    for name in groups:
-        with ConsumerGroup.open(admin, address, topic, name) as group:
-            _await(group.has_moved, partial(report, f"waits until the workers of the group {name} have stopped"))
+    def await_end(self) -> None:
+        """Wait until the workers of each group have read the topic to its end. Raises NoBrokerError."""
+        for name in self.groups:
+            problem = f"waits until the workers of the group {name} have read {self.topic}: they must run until then"
+            with ConsumerGroup.open(self.admin, self.address, self.topic, name) as group:
+                self._await(group.has_read_all, problem)
 
+    def move_to_end(self) -> None:
+        """Wait until each group has no members, and move it to the end of the topic. Raises NoBrokerError."""
+        for name in self.groups:
+            with ConsumerGroup.open(self.admin, self.address, self.topic, name) as group:
+                self._await(group.has_moved, f"waits until the workers of the group {name} have stopped")
 
-def _await(condition: Callable[[], bool], report: Callable[[], object]) -> None:
-    """Wait for a condition; report once if it is not true at first."""
-    if condition():
-        return
-    report()
-    while not condition():
-        time.sleep(LOOK_S)
+    def _await(self, condition: Callable[[], bool], problem: str) -> None:
+        """Wait for a condition; report once if it is not true at first."""
+        if condition():
+            return
+        self.report(problem)
+        while not condition():
+            self.sleep(LOOK_S)
 
 
 class ConsumerGroup:
@@ -71,19 +77,38 @@ class ConsumerGroup:
             admin.close()
 
     def has_moved(self) -> bool:
-        """Commit the end of each partition; return False if the group has members. Raises KafkaRequestError."""
-        return self._admin.commit(self._name, {partition: GroupOffset(end) for partition, end in self._ends().items()})
+        """Commit the end of each partition, or the beginning if the group has read nothing.
+
+        Return False if it has members. Raises KafkaRequestError.
+        """
+        ends = topic_ends(self._admin, self._topic)
+        return self._commit(ends) if any(self._positions(ends).values()) else self._is_unused(ends)
 
     def has_read_all(self) -> bool:
-        """Return whether the end of each partition is committed; also of a group that has no offsets, and no workers.
+        """Return whether the end of each partition is committed; also of a group that has read nothing, and is unused.
 
         Raises KafkaRequestError.
         """
-        ends = self._ends()
-        committed = {partition: stored.offset for partition, stored in self._admin.committed(self._name, ends).items()}
-        has_none = max(committed.values()) < 0
-        return has_none or all(max(committed[partition], 0) >= end for partition, end in ends.items())
+        ends = topic_ends(self._admin, self._topic)
+        positions = self._positions(ends)
+        if all(positions[partition] >= end for partition, end in ends.items()):
+            return True
+        return not any(positions.values()) and self._is_unused(ends)
 
-    def _ends(self) -> Mapping[Partition, int]:
-        count = self._admin.partition_counts()[self._topic]
-        return self._admin.offsets({Partition(self._topic, number): LATEST for number in range(count)}, LEADERS_S)
+    def _is_unused(self, partitions: Collection[Partition]) -> bool:
+        """Return whether a group that has read nothing has no members: it reads from the beginning when it has some."""
+        return self._commit(dict.fromkeys(partitions, 0))
+
+    def _commit(self, positions: Mapping[Partition, int]) -> bool:
+        return self._admin.commit(self._name, {partition: GroupOffset(at) for partition, at in positions.items()})
+
+    def _positions(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:
+        """Return the committed offsets, 0 where there is none."""
+        committed = self._admin.committed(self._name, partitions)
+        return {partition: max(stored.offset, 0) for partition, stored in committed.items()}
+
+
+def topic_ends(admin: Admin, topic: str) -> Mapping[Partition, int]:
+    """Return the end offset of each partition. Raises KafkaRequestError."""
+    count = admin.partition_counts()[topic]
+    return admin.offsets({Partition(topic, number): LATEST for number in range(count)}, LEADERS_S)

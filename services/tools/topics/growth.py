@@ -23,7 +23,7 @@ from contracts.wire import DerivedRecord
 from contracts.wire.alert_record import AlertRecord
 from services.runtime.errors import KafkaRequestError, NoBrokerError
 from services.tools.topics.errors import FewerPartitionsError, WebhooksError, refused
-from services.tools.topics.followers import await_end, move_to_end
+from services.tools.topics.followers import Followers
 from services.tools.topics.rewrite import CLIENT, rewrite
 
 if TYPE_CHECKING:
@@ -45,10 +45,18 @@ class PartitionGrowth:
     as each of its methods.
     """
 
-    def __init__(self, application: Application, kafka: Kafka, address: str, partitions: int | None) -> None:
+    def __init__(
+        self,
+        application: Application,
+        kafka: Kafka,
+        address: str,
+        partitions: int | None,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
         self._application = application
         self._kafka = kafka
         self._address = address
+        self._sleep = sleep
         self._admin = kafka.admin(CLIENT)
         self._names = {topic.name for topic in application.catalogue() if topic.grows}
         self.counts = self._read()
@@ -68,22 +76,32 @@ class PartitionGrowth:
         """The number of partitions of each topic that gets more."""
         return {name: count for name, count in self.counts.items() if self._is_due and count < self.partitions}
 
+    @property
+    def groups(self) -> list[str]:
+        """The groups of the enrichment workers and of the derive workers, by their default names."""
+        own = self._application
+        return [
+            *([own.enrichment_group] if own.enrichments else []),
+            *([f"{own.name}-derive"] if own.derived_names else []),
+        ]
+
     def run(self, groups: Collection[str], report: Callable[[str], object]) -> None:
         """Add the partitions, once the workers of these groups have stopped. Raises TopicRefusedError."""
         if not self.missing:
             return
-        topics, last = self._application.topics, self._application.layout_topic
-        if self._application.derived_names and topics.snapshots in self.missing:  # else there are copies
-            await_end(self._admin, self._address, topics.snapshots, groups, report)
-        move_to_end(self._admin, self._address, topics.snapshots, groups, report)
+        snapshots, last = self._application.topics.snapshots, self._application.layout_topic
+        followers = Followers(self._admin, self._address, snapshots, groups, report, self._sleep)
+        if self._application.derived_names and snapshots in self.missing:  # else there are copies
+            followers.await_end()
+        followers.move_to_end()
         self._add(self._names - {last})
         states, models = named(self._application), self._offset_versioned()
         for name in (self._application.name, *self._application.derived_names):
             report(f"{states[name].topic} has {self.partitions} partitions, and is rewritten")
             rewrite(self._kafka, self._address, states[name], self.partitions, models.get(name))
-        move_to_end(self._admin, self._address, topics.snapshots, groups, report)
+        followers.move_to_end()
         self._add({last})
-        time.sleep(FOLLOW_S)
+        self._sleep(FOLLOW_S)
 
     def _offset_versioned(self) -> dict[str, type[OffsetVersioned]]:
         """The models of the records whose versions are offsets, by the name of their state."""
@@ -99,7 +117,7 @@ class PartitionGrowth:
         except KafkaRequestError as error:
             raise refused(error.topic, self._address, error) from error
         while not self.missing.keys().isdisjoint(missing):  # a broker lists them a moment later
-            time.sleep(PAUSE_S)
+            self._sleep(PAUSE_S)
             self.counts = self._read()
 
     def _read(self) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Annotated
@@ -106,6 +106,18 @@ class World:
         gone = window_key(DEVICES[0], START + timedelta(hours=1))
         producer.produce(self.topics.snapshots, None, gone, partition(DEVICES[0].encode(), BEFORE))
         assert producer.flush(30) == 0
+        self.worker_commits(0)
+
+    def worker_commits(self, unread: int) -> None:
+        """Let the group be so many records before the end of each partition."""
+        with closing(Consumer({"bootstrap.servers": self.settings.kafka, "group.id": self.group})) as worker:
+            places = [TopicPartition(self.topics.snapshots, number) for number in range(BEFORE)]
+            ends = [worker.get_watermark_offsets(place, 10)[1] for place in places]
+            offsets = [
+                TopicPartition(place.topic, place.partition, end - unread)
+                for place, end in zip(places, ends, strict=True)
+            ]
+            worker.commit(offsets=offsets, asynchronous=False)
 
     def counts(self) -> dict[str, int]:
         """The number of partitions of each topic."""
@@ -193,6 +205,18 @@ def test_an_interrupted_growth_continues(world: World, monkeypatch: pytest.Monke
     world.check()
 
 
+def test_a_group_that_has_read_nothing_and_has_no_workers_is_not_waited_for(world: World) -> None:
+    """Also by the next growth: the first one has left it at the beginning."""
+    world.group = f"{world.group}-unused"
+    world.grow()
+    world.grow(AFTER + 1)
+    assert not [line for line in world.reports if "waits" in line]
+    consumer = Consumer({"bootstrap.servers": world.settings.kafka, "group.id": world.group})
+    places = [TopicPartition(world.topics.snapshots, number) for number in range(AFTER + 1)]
+    assert {place.offset for place in consumer.committed(places, 10)} == {0}
+    consumer.close()
+
+
 @contextmanager
 def left_open(producer: TransactionalKafkaProducer) -> Iterator[None]:
     """Begin a transaction that nothing ends, as in a process that is killed."""
@@ -225,28 +249,21 @@ def test_readers_never_find_a_part_of_the_copies(
 
 
 def test_it_waits_until_the_workers_have_derived_from_all_snapshots(world: World) -> None:
-    worker = Consumer({"bootstrap.servers": world.settings.kafka, "group.id": world.group})
-    places = [TopicPartition(world.topics.snapshots, number) for number in range(BEFORE)]
-    ends = [TopicPartition(at.topic, at.partition, worker.get_watermark_offsets(at, 10)[1]) for at in places]
-    unread = [TopicPartition(end.topic, end.partition, end.offset - 1) for end in ends]
-    worker.commit(offsets=unread, asynchronous=False)
+    world.worker_commits(1)
     growing = threading.Thread(target=world.grow)
     growing.start()
     wait_until(lambda: bool(world.reports), "a report", 60)
     assert f"have read {world.topics.snapshots}" in world.reports[0]
     assert set(world.counts().values()) == {BEFORE}
-    worker.commit(offsets=ends, asynchronous=False)
+    world.worker_commits(0)
     growing.join(60)
-    worker.close()
     world.check()
 
 
 def test_it_waits_until_the_workers_have_stopped(world: World) -> None:
-    worker = Consumer(
-        {"bootstrap.servers": world.settings.kafka, "group.id": world.group, "auto.offset.reset": "earliest"}
-    )
+    worker = Consumer({"bootstrap.servers": world.settings.kafka, "group.id": world.group})
     worker.subscribe([world.topics.snapshots])
-    wait_until(lambda: worker.poll(0.1) is not None, "the worker reads", 60)
+    wait_until(lambda: worker.poll(0.1) is None and bool(worker.assignment()), "the worker has partitions", 60)
     growing = threading.Thread(target=world.grow)
     growing.start()
     wait_until(lambda: bool(world.reports), "a report", 60)
