@@ -51,10 +51,18 @@ class JobProgress:
 
     def record(self, time: datetime, epoch: int, end_offsets: Mapping[int, int]) -> None:
         """Record that all records that arrived before a time are in the snapshots before these offsets; do not wait."""
-        metadata = RecordedProgress(time=time.astimezone(UTC), epoch=epoch).model_dump_json()
-        ends = {Partition(self._topic, number): GroupOffset(end, metadata) for number, end in end_offsets.items()}
         with suppress(KafkaRequestError):  # the next batch records a later time
-            self._admin.commit_async(GROUP, ends)
+            self._admin.commit_async(GROUP, self._commits(time, epoch, end_offsets))
+
+    def spread(self, numbers: Collection[int], end_offsets: Mapping[int, int]) -> None:
+        """Record the earliest progress of these partitions for others, which have the snapshots of all of them.
+
+        Without progress in one of them it records nothing. Raises KafkaRequestError.
+        """
+        known = self._read(numbers)
+        if len(known) == len(numbers):
+            time, epoch = min(one.time for one in known.values()), min(one.epoch for one in known.values())
+            self._admin.commit(GROUP, self._commits(time, epoch, end_offsets))
 
     def read(self, numbers: Collection[int]) -> dict[int, Published] | None:
         """Return the progress in these partitions; None if no broker answers.
@@ -62,15 +70,22 @@ class JobProgress:
         There is nothing for a partition without progress, or whose metadata the job has not written.
         """
         try:
-            committed = self._admin.committed(GROUP, [Partition(self._topic, number) for number in numbers], ANSWER_S)
+            return self._read(numbers)
         except KafkaRequestError:
             return None
-        found = {partition.number: _published(commit) for partition, commit in committed.items() if commit.metadata}
-        return {number: published for number, published in found.items() if published is not None}
 
     def close(self) -> None:
         """Close the client."""
         self._admin.close()
+
+    def _read(self, numbers: Collection[int]) -> dict[int, Published]:
+        committed = self._admin.committed(GROUP, [Partition(self._topic, number) for number in numbers], ANSWER_S)
+        found = {partition.number: _published(commit) for partition, commit in committed.items() if commit.metadata}
+        return {number: published for number, published in found.items() if published is not None}
+
+    def _commits(self, time: datetime, epoch: int, end_offsets: Mapping[int, int]) -> dict[Partition, GroupOffset]:
+        metadata = RecordedProgress(time=time.astimezone(UTC), epoch=epoch).model_dump_json()
+        return {Partition(self._topic, number): GroupOffset(end, metadata) for number, end in end_offsets.items()}
 
 
 def _published(commit: GroupOffset) -> Published | None:

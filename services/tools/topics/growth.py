@@ -22,8 +22,9 @@ from contracts.records.named_states import named
 from contracts.wire import DerivedRecord
 from contracts.wire.alert_record import AlertRecord
 from services.runtime.errors import KafkaRequestError, NoBrokerError
+from services.runtime.job_progress import JobProgress
 from services.tools.topics.errors import FewerPartitionsError, WebhooksError, refused
-from services.tools.topics.followers import Followers
+from services.tools.topics.followers import Followers, topic_ends
 from services.tools.topics.rewrite import CLIENT, rewrite
 
 if TYPE_CHECKING:
@@ -100,8 +101,19 @@ class PartitionGrowth:
             report(f"{states[name].topic} has {self.partitions} partitions, and is rewritten")
             rewrite(self._kafka, self._address, states[name], self.partitions, models.get(name))
         followers.move_to_end()
+        self._spread_progress()
         self._add({last})
         self._sleep(FOLLOW_S)
+
+    def _spread_progress(self) -> None:
+        """Record the job's progress for the copies: derive workers know by it which windows are over."""
+        former, snapshots = range(self.counts[self._application.layout_topic]), self._application.topics.snapshots
+        try:
+            ends = topic_ends(self._admin, snapshots)
+            progress = JobProgress(self._admin, snapshots)
+            progress.spread(former, {partition.number: end for partition, end in ends.items()})
+        except KafkaRequestError as error:
+            raise NoBrokerError(self._address, error.detail) from error
 
     def _offset_versioned(self) -> dict[str, type[OffsetVersioned]]:
         """The models of the records whose versions are offsets, by the name of their state."""

@@ -18,6 +18,7 @@ from contracts.settings import KafkaSettings
 from contracts.wire import DerivedRecord, Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key, window_key
+from services.runtime.job_progress import JobProgress, Published
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.blocking import TransactionalKafkaProducer
 from services.runtime.kafka.clients import KafkaClients
@@ -26,6 +27,7 @@ from services.tools.broker.readiness import wait_until
 from services.tools.topics import growth
 from services.tools.topics.__main__ import make
 from services.tools.topics.errors import FewerPartitionsError, WebhooksError
+from services.tools.topics.followers import topic_ends
 from services.tools.topics.growth import PartitionGrowth
 from services.tools.topics.rewrite import RecordMover
 from services.tools.topics.settings import TopicsSettings
@@ -215,6 +217,19 @@ def test_a_group_that_has_read_nothing_and_has_no_workers_is_not_waited_for(worl
     places = [TopicPartition(world.topics.snapshots, number) for number in range(AFTER + 1)]
     assert {place.offset for place in consumer.committed(places, 10)} == {0}
     consumer.close()
+
+
+def test_copies_have_the_progress_of_the_job(world: World) -> None:
+    progress = JobProgress(KafkaAdmin(world.settings.client(), "progress"), world.topics.snapshots)
+    later = START + timedelta(seconds=1)
+    progress.record(START, 1, {0: 4})
+    progress.record(later, 1, {1: 4})
+    wait_until(lambda: len(progress.read(range(BEFORE)) or {}) == BEFORE, "the progress", 30)
+    world.grow()
+    found = progress.read(range(AFTER)) or {}
+    ends = topic_ends(KafkaAdmin(world.settings.client(), "ends"), world.topics.snapshots)
+    assert found == {place.number: Published(end, START, 1) for place, end in ends.items()}
+    progress.close()
 
 
 @contextmanager
