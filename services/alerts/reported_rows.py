@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 from contracts.records.record import Reason
 from contracts.wire import DeadLetter
-from contracts.wire.partition import partition
 from services.alerts.restore import answered
-from services.runtime.kafka.values import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from services.runtime.kafka.interfaces import BlockingTopicReader
-    from services.runtime.kafka.values import BoundedRange, Output
+    from services.runtime.kafka.values import BoundedRange, Output, Partition
 
 
 class ReportedRows:
@@ -43,7 +41,7 @@ class ReportedRows:
 
     def _is_reported(self, output: Output, is_stopping: Callable[[], bool]) -> bool:
         dead_letter = DeadLetter.model_validate_json(output.value or b"")
-        bounds = answered(lambda: self._bounds_since(output.key or b"", dead_letter.timestamp), is_stopping)
+        bounds = answered(lambda: self._bounds_since(dead_letter.timestamp), is_stopping)
         is_reported = False
         for records in self._reader.read(bounds or {}, is_stopping):
             same_key = (record.value for record in records if record.key == output.key and record.value is not None)
@@ -51,11 +49,12 @@ class ReportedRows:
         self._reader.stop()
         return is_reported
 
-    def _bounds_since(self, key: bytes, time: datetime) -> Mapping[Partition, BoundedRange]:
-        """Return the range of the partition of a key since a time. Raises TopicReadError."""
-        homes = self._reader.partitions([self._topic])
-        home = Partition(self._topic, partition(key, max(len(homes), 1)))
-        return self._reader.bounds_since([home], time)
+    def _bounds_since(self, time: datetime) -> Mapping[Partition, BoundedRange]:
+        """Return the ranges of all partitions since a time: some may be newer than a dead letter of the same key.
+
+        Raises TopicReadError.
+        """
+        return self._reader.bounds_since(self._reader.partitions([self._topic]), time)
 
 
 def _is_same(dead_letter: DeadLetter, value: bytes) -> bool:
