@@ -18,6 +18,7 @@ from contracts.wire import decode_snapshot
 from contracts.wire.alert_record import Alert, AlertRecord
 from contracts.wire.window_key import window_key
 from tests.simulation.application import LIMITS, Limit
+from tests.simulation.kafka.partitioner import partition_of
 from tests.simulation.script import ENDS_S, START, time_at
 
 if TYPE_CHECKING:
@@ -138,11 +139,11 @@ def alert_problems(script: Script, ledgers: Ledgers, application: Application) -
         topic = _Topic(ledgers.records[topics.derived(alerts.name)])
         yield from topic.problems
         for window, snapshots in published.items():
-            number = topic.partitions.get(window, 0)
+            number = partition_of(window[0].encode(), len(ledgers.logs[topics.snapshots]))
             progress = ledgers.progress[number].time if number in ledgers.progress else None
             for version in rules:
                 found = topic.found.pop((window, version.name, version.number), Found())
-                judge = _Judge(alerts, version, window[1] + kept_for, found, progress, _Certainty(script))
+                judge = _Judge(alerts, version, window[1] + kept_for, found, progress, _Certainty(script, ledgers))
                 if (problem := judge.problem(snapshots)) is not None:
                     yield f"{alerts.name} of {window[0]} since {window[1]:%H:%M:%S} by {version}: {problem}"
         for window, name, number in topic.found:
@@ -154,23 +155,21 @@ class _Topic:
 
     def __init__(self, records: Sequence[Record]) -> None:
         self.found: dict[tuple[Window, str, int], Found] = defaultdict(Found)
-        self.partitions: dict[Window, int] = {}
         self.problems: list[str] = []
         self._alerts: dict[str, Alert] = {}
         self._last: dict[Window, AlertRecord] = {}
         for record in records:
-            self._add(record.partition, AlertRecord.model_validate_json(record.value or b""))
+            self._add(AlertRecord.model_validate_json(record.value or b""))
         for window, last in self._last.items():
             for alert in last.active:
                 self.found[window, alert.rule, alert.rule_version].active = alert.id, alert.status
 
-    def _add(self, partition: int, record: AlertRecord) -> None:
+    def _add(self, record: AlertRecord) -> None:
         window = record.device_id, record.first_seen
-        self.partitions[window] = partition
         former = self._last.get(window)
         if record == former:
             return  # written again
-        if former is not None and record.offset < former.offset:
+        if former is not None and (record.layout or 0, record.offset) < (former.layout or 0, former.offset):
             self.problems.append(f"{record} is behind {former}")
         kept = {alert.id for alert in record.alerts}
         self.problems += [
@@ -203,9 +202,11 @@ class _Topic:
 class _Certainty:
     """Judges whether workers have followed a change before a time. A worker that starts reads all changes."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, ledgers: Ledgers) -> None:
         faults = [one for one in script.faults if one.part == "broker" or one.part.startswith("derive")]
-        self._faults = sorted((time_at(fault.at), time_at(fault.at + fault.lasts)) for fault in faults)
+        times = [(fault.at, fault.at + fault.lasts) for fault in faults]
+        times += [(growth.began, growth.ended or ENDS_S) for growth in ledgers.growths]
+        self._faults = sorted((time_at(begin), time_at(end)) for begin, end in times)
 
     def has_followed(self, change: datetime, at: datetime) -> bool:
         """Return whether derive workers and broker were without a fault for long enough since the change."""

@@ -5,6 +5,7 @@ They have enrichments that need each other, one that needs an aggregate, alerts 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from contracts.wire import Snapshot
+    from tests.simulation.script import Script
 
 TIMEOUT = timedelta(seconds=2)
 POLICY = Policy(timeout=TIMEOUT, attempts=4, backoff=timedelta(milliseconds=200))
@@ -145,9 +147,10 @@ SEEN = Derived("seen", Seen, seen)
 LEVELS = Derived("levels", Level, level, tables=(LIMITS,))
 
 
-def application(
+def application(  # noqa: PLR0913, PLR0917  # what differs
     name: str,
     state: type[State],
+    alerts: tuple[Alerts, ...],
     policy: Policy = POLICY,
     budget: Budget | None = None,
     emit: Emit = Emit.EVENT,
@@ -162,17 +165,28 @@ def application(
         emit=emit,
         emit_interval=EMIT_INTERVAL,
         tables=(LIMITS,),
-        alerts=(HEAVY, ODD),
+        alerts=alerts,
         derived=(SEEN, LEVELS),
         topics=Topics(partitions=MOST_PARTITIONS),
     )
 
 
-APPLICATIONS = {
-    "cars": application("cars", Car),
-    "short": application("short", ShortCar),
-    "visits": application("visits", Visits),
-    "limited": application("limited", Car, LIMITED, BUDGET),
-    "batched": application("batched", Visits, emit=Emit.BATCH),
-}
+def application_of(script: Script) -> Application:
+    """Return the application that a script runs."""
+    return (UNDELIVERED if script.grows else APPLICATIONS)[script.application]
+
+
+def _applications(*alerts: Alerts) -> dict[str, Application]:
+    return {
+        "cars": application("cars", Car, alerts),
+        "short": application("short", ShortCar, alerts),
+        "visits": application("visits", Visits, alerts),
+        "limited": application("limited", Car, alerts, LIMITED, BUDGET),
+        "batched": application("batched", Visits, alerts, emit=Emit.BATCH),
+    }
+
+
+APPLICATIONS = _applications(HEAVY, ODD)
 """By name: windows that outlive the script, that expire within it, and that overlap; limits; snapshots in intervals."""
+UNDELIVERED = _applications(replace(HEAVY, webhook=None), ODD)
+"""The same without a webhook: with one, an application gets no partitions."""

@@ -12,6 +12,7 @@ from contracts.wire import DeadLetter, decode_snapshot
 from contracts.wire.window_key import derived_key
 from tests.simulation.alerts import alert_problems, limit_of, published_by_window, versions
 from tests.simulation.application import LEVELS, LIMITS, SEEN, level, seen
+from tests.simulation.layout import unread_problems
 from tests.simulation.script import ENDS_S, time_at
 
 if TYPE_CHECKING:
@@ -35,10 +36,8 @@ if TYPE_CHECKING:
 def derive_problems(script: Script, ledgers: Ledgers, application: Application) -> Iterator[str]:
     """Return what is wrong with the work of the derive workers."""
     snapshots = ledgers.records[application.topics.snapshots]
-    ends = {record.partition: record.offset + 1 for record in snapshots}
-    committed = {number: offset for number, offset in ledgers.evaluated.items() if offset}
-    if committed != ends:
-        yield f"the derive workers have committed {committed}, and the snapshots end at {ends}"
+    logs = ledgers.logs[application.topics.snapshots]
+    yield from unread_problems("the derive workers are", ledgers.evaluated, logs)
     yield from alert_problems(script, ledgers, application)
     rows = ledgers.records[application.topics.table(LIMITS)]
     yield from _differences(SEEN, _last_seen(snapshots), ledgers, application, is_complete=True)

@@ -10,6 +10,7 @@ import orjson
 
 from tests.simulation.api import FAULTS
 from tests.simulation.application import APPLICATIONS
+from tests.simulation.maintenance import maintained
 from tests.simulation.script import (
     FORGED,
     Compact,
@@ -81,7 +82,7 @@ def script(seed: int) -> Script:
         steps += _redrives(random, outages)
     if derivers and random.random() < 0.15:
         steps += _refused_deliveries(random, bursts)
-    return Script(
+    made = Script(
         seed,
         tuple(sorted(steps, key=lambda step: step.at)),
         application,
@@ -99,6 +100,7 @@ def script(seed: int) -> Script:
         sink_batch=random.choice([2, 1000, 1000]),
         refused=random.choice([0, 0, 2, 3]) if sinks else 0,
     )
+    return maintained(made)
 
 
 def _time(random: Random, bursts: list[float], until: float = LOAD_S) -> float:

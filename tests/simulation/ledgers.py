@@ -12,9 +12,10 @@ from contracts import Emit
 from contracts.records.record import Reason
 from contracts.types.origin import Origin
 from contracts.wire import REDRIVEN, DeadLetter, Feedback, decode_snapshot
-from tests.simulation.application import APPLICATIONS, WEBHOOK
+from tests.simulation.application import WEBHOOK, application_of
 from tests.simulation.deliveries import delivery_problems
 from tests.simulation.derived import derive_problems
+from tests.simulation.layout import layout_problems, unread_problems
 from tests.simulation.oracle import KEPT_FOR, SKEW, answered, expected, explained
 from tests.simulation.script import ENDS_S, FOLLOWED_S, FORGED, Forged, Redrive, time_at
 from tests.simulation.stored import store_problems
@@ -49,6 +50,8 @@ PROGRESS_BATCHES = 2
 """The age of the progress, in batches: a check begins with one, and ends with the next."""
 HEARTBEAT_BATCHES = 4
 """How far the watermark is behind, in batches: two of the progress, one that a heartbeat waits, and one to read it."""
+REBUILT = frozenset({"rebuild", "growth"})
+"""The faults after which a job begins with an empty state."""
 REPEATS = 3
 """How often a fault may repeat a call: it may begin two rebalances, and one at its end."""
 
@@ -62,12 +65,13 @@ class _Judge:
     def __init__(self, script: Script, ledgers: Ledgers) -> None:
         self._script = script
         self._ledgers = ledgers
-        self._application = APPLICATIONS[script.application]
+        self._application = application_of(script)
         self._kept_for = KEPT_FOR[script.application]
         topics, records = self._application.topics, ledgers.records
         self._events, self._feedback = records[topics.events], records[topics.feedback]
         self._snapshots = records[topics.snapshots]
-        self._expected = expected(self._application, self._events)
+        layouts = [script.partitions, *(growth.partitions for growth in ledgers.growths)]
+        self._expected = expected(self._application, self._events, layouts)
         self._published = _by_window(self._snapshots)
         self._explained = explained(self._application, self._published)
         self._letters = [
@@ -98,10 +102,12 @@ class _Judge:
         yield from self._progress()
         yield from self._redriven()
         yield from self._expiry()
+        yield from layout_problems(self._ledgers, self._application)
         if self._script.sinks:
             yield from store_problems(self._script, self._ledgers, self._application)
         if self._script.derivers:
             yield from derive_problems(self._script, self._ledgers, self._application)
+        if self._script.derivers and not self._script.grows:
             repeats = self._repeats({WEBHOOK.api})
             yield from delivery_problems(self._ledgers, self._application, repeats, self._redelivered_at())
 
@@ -116,7 +122,7 @@ class _Judge:
     def _versions(self) -> Iterator[str]:
         """The last record of a window has its greatest version, no version is skipped, and none comes after the end."""
         has_job_fault = any(fault.part in {"job", "broker"} for fault in self._script.faults)
-        may_skip = self._script.backlog < NO_BACKLOG or any(fault.kind == "rebuild" for fault in self._script.faults)
+        may_skip = self._script.backlog < NO_BACKLOG or any(fault.kind in REBUILT for fault in self._script.faults)
         may_skip = may_skip or self._application.emit is Emit.BATCH
         for window, snapshots in self._published.items():
             orders = [snapshot.order for snapshot in snapshots]
@@ -183,9 +189,9 @@ class _Judge:
 
     def _has_last(self, window: Window, snapshot: Snapshot) -> bool:
         """Return whether a snapshot has the time and the offset of the last event of its window."""
-        as_of, offset = self._expected.last[window]
-        has_offset = self._application.state.is_windowed or snapshot.event_offset == offset
-        return snapshot.as_of >= as_of and has_offset
+        last, is_windowed = self._expected.last[window], self._application.state.is_windowed
+        has_offset = is_windowed or last.may_have(snapshot.event_offset, is_grown=self._script.grows)
+        return snapshot.as_of >= last.at and has_offset
 
     def _requests(self, window: Window) -> int:
         """Return the number of requests that the snapshots of a window explain."""
@@ -275,9 +281,8 @@ class _Judge:
 
     def _backlog(self) -> Iterator[str]:
         """Everything is read and committed: no part waits for ever."""
-        ends = {record.partition: record.offset + 1 for record in self._snapshots}
-        if self._ledgers.committed != ends:
-            yield f"the workers have committed {self._ledgers.committed}, and the snapshots end at {ends}"
+        logs = self._ledgers.logs[self._application.topics.snapshots]
+        yield from unread_problems("the workers are", self._ledgers.committed, logs)
         positions = self._ledgers.commit.positions
         before = time_at(ENDS_S - QUIET_S - self._script.batch_s)
         for record in (*self._events, *self._feedback):
@@ -290,7 +295,7 @@ class _Judge:
             return
         least = time_at(PROGRESS_READ_S - QUIET_S - PROGRESS_BATCHES * self._script.batch_s)
         found = self._ledgers.progress
-        for number in range(self._script.partitions):
+        for number in range(len(self._ledgers.logs[self._application.topics.snapshots])):
             if number not in found or found[number].time < least:
                 yield f"the progress in partition {number} is {found.get(number)}, and {least} is expected"
 

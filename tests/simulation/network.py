@@ -41,15 +41,17 @@ class WatchedBroker(Broker):
         super().__init__(loop, start, random)
         self.readers: dict[str, dict[ProcessNetwork, None]] = {}
         """The clients that wait, by topic, in their order."""
-        self.written: dict[Partition, list[Record]] = defaultdict(list)
-        """All records that were appended, also those that compaction has removed since."""
+        self.written: dict[str, list[Record]] = defaultdict(list)
+        """All records that were appended, by topic, also those that compaction has removed since; no copies of them,
+        which only transactions write."""
 
     @override
     def append(self, partition: Partition, output: Output, transaction: int | None = None) -> int:
         offset = super().append(partition, output, transaction)
-        (entry,), _ = self.topics.log(partition).read(offset, 1)
-        record = Record(*partition, entry.offset, entry.timestamp_ms, entry.key, entry.value, entry.headers)
-        self.written[partition].append(record)
+        if transaction is None:
+            entry = self.topics.log(partition).entry(offset)
+            record = Record(*partition, entry.offset, entry.timestamp_ms, entry.key, entry.value, entry.headers)
+            self.written[partition.topic].append(record)
         for network in self.readers.pop(partition.topic, ()):
             network.wake()
         return offset

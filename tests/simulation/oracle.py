@@ -7,6 +7,7 @@ product's reducers, decoder or planning must not be in what it is judged by.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
@@ -16,9 +17,10 @@ import orjson
 from contracts.planning.plan import fingerprint
 from contracts.records.record import HEARTBEAT_KEY, Reason
 from tests.simulation.api import true_answer
+from tests.simulation.kafka.partitioner import partition_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from contracts import Application
     from contracts.records.record import Record
@@ -55,12 +57,37 @@ SKEW, EVERY = timedelta(minutes=1), timedelta(minutes=5)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+@dataclass
+class LastEvent:
+    """The time of the last event of a window, and the largest offsets that it may have: which copy counts is open."""
+
+    at: datetime = EPOCH
+    offsets: dict[int, int | None] = field(default_factory=dict)
+    """By layout, which is a number of partitions: the largest offset in the partition of the key."""
+    repeated: set[int] = field(default_factory=set)
+    """The offsets of other copies of its events there."""
+
+    def add(self, record: Record, key: bytes, layouts: Collection[int], *, is_first: bool) -> None:
+        """Add an event, or another copy of it."""
+        places = {layout for layout in layouts if partition_of(key, layout) == record.partition}
+        if not is_first:
+            self.repeated |= {record.offset} if places else set()
+            return
+        self.at = max(self.at, record.timestamp)
+        for layout in layouts:
+            former = self.offsets.get(layout)
+            self.offsets[layout] = max(former or 0, record.offset) if layout in places else former
+
+    def may_have(self, offset: int | None, *, is_grown: bool) -> bool:
+        """Return whether a state may have this offset: after a growth, copies are in several partitions."""
+        return offset in self.offsets.values() or (is_grown and offset in self.repeated)
+
+
 class Expected(NamedTuple):
     """The states that events give, and the reasons for which others are refused, by partition and offset."""
 
     windows: dict[Window, State]
-    last: dict[Window, tuple[datetime, int]]
-    """The time and the largest offset of the events of each window."""
+    last: dict[Window, LastEvent]
     refused: dict[tuple[int, int], Reason]
 
 
@@ -70,10 +97,10 @@ class _Event(NamedTuple):
     load: int | None
 
 
-def expected(application: Application, events: Sequence[Record]) -> Expected:
-    """Return what these events give."""
+def expected(application: Application, events: Sequence[Record], layouts: Collection[int]) -> Expected:
+    """Return what these events give. `layouts` are the numbers of partitions that the topics had, and have."""
     windows: dict[Window, dict[str, _Event]] = defaultdict(dict)
-    last: dict[Window, tuple[datetime, int]] = {}
+    last: dict[Window, LastEvent] = defaultdict(LastEvent)
     refused = {}
     for record in events:
         if record.value is None and (record.key or b"").startswith(HEARTBEAT_KEY):
@@ -85,8 +112,8 @@ def expected(application: Application, events: Sequence[Record]) -> Expected:
         values = orjson.loads(record.value or b"")
         event = _Event(datetime.fromisoformat(values["ts"]), values.get("plate"), values.get("load"))
         for window in ((values["device_id"], start) for start in found):
-            if windows[window].setdefault(values["event_id"], event) is event:
-                last[window] = max(last.get(window, (EPOCH, 0)), (record.timestamp, record.offset))
+            is_first = windows[window].setdefault(values["event_id"], event) is event
+            last[window].add(record, window[0].encode(), layouts, is_first=is_first)
     return Expected({window: _state(list(copies.values())) for window, copies in windows.items()}, last, refused)
 
 

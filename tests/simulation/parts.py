@@ -53,7 +53,7 @@ class Part:
         self._polls = polls
         self._random = Random(f"{seed} {name}")
         self._is_cut = self._leaderless = 0
-        self._is_broker_away = False
+        self._is_broker_away = self._is_held = self._is_due = False
         self._ahead_s = 0.0
         self._restart_s = RESTART_S
         self._stop: Callable[[], None] = _nothing
@@ -96,6 +96,17 @@ class Part:
         """Ask the process to stop, as SIGTERM does, and start another one when it has ended."""
         self._restart_s = down_s
         self._stop()
+
+    def hold(self) -> None:
+        """Ask the process to stop, and start no other one until `release`."""
+        self._is_held = True
+        self._stop()
+
+    def release(self) -> None:
+        """Start a process if one is due, and whenever one ends."""
+        is_due, self._is_held, self._is_due = self._is_due, False, False
+        if is_due:
+            self.start()
 
     def freeze(self) -> None:
         """Run none of its code until it is thawed."""
@@ -149,13 +160,17 @@ class Part:
 
     def _on_stop(self, stop: Callable[[], None]) -> None:
         self._stop = stop
+        if self._is_held:
+            stop()
 
     def _start_later(self, ended: Process) -> None:
         self._stop = _nothing
         self._loop.call_later(self._restart_s, self._start_after, ended, context=Context())  # the simulation starts it
 
     def _start_after(self, ended: Process) -> None:
-        if self.process is ended:
+        if self.process is ended and self._is_held:
+            self._is_due = True
+        elif self.process is ended:
             self.start()
 
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from contracts.records.record import Record
     from services.runtime.job_progress import Published
     from tests.simulation.api import Call, Delivery
+    from tests.simulation.growth import Grown
+    from tests.simulation.kafka.log import PartitionLog
     from tests.simulation.query import Commit
     from tests.simulation.sink import StoreServer
 
@@ -41,3 +43,6 @@ class Ledgers:
     """The offset that the workers of the webhook have committed, by partition of the alerts."""
     former_jobs: int
     """The number of jobs of former checkpoints that run."""
+    growths: Sequence[Grown]
+    logs: dict[str, Sequence[PartitionLog]]
+    """The partitions of all topics, with what is left of their records."""

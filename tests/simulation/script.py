@@ -95,8 +95,9 @@ class Fault:
     Of the part of a process: `crash` (kill -9, and started again), `stop` (SIGTERM, and started again), `freeze`,
     `cut` (no connection to the broker), `clock` (is ahead by `amount` seconds), `unacknowledged` (`amount` requests to
     write have no answer), `leaderless` (nothing arrives of what it writes and drops after a time, while it reads: the
-    job and derive workers do); of the job also `lag` (it does not read partition `amount` of the events), and `rebuild`
-    (it is started again with an empty state, of a later epoch).
+    job and derive workers do); of the job also `lag` (it does not read partition `amount` of the events), `rebuild`
+    (it is started again with an empty state, of a later epoch), and `growth` (the same, and its topics get more
+    partitions, until they have `amount`; the command that adds them is the part `growth`).
     Of the broker: `away`. Of the store: `loss` of everything, `rollback` (in the end it has again what it had at the
     beginning), and the faults of `StoreServer`. Of an API: the faults of `ApiStub`, in this share (`amount`) of its
     calls.
@@ -160,6 +161,11 @@ class Script:
         ("refused", 0),
     )
     """The values with which a script is the easiest to understand, in the order in which they are tried."""
+
+    @property
+    def grows(self) -> bool:
+        """Whether topics get more partitions."""
+        return any(fault.kind == "growth" for fault in self.faults)
 
     @property
     def faults(self) -> list[Fault]:

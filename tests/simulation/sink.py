@@ -84,9 +84,9 @@ class StoreServer:
         """Replace its content."""
         self.state.rows, self.state.positions = backup.rows, backup.positions
 
-    def is_refused(self, value: bytes) -> bool:
+    def is_refused(self, value: bytes | None) -> bool:
         """Return whether a constraint refuses the row of a snapshot."""
-        return self.refused > 0 and orjson.loads(value)["state"]["sightings"] == self.refused
+        return self.refused > 0 and value is not None and orjson.loads(value)["state"]["sightings"] == self.refused
 
     async def respond(self) -> None:
         """Take some time, or fail. Raises StoreUnavailableError."""

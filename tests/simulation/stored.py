@@ -14,6 +14,7 @@ from contracts.records.record import Reason
 from contracts.records.state_record import EPOCH, MICROSECOND
 from contracts.wire import DeadLetter, decode_snapshot
 from contracts.wire.window_key import parse_window_key
+from tests.simulation.layout import unread_problems, visible
 from tests.simulation.oracle import KEPT_FOR, OF_THE_CLOCK, SKEW
 from tests.simulation.script import ENDS_S, START, Compact, Tombstone, time_at
 from tests.simulation.sink import order_of
@@ -56,10 +57,11 @@ def store_problems(script: Script, ledgers: Ledgers, application: Application) -
 class _Judge:
     def __init__(self, script: Script, ledgers: Ledgers, application: Application) -> None:
         self._script = script
-        self._has_gaps = any(isinstance(step, Compact) for step in script.steps)
-        """Whether compaction may remove records before a store has them, or has them again."""
+        self._has_gaps = script.grows or any(isinstance(step, Compact) for step in script.steps)
+        """Whether records may be removed before a store has them, or has them again."""
         self._server = ledgers.store
         self._snapshots = ledgers.records[application.topics.snapshots]
+        self._logs = ledgers.logs[application.topics.snapshots]
         self._letters = Counter(
             (letter.partition, letter.offset)
             for record in ledgers.records[application.topics.dead_letters]
@@ -74,6 +76,10 @@ class _Judge:
         """The newest record of each row, also one that the store refuses."""
         for record in self._snapshots:
             self._add(record)
+        self._left = {(number, entry.offset): entry for number, log in enumerate(self._logs) for entry in visible(log)}
+        """The records that the topic still has, with copies that replace others."""
+        if script.grows:
+            self._refused.update(place for place, entry in self._left.items() if self._server.is_refused(entry.value))
 
     def problems(self) -> Iterator[str]:
         if self._server.overlaps:
@@ -82,9 +88,7 @@ class _Judge:
         yield from self._removed()
         yield from self._dead_letters()
         yield from self._repeated()
-        ends = {record.partition: record.offset + 1 for record in self._snapshots}
-        if self._server.state.positions != ends:
-            yield f"the store is at {self._server.state.positions}, and the snapshots end at {ends}"
+        yield from unread_problems("the store is", self._server.state.positions, self._logs)
 
     def _add(self, record: Record) -> None:
         """Let the effect of a record follow that of the records before it."""
@@ -163,13 +167,17 @@ class _Judge:
             for place in self._refused & newest.keys()
             if self._read_by(newest[place].record) + QUIET_S < ENDS_S + self._left_s(newest[place].order[0])
         }
-        for place in (self._undecodable | required) - self._letters.keys():
+        for place in ((self._undecodable | required) & self._left.keys()) - self._letters.keys():
             yield f"the record {place} of the snapshots cannot be stored, and has no dead letter"
         for place, count in self._letters.items():
-            if place not in self._undecodable | self._refused:
+            if place not in self._undecodable | self._refused and not self._is_deleted_copy(place):
                 yield f"the record {place} of the snapshots has a dead letter, and can be stored"
             if count > 1 and self._is_free():
                 yield f"the record {place} of the snapshots has {count} dead letters"
+
+    def _is_deleted_copy(self, place: tuple[int, int]) -> bool:
+        """Return whether a record may be a copy that a later growth has replaced."""
+        return self._script.grows and place not in self._left
 
     def _repeated(self) -> Iterator[str]:
         """Nothing is read again but for a loss of the store, or written again but for a fault."""
@@ -180,7 +188,7 @@ class _Judge:
             return
         if conflicts := self._count(metrics.CONFLICTS):
             yield f"the sink has found other positions {conflicts:g} times, and is alone"
-        if (records := self._count(metrics.RECORDS)) != len(self._snapshots):
+        if (records := self._count(metrics.RECORDS)) != len(self._snapshots) and not self._script.grows:
             yield f"the sink has written {records:g} records, and the topic has {len(self._snapshots)}"
 
     def _count(self, metric: Metric) -> float:

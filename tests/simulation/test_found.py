@@ -189,3 +189,33 @@ def test_seed_40000989() -> None:
         derivers=1,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_56() -> None:
+    # A growth moved a group that has no workers to the end of the copies, and the next growth waited for its workers.
+    growths = (Fault(at, "growth", "job", 60.0, count) for at, count in ((100.0, 3), (400.0, 5)))
+    script = Script(56, (Sent(10.0, "d0", "e0", ts=10.0, load=1), *growths), partitions=1)
+    assert not problems(script, run(script))
+
+
+def test_seed_17() -> None:
+    # A dead letter of a row was looked up in the partition that its key has since partitions were added.
+    script = Script(17, (Row(0.5, "r0", "[]"), Fault(100.0, "growth", "job", 60.0, 5)), partitions=1, derivers=1)
+    assert not problems(script, run(script))
+
+
+def test_seed_163() -> None:
+    # After partitions were added, a derive worker did not know which windows were over, and opened their alerts again.
+    script = Script(
+        163,
+        (
+            Sent(at=291.0425002918174, device="d0", event="e1", ts=261.5532615679317, plate="p4", load=-3),
+            Row(at=292.5137431388224, name="r2", value='{"keys":"d*","high":20,"low":0,"hold":0}'),
+            Fault(at=1411.3233676221898, kind="growth", part="job", lasts=60.0, amount=5),
+        ),
+        application="visits",
+        partitions=1,
+        derivers=1,
+        batch_s=300.0,
+    )
+    assert not problems(script, run(script))

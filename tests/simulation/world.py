@@ -18,11 +18,13 @@ from services.runtime.errors import OlderCheckpointError
 from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.values import BY_KEY, NewTopic, Output, Partition
 from tests.simulation.api import ApiStub
-from tests.simulation.application import APPLICATIONS, HEAVY, LIMITS, WEBHOOK
+from tests.simulation.application import HEAVY, LIMITS, WEBHOOK, application_of
 from tests.simulation.derive import POLLS, DeriveContext, derive_group, run_derive
+from tests.simulation.growth import Growth
 from tests.simulation.job import JobModel
 from tests.simulation.kafka.admin import ModelAdmin
 from tests.simulation.kafka.network import Network
+from tests.simulation.kafka.placement import Placement
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.network import NO_POLLS, WatchedBroker
 from tests.simulation.oracle import EVERY, OF_THE_CLOCK
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from contracts import Application
-    from contracts.records.record import Record
     from tests.simulation.network import ProcessNetwork
     from tests.simulation.parts import Main, OnStop
     from tests.simulation.script import Script, Step
@@ -64,14 +65,13 @@ class World:
 
     def __init__(self, script: Script) -> None:
         self._script = script
-        self.application: Application = APPLICATIONS[script.application]
+        self.application: Application = application_of(script)
         self.loop = SimulationLoop()  # type: ignore[abstract]  # it has what asyncio's tasks and futures need
         self.broker = WatchedBroker(self.loop, START, Random(f"{script.seed} broker"))
         self.api = ApiStub(Random(f"{script.seed} api"), script.slowest_s)
         self._create_topics()
-        topics = self.application.topics
-        inputs = [Partition(name, n) for name in (topics.events, topics.feedback) for n in range(script.partitions)]
-        self._checkpoint = Checkpoint(Commit(EPOCH, dict.fromkeys(inputs, 0)))
+        self._devices = Placement(self.broker)
+        self._checkpoint = Checkpoint(Commit(EPOCH, dict.fromkeys(self._inputs(), 0)))
         self._lagging: list[Partition] = []
         self._is_broker_away = False
         self._redrives = self._former_jobs = 0
@@ -85,11 +85,14 @@ class World:
         for number in range(script.derivers):
             name = f"derive-{number}"
             self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._run_derive, POLLS)
-            name = f"webhook-{number}"
-            self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._webhook(name))
+            if not script.grows:
+                name = f"webhook-{number}"
+                self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._webhook(name))
         for number in range(script.workers):
             name = f"worker-{number}"
             self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._worker(name))
+        surroundings = self.application, self.broker, self.loop, self.parts
+        self._growth = Growth(*surroundings, self._activate, Random(f"{script.seed} growth"))
 
     def run(self) -> Ledgers:
         """Run the script to its end."""
@@ -105,9 +108,7 @@ class World:
             self._at(step.at, partial(self._take, step))
         await asyncio.sleep(ENDS_S - FOLLOWED_S)
         admin = ModelAdmin(self.broker, Network(self.loop, Random(0)))
-        self._progress = (
-            JobProgress(admin, self.application.topics.snapshots).read(range(self._script.partitions)) or {}
-        )
+        self._progress = JobProgress(admin, self.application.topics.snapshots).read(range(self._partitions)) or {}
         await asyncio.sleep(FOLLOWED_S)
 
     async def _unwind(self) -> None:
@@ -130,10 +131,10 @@ class World:
         elif isinstance(step, Row):
             self._put(step)
         elif isinstance(step, Redrive):
-            self._start_beside("redrive", self._run_redrive)
+            self._start_beside(f"redrive-{len(self.parts)}", self._run_redrive)
         elif isinstance(step, FormerJob):
             if self._former is not None:
-                self._start_beside("former", self._run_former)
+                self._start_beside(f"former-{len(self.parts)}", self._run_former)
         elif isinstance(step, Compact):
             self._compact(step)
         elif isinstance(step, Tombstone):
@@ -168,17 +169,14 @@ class World:
         start = time_at(step.first_seen)
         if self._script.application in OF_THE_CLOCK:
             start -= (start - START) % EVERY
-        number = partition(step.device.encode(), self._script.partitions)
+        number = partition(step.device.encode(), self._partitions)
         self._write(Output(self.application.topics.snapshots, window_key(step.device, start), None, number))
 
     def _write(self, output: Output) -> None:
-        number = output.partition
-        if number == BY_KEY:
-            number = partition(output.key or b"", self._script.partitions)
-        self.broker.append(Partition(output.topic, number), output)
+        place = self._devices.partition(output._replace(key=output.key or b""))
+        self.broker.append(place, output)
 
-    def _start_beside(self, kind: str, main: Main) -> None:
-        name = f"{kind}-{len(self.parts)}"
+    def _start_beside(self, name: str, main: Main) -> None:
         self.parts[name] = part = Part(name, str(self._script.seed), self.loop, self.broker, main)
         part.start()
         part.lose_broker(is_away=self._is_broker_away)
@@ -195,6 +193,8 @@ class World:
     def _begin(self, fault: Fault) -> None:
         if fault.part == "broker":
             self._lose_broker(fault)
+        elif fault.kind == "growth":
+            self._grow(int(fault.amount))
         elif fault.part in self.parts:
             self._break(self.parts[fault.part], fault)
         elif fault.part == "store":
@@ -248,8 +248,7 @@ class World:
                 self._at(end, lambda: part.step_clock(-fault.amount))
             case "rebuild":
                 part.crash(fault.lasts)
-                self._former = self._checkpoint.last
-                self._checkpoint.last = self._rebuilt()
+                self._rebuild()
             case "lag":
                 place = Partition(self.application.topics.events, int(fault.amount) % self._script.partitions)
                 self._lagging.append(place)
@@ -262,11 +261,34 @@ class World:
         self._lagging.remove(place)
         job.wake()
 
-    def _rebuilt(self) -> Commit:
-        """Return the empty state of a rebuild: the job reads the topics again, in a new epoch."""
-        last = self._checkpoint.last
+    def _rebuild(self) -> None:
+        """Let the job begin with an empty state, unless topics grow: then it does anyhow."""
+        if not self._growth.is_running:
+            self._activate()
+
+    def _grow(self, partitions: int) -> None:
+        if partitions > self._partitions and not self._growth.is_running:
+            self._growth.begin(partitions)
+            if (former := self.parts.get("growth")) is None:
+                self._start_beside("growth", self._growth.run)
+            else:
+                former.crash(0.0)
+
+    def _activate(self) -> None:
+        """Let the next job begin with the empty state of a rebuild: it reads the topics again, in a new epoch."""
+        self._former = last = self._checkpoint.last
         epoch = round(time_at(self.loop.time()).timestamp() * 1000)
-        return Commit(epoch, dict.fromkeys(last.positions, 0), bound=last.watermark, is_built=False)
+        positions = dict.fromkeys(self._inputs(), 0)
+        self._checkpoint.last = Commit(epoch, positions, bound=last.watermark, is_built=False)
+
+    def _inputs(self) -> list[Partition]:
+        topics = self.application.topics
+        return [Partition(name, n) for name in (topics.events, topics.feedback) for n in range(self._partitions)]
+
+    @property
+    def _partitions(self) -> int:
+        """The number of partitions of the topics."""
+        return len(self.broker.topics.topic(self.application.topics.snapshots).logs)
 
     def _at(self, time: float, act: Callable[[], object]) -> None:
         self.loop.call_at(time, act, context=Context())
@@ -287,7 +309,7 @@ class World:
 
     def _job(self, checkpoint: Checkpoint, network: ProcessNetwork, now: Callable[[], datetime]) -> JobModel:
         script, random = self._script, Random(f"{self._script.seed} query {self.loop.time()}")
-        sizes = script.partitions, script.batch_s, script.backlog
+        sizes = self._partitions, script.batch_s, script.backlog
         context = JobContext(self.application, *sizes, checkpoint, self.broker, network, now, random, self._lagging)
         return JobModel(context)
 
@@ -339,7 +361,7 @@ class World:
         application = self.application
         errors = [str(error) for part in self.parts.values() for error in part.errors]
         return Ledgers(
-            {topic.name: self._records(topic.name) for topic in application.catalogue()},
+            {topic.name: self.broker.written[topic.name] for topic in application.catalogue()},
             self.api.calls,
             self._committed(application.enrichment_group),
             errors + [repr(error) for error in self.loop.errors],
@@ -351,18 +373,13 @@ class World:
             self.api.deliveries,
             self._committed(application.webhook_group(HEAVY)),
             self._former_jobs,
+            self._growth.times,
+            {topic.name: self.broker.topics.topic(topic.name).logs for topic in application.catalogue()},
         )
 
     def _committed(self, group: str) -> dict[int, int]:
         offsets = self.broker.groups.group(group).offsets
         return {number: offset.offset for (_, number), offset in sorted(offsets.items())}
-
-    def _records(self, topic: str) -> list[Record]:
-        return [
-            record
-            for number in range(self._script.partitions)
-            for record in self.broker.written[Partition(topic, number)]
-        ]
 
 
 def run(script: Script) -> Ledgers:

@@ -71,10 +71,17 @@ class ModelAdmin:
 
     def grow(self, partition_counts: Mapping[str, int]) -> None:
         """See `Admin.grow`."""
-        for topic, count in partition_counts.items():
-            with requested(f"add partitions to the topic {topic}", topic):
-                self._network.require()
-                self._broker.topics.grow(topic, count)
+        refusals = []
+        for number, (topic, count) in enumerate(partition_counts.items()):
+            try:
+                with requested(f"add partitions to the topic {topic}", topic):
+                    if number == 0:  # all are in one request
+                        self._network.require()
+                    self._broker.topics.grow(topic, count)
+            except KafkaRequestError as error:
+                refusals.append(error)
+        if refusals:
+            raise refusals[0]
 
     def alter(self, topic: str, config: Mapping[str, str]) -> None:
         """See `Admin.alter`."""
@@ -129,6 +136,7 @@ class ModelAdmin:
         found = self._broker.groups.group(group)
         with requested(f"commit offsets of the group {group}"):
             self._network.require()
+            found.expel(self._broker.now)
             if found.members:
                 return False
             found.offsets.update({one: offset for one, offset in offsets.items() if self._broker.topics.has(one)})

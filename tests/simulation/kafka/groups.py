@@ -68,14 +68,18 @@ class Group:
 
     def heartbeat(self, member: int, now: float) -> bool:
         """Continue the session of a member; return whether it still is one."""
-        for late in [id_ for id_, one in self.members.items() if now - one.heartbeat_at > one.session_s]:
-            self.leave(late, now)
+        self.expel(now)
         found = self.members.get(member)
         if found is None:
             return False
         found.heartbeat_at = now
         self._is_rebalancing = self._is_rebalancing or self._has_new_partitions(now)
         return True
+
+    def expel(self, now: float) -> None:
+        """Remove the members whose sessions are over."""
+        for late in [id_ for id_, one in self.members.items() if now - one.heartbeat_at > one.session_s]:
+            self.leave(late, now)
 
     def is_awaiting(self, member: int) -> bool:
         """Return whether a rebalance waits for a member."""

@@ -76,6 +76,10 @@ class PartitionLog:
                 found.append(entry)
         return found, max(position, end)
 
+    def entry(self, offset: int) -> Entry:
+        """Return the entry at an offset."""
+        return next(self._from(offset))
+
     def first_since(self, timestamp_ms: int) -> Entry | None:
         """Return the first entry of this time or a later one; it may be a marker, or of an aborted transaction."""
         return next((entry for entry in self._entries if entry.timestamp_ms >= timestamp_ms), None)

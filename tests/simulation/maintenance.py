@@ -1,0 +1,56 @@
+"""Adds what operators do to a script: they add partitions to its topics while everything runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+from tests.simulation.script import Fault, Forged, Script, Sent, Tombstone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.simulation.script import Step
+
+GROWTHS = 0.12
+"""The share of scripts whose topics grow."""
+LATEST_S = 2100.0
+"""The latest begin of a growth: it ends before the quiet end of the script, although faults delay it."""
+GROWTH_S = 60.0
+"""The time of a growth that nothing delays."""
+COMMAND = ("crash", "crash", "cut", "unacknowledged")
+"""The faults of the command that adds the partitions."""
+
+
+def maintained(script: Script) -> Script:
+    """Return the script with maintenance, or as it is."""
+    random = Random(f"{script.seed} maintenance")
+    if random.random() >= GROWTHS:
+        return script
+    load = [step.at for step in script.steps if isinstance(step, Sent)]
+    at = min(LATEST_S, max(1.0, random.choice(load) + random.uniform(-60.0, 5.0)))
+    steps = [step for step in script.steps if not _is_in_the_way(step, at)]
+    steps += _growth(random, at, script.partitions)
+    return replace(script, steps=tuple(sorted(steps, key=lambda step: step.at)))
+
+
+def _is_in_the_way(step: Step, growth_at: float) -> bool:
+    """Return whether a step writes snapshots during or after a growth, or is of a part that does not run."""
+    is_foreign = isinstance(step, Tombstone) or (isinstance(step, Forged) and step.topic == "snapshots")
+    is_webhook = isinstance(step, Fault) and step.part.startswith(("webhook", "pager"))
+    return is_webhook or (is_foreign and step.at >= growth_at)
+
+
+def _growth(random: Random, at: float, partitions: int) -> Iterator[Fault]:
+    """Growths, perhaps with faults of the command."""
+    for _ in range(random.choice([1, 1, 1, 2])):
+        partitions += random.randint(1, 3)
+        yield Fault(at, "growth", "job", GROWTH_S, partitions)
+        for _ in range(random.choice([0, 1, 1, 2])):
+            kind = random.choice(COMMAND)
+            lasts, amount = random.uniform(0.5, 20.0), float(random.randint(1, 2))
+            yield Fault(at + random.uniform(0.0, GROWTH_S), kind, "growth", lasts, amount)
+        at += random.uniform(2 * GROWTH_S, 600.0)
+        if at > LATEST_S:
+            return
