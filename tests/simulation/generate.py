@@ -24,7 +24,7 @@ from tests.simulation.script import (
     Tombstone,
     time_at,
 )
-from tests.simulation.world import EPOCH
+from tests.simulation.states import EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,8 @@ from tests.simulation.derived import derive_problems
 from tests.simulation.layout import layout_problems, unread_problems
 from tests.simulation.oracle import KEPT_FOR, SKEW, answered, expected, explained
 from tests.simulation.script import ENDS_S, FOLLOWED_S, FORGED, Forged, Redrive, time_at
+from tests.simulation.states import EPOCH
 from tests.simulation.stored import store_problems
-from tests.simulation.world import EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -50,8 +50,8 @@ PROGRESS_BATCHES = 2
 """The age of the progress, in batches: a check begins with one, and ends with the next."""
 HEARTBEAT_BATCHES = 4
 """How far the watermark is behind, in batches: two of the progress, one that a heartbeat waits, and one to read it."""
-REBUILT = frozenset({"rebuild", "growth"})
-"""The faults after which a job begins with an empty state."""
+REBUILT = frozenset({"rebuild", "growth", "restore"})
+"""The faults after which a job begins with another state."""
 REPEATS = 3
 """How often a fault may repeat a call: it may begin two rebalances, and one at its end."""
 
@@ -90,6 +90,8 @@ class _Judge:
         yield from self._ledgers.errors
         if self._ledgers.former_jobs:
             yield f"{self._ledgers.former_jobs} jobs of former checkpoints run"
+        if not self._script.grows:
+            yield from self._ledgers.refused_savepoints
         yield from self._windows()
         yield from self._versions()
         yield from self._refusals()

@@ -1,4 +1,4 @@
-"""Adds what operators do to a script: they add partitions to its topics while everything runs."""
+"""Adds what operators do to a script: they add partitions to its topics, or make savepoints and restore them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.simulation.script import Fault, Forged, Script, Sent, Tombstone
+from tests.simulation.script import Fault, Forged, FormerJob, Savepoint, Script, Sent, Tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.simulation.script import Step
 
-GROWTHS = 0.12
-"""The share of scripts whose topics grow."""
+GROWTHS, RESTORES = 0.12, 0.1
+"""The shares of scripts whose topics grow, and whose job is restored."""
 LATEST_S = 2100.0
 """The latest begin of a growth: it ends before the quiet end of the script, although faults delay it."""
 GROWTH_S = 60.0
 """The time of a growth that nothing delays."""
+FORMER_S = 2700.0
+"""The time at which the restored job has claimed the topics."""
 COMMAND = ("crash", "crash", "cut", "unacknowledged")
 """The faults of the command that adds the partitions."""
 
@@ -26,12 +28,14 @@ COMMAND = ("crash", "crash", "cut", "unacknowledged")
 def maintained(script: Script) -> Script:
     """Return the script with maintenance, or as it is."""
     random = Random(f"{script.seed} maintenance")
-    if random.random() >= GROWTHS:
-        return script
+    kind, steps = random.random(), list(script.steps)
     load = [step.at for step in script.steps if isinstance(step, Sent)]
     at = min(LATEST_S, max(1.0, random.choice(load) + random.uniform(-60.0, 5.0)))
-    steps = [step for step in script.steps if not _is_in_the_way(step, at)]
-    steps += _growth(random, at, script.partitions)
+    if kind < GROWTHS:
+        steps = [step for step in steps if not _is_in_the_way(step, at)]
+        steps += _growth(random, at, script.partitions)
+    if kind < GROWTHS / 4 or GROWTHS <= kind < GROWTHS + RESTORES:
+        steps += _restore(random, at, load)
     return replace(script, steps=tuple(sorted(steps, key=lambda step: step.at)))
 
 
@@ -54,3 +58,15 @@ def _growth(random: Random, at: float, partitions: int) -> Iterator[Fault]:
         at += random.uniform(2 * GROWTH_S, 600.0)
         if at > LATEST_S:
             return
+
+
+def _restore(random: Random, at: float, load: list[float]) -> Iterator[Step]:
+    """Savepoints, and the last one is restored later, perhaps twice, perhaps while more events come."""
+    for _ in range(random.choice([1, 1, 2])):
+        yield Savepoint(random.uniform(max(1.0, at - 300.0), at))
+    for _ in range(random.choice([1, 1, 2])):
+        later = [time for time in load if time > at] or [at]
+        at = min(LATEST_S, random.choice([at + random.uniform(0.1, 600.0), random.choice(later)]))
+        yield Fault(at, "restore", "job", random.uniform(0.5, 60.0))
+    if random.random() < 0.5:
+        yield FormerJob(FORMER_S)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from contracts.model.emit import Emit
 from contracts.records.decode import Decoder
-from contracts.records.fold import Fold
+from contracts.records.fold import Fold, present
 from contracts.records.record import HEARTBEAT_KEY, RecordError
 from contracts.types.key import shortened
 from contracts.wire import DeadLetter
@@ -50,7 +50,7 @@ class Commit:
     bound: datetime | None = None
     """The time up to which windows begin that a rebuilt state does not publish."""
     is_built: bool = True
-    """Whether a rebuilt state has read the topics."""
+    """Whether a state that was rebuilt or restored has read the topics."""
 
 
 class Checkpoint:
@@ -111,10 +111,18 @@ class Query:
         return sum(logs.log(place).end - offset for place, offset in self._positions.items())
 
     def catch_up(self) -> None:
-        """Read the backlog in one batch, which publishes the last snapshot of each window."""
+        """Read the backlog in one batch, which publishes the last snapshot of each window that has changed.
+
+        The first batch of a state that was rebuilt or restored publishes each window.
+        """
         self._is_each_published = False
         for record in self._unread(()):
             self._add(record)
+        if not self.is_built:
+            self._changed = {
+                window: present(self._application, window, partial, self._commit.epoch)
+                for window, partial in self._fold.windows.items()
+            }
         self._is_each_published = self._application.emit is Emit.EVENT
 
     @property

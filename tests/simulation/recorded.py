@@ -44,5 +44,7 @@ class Ledgers:
     former_jobs: int
     """The number of jobs of former checkpoints that run."""
     growths: Sequence[Grown]
+    refused_savepoints: Sequence[str]
+    """The reasons for which savepoints were not restored."""
     logs: dict[str, Sequence[PartitionLog]]
     """The partitions of all topics, with what is left of their records."""

@@ -72,6 +72,13 @@ class Redrive:
 
 
 @dataclass(frozen=True)
+class Savepoint:
+    """Somebody makes a savepoint of the job."""
+
+    at: float
+
+
+@dataclass(frozen=True)
 class FormerJob:
     """Somebody starts the job of the checkpoint before the last rebuild, if there was one, beside the present job."""
 
@@ -96,8 +103,9 @@ class Fault:
     `cut` (no connection to the broker), `clock` (is ahead by `amount` seconds), `unacknowledged` (`amount` requests to
     write have no answer), `leaderless` (nothing arrives of what it writes and drops after a time, while it reads: the
     job and derive workers do); of the job also `lag` (it does not read partition `amount` of the events), `rebuild`
-    (it is started again with an empty state, of a later epoch), and `growth` (the same, and its topics get more
-    partitions, until they have `amount`; the command that adds them is the part `growth`).
+    (it is started again with an empty state, of a later epoch), `restore` (with the state of the last savepoint), and
+    `growth` (with an empty one, and its topics get more partitions, until they have `amount`; the command that adds
+    them is the part `growth`).
     Of the broker: `away`. Of the store: `loss` of everything, `rollback` (in the end it has again what it had at the
     beginning), and the faults of `StoreServer`. Of an API: the faults of `ApiStub`, in this share (`amount`) of its
     calls.
@@ -110,7 +118,7 @@ class Fault:
     amount: float = 1.0
 
 
-Step = Sent | Forged | Tombstone | Row | Redrive | FormerJob | Compact | Fault
+Step = Sent | Forged | Tombstone | Row | Redrive | Savepoint | FormerJob | Compact | Fault
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from spark_app.query.pipeline import snapshots
 from tests.same import assert_same
 from tests.simulation.application import APPLICATIONS
 from tests.simulation.generate import script
-from tests.simulation.world import EPOCH, run
+from tests.simulation.states import EPOCH
+from tests.simulation.world import run
 from tests.spark_app.frames import SCHEMA, row
 
 if TYPE_CHECKING:

@@ -30,9 +30,9 @@ from tests.simulation import query
 from tests.simulation.generate import script as script_of
 from tests.simulation.mutations import Mutations
 from tests.simulation.script import FORGED, Compact, Fault, Forged, FormerJob, Redrive, Script, time_at
+from tests.simulation.states import EPOCH
 from tests.simulation.steps import loaded, sent
 from tests.simulation.verdict import verdict
-from tests.simulation.world import EPOCH
 
 if TYPE_CHECKING:
     from contracts import Application

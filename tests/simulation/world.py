@@ -29,7 +29,7 @@ from tests.simulation.loop import SimulationLoop
 from tests.simulation.network import NO_POLLS, WatchedBroker
 from tests.simulation.oracle import EVERY, OF_THE_CLOCK
 from tests.simulation.parts import Part
-from tests.simulation.query import Checkpoint, Commit, JobContext
+from tests.simulation.query import Checkpoint, JobContext
 from tests.simulation.recorded import Ledgers
 from tests.simulation.redrive import RedriveContext, run_redrive
 from tests.simulation.script import (
@@ -41,11 +41,13 @@ from tests.simulation.script import (
     FormerJob,
     Redrive,
     Row,
+    Savepoint,
     Sent,
     Tombstone,
     time_at,
 )
 from tests.simulation.sink import SinkContext, StoreServer, run_sink
+from tests.simulation.states import EPOCH, JobStates
 from tests.simulation.worker import WorkerContext, run_webhook, run_worker, worker_settings
 
 if TYPE_CHECKING:
@@ -56,8 +58,6 @@ if TYPE_CHECKING:
     from tests.simulation.network import ProcessNetwork
     from tests.simulation.parts import Main, OnStop
     from tests.simulation.script import Script, Step
-
-EPOCH = round(START.timestamp() * 1000)
 
 
 class World:
@@ -71,12 +71,10 @@ class World:
         self.api = ApiStub(Random(f"{script.seed} api"), script.slowest_s)
         self._create_topics()
         self._devices = Placement(self.broker)
-        self._checkpoint = Checkpoint(Commit(EPOCH, dict.fromkeys(self._inputs(), 0)))
+        self._states = JobStates(self.application, self.broker, self.loop)
         self._lagging: list[Partition] = []
         self._is_broker_away = False
         self._redrives = self._former_jobs = 0
-        self._former: Commit | None = None
-        """The last commit before the last rebuild."""
         self.parts = {"job": Part("job", str(script.seed), self.loop, self.broker, self._run_job, NO_POLLS)}
         self.store = StoreServer(Random(f"{script.seed} store"), refused=script.refused)
         for number in range(script.sinks):
@@ -92,7 +90,7 @@ class World:
             name = f"worker-{number}"
             self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._worker(name))
         surroundings = self.application, self.broker, self.loop, self.parts
-        self._growth = Growth(*surroundings, self._activate, Random(f"{script.seed} growth"))
+        self._growth = Growth(*surroundings, self._states.rebuild, Random(f"{script.seed} growth"))
 
     def run(self) -> Ledgers:
         """Run the script to its end."""
@@ -108,7 +106,9 @@ class World:
             self._at(step.at, partial(self._take, step))
         await asyncio.sleep(ENDS_S - FOLLOWED_S)
         admin = ModelAdmin(self.broker, Network(self.loop, Random(0)))
-        self._progress = JobProgress(admin, self.application.topics.snapshots).read(range(self._partitions)) or {}
+        self._progress = (
+            JobProgress(admin, self.application.topics.snapshots).read(range(self._states.partitions)) or {}
+        )
         await asyncio.sleep(FOLLOWED_S)
 
     async def _unwind(self) -> None:
@@ -132,8 +132,10 @@ class World:
             self._put(step)
         elif isinstance(step, Redrive):
             self._start_beside(f"redrive-{len(self.parts)}", self._run_redrive)
+        elif isinstance(step, Savepoint):
+            self._states.save()
         elif isinstance(step, FormerJob):
-            if self._former is not None:
+            if self._states.former is not None:
                 self._start_beside(f"former-{len(self.parts)}", self._run_former)
         elif isinstance(step, Compact):
             self._compact(step)
@@ -169,7 +171,7 @@ class World:
         start = time_at(step.first_seen)
         if self._script.application in OF_THE_CLOCK:
             start -= (start - START) % EVERY
-        number = partition(step.device.encode(), self._partitions)
+        number = partition(step.device.encode(), self._states.partitions)
         self._write(Output(self.application.topics.snapshots, window_key(step.device, start), None, number))
 
     def _write(self, output: Output) -> None:
@@ -246,9 +248,9 @@ class World:
             case "clock":
                 part.step_clock(fault.amount)
                 self._at(end, lambda: part.step_clock(-fault.amount))
-            case "rebuild":
+            case "rebuild" | "restore":
                 part.crash(fault.lasts)
-                self._rebuild()
+                self._replace_state(fault.kind)
             case "lag":
                 place = Partition(self.application.topics.events, int(fault.amount) % self._script.partitions)
                 self._lagging.append(place)
@@ -261,34 +263,22 @@ class World:
         self._lagging.remove(place)
         job.wake()
 
-    def _rebuild(self) -> None:
-        """Let the job begin with an empty state, unless topics grow: then it does anyhow."""
-        if not self._growth.is_running:
-            self._activate()
+    def _replace_state(self, kind: str) -> None:
+        """Replace the state of the job, unless topics grow, or the command reaches no broker."""
+        if self._growth.is_running:
+            return
+        if kind == "rebuild":
+            self._states.rebuild()
+        elif not self._is_broker_away:
+            self._states.restore()
 
     def _grow(self, partitions: int) -> None:
-        if partitions > self._partitions and not self._growth.is_running:
+        if partitions > self._states.partitions and not self._growth.is_running:
             self._growth.begin(partitions)
             if (former := self.parts.get("growth")) is None:
                 self._start_beside("growth", self._growth.run)
             else:
                 former.crash(0.0)
-
-    def _activate(self) -> None:
-        """Let the next job begin with the empty state of a rebuild: it reads the topics again, in a new epoch."""
-        self._former = last = self._checkpoint.last
-        epoch = round(time_at(self.loop.time()).timestamp() * 1000)
-        positions = dict.fromkeys(self._inputs(), 0)
-        self._checkpoint.last = Commit(epoch, positions, bound=last.watermark, is_built=False)
-
-    def _inputs(self) -> list[Partition]:
-        topics = self.application.topics
-        return [Partition(name, n) for name in (topics.events, topics.feedback) for n in range(self._partitions)]
-
-    @property
-    def _partitions(self) -> int:
-        """The number of partitions of the topics."""
-        return len(self.broker.topics.topic(self.application.topics.snapshots).logs)
 
     def _at(self, time: float, act: Callable[[], object]) -> None:
         self.loop.call_at(time, act, context=Context())
@@ -296,20 +286,20 @@ class World:
     # Parts
 
     async def _run_job(self, network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:  # noqa: ARG002  # it is only killed
-        await self._job(self._checkpoint, network, now).run()
+        await self._job(self._states.checkpoint, network, now).run()
 
     async def _run_former(self, network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:  # noqa: ARG002  # it ends by itself
-        assert self._former is not None
+        assert self._states.former is not None
         self._former_jobs += 1
         try:
-            await self._job(Checkpoint(self._former), network, now).run()
+            await self._job(Checkpoint(self._states.former), network, now).run()
         except OlderCheckpointError:
             self._former_jobs -= 1
         await asyncio.Event().wait()
 
     def _job(self, checkpoint: Checkpoint, network: ProcessNetwork, now: Callable[[], datetime]) -> JobModel:
         script, random = self._script, Random(f"{self._script.seed} query {self.loop.time()}")
-        sizes = self._partitions, script.batch_s, script.backlog
+        sizes = self._states.partitions, script.batch_s, script.backlog
         context = JobContext(self.application, *sizes, checkpoint, self.broker, network, now, random, self._lagging)
         return JobModel(context)
 
@@ -365,7 +355,7 @@ class World:
             self.api.calls,
             self._committed(application.enrichment_group),
             errors + [repr(error) for error in self.loop.errors],
-            self._checkpoint.last,
+            self._states.checkpoint.last,
             self.store,
             self._committed(derive_group(application)),
             self._progress,
@@ -374,6 +364,7 @@ class World:
             self._committed(application.webhook_group(HEAVY)),
             self._former_jobs,
             self._growth.times,
+            self._states.savepoints.refusals,
             {topic.name: self.broker.topics.topic(topic.name).logs for topic in application.catalogue()},
         )
 
