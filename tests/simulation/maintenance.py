@@ -66,7 +66,7 @@ def _restore(random: Random, at: float, load: list[float]) -> Iterator[Step]:
         yield Savepoint(random.uniform(max(1.0, at - 300.0), at))
     for _ in range(random.choice([1, 1, 2])):
         later = [time for time in load if time > at] or [at]
-        at = min(LATEST_S, random.choice([at + random.uniform(0.1, 600.0), random.choice(later)]))
+        at = max(at + 1.0, min(LATEST_S, random.choice([at + random.uniform(0.1, 600.0), random.choice(later)])))
         yield Fault(at, "restore", "job", random.uniform(0.5, 60.0))
     if random.random() < 0.5:
         yield FormerJob(FORMER_S)
