@@ -21,8 +21,14 @@ LARGEST_STEP_S = 1.5
 SLOW_CLOCK_S = 45.0
 """How long a clock is behind, and from the beginning: a step back would be one over the time that tombstones stay."""
 SLOWEST_CLOCK_S = 6.0
-CALM = 0.2
+CALM, CALM_WITH_SLOW_CLOCK = 0.2, 0.5
 """The share of scripts without other faults: there, each delay is judged."""
+FEW, MANY = 8, 60
+"""The largest numbers of records: each of a few may be the last one of its key, and of its partition."""
+CLEANED, CLEANED_EVERY_S = 0.3, 5
+"""The share of scripts in which the broker compacts the topic regularly."""
+LONG_S = 8.0
+"""How long a process is away that has to read its partitions again."""
 KEYS = ("k0", "k3", "k8", "k14")
 """Of different partitions, as far as there are so many."""
 KINDS = ("version", "version", "version", "window", "removed", "again")
@@ -33,11 +39,10 @@ def script(seed: int) -> Script:
     random = Random(seed)
     instances = random.choice([1, 2, 2, 3, 3, 4])
     bursts = [random.uniform(FIRST_S, FAULTS_S) for _ in range(random.randint(1, 4))]
-    steps: list[Step] = [
-        *_load(random, bursts),
-        *_faults(random, instances, bursts),
-        *_slow_clock(random, instances),
-    ]
+    slow = [*_slow_clock(random, instances)]
+    is_calm = random.random() < (CALM_WITH_SLOW_CLOCK if slow else CALM)
+    faults = [] if is_calm else [*_faults(random, instances, bursts)]
+    steps: list[Step] = [*_load(random, bursts, faults), *slow, *faults, *_cleaning(random)]
     return Script(
         seed,
         tuple(sorted(steps, key=lambda step: step.at)),
@@ -50,6 +55,7 @@ def script(seed: int) -> Script:
         random.choice([0.02, 0.5, 3.0]),
         random.choice([0, 500, 16_384]),
         random.random() < 0.5,
+        random.choice([0.02, 0.02, 0.3]),
     )
 
 
@@ -60,14 +66,17 @@ def _time(random: Random, bursts: list[float]) -> float:
     return random.uniform(FIRST_S, FAULTS_S)
 
 
-def _load(random: Random, bursts: list[float]) -> Iterator[Step]:
+def _load(random: Random, bursts: list[float], faults: list[Fault]) -> Iterator[Step]:
+    """Yield records at any time, and some while a part is broken, or when it is just whole again."""
     keys = KEYS[: random.randint(1, len(KEYS))]
-    for _ in range(random.randint(5, 60)):
-        yield Written(_time(random, bursts), random.choice(keys), random.choice(KINDS), random.randint(1, 5))
+    times = [_time(random, bursts) for _ in range(random.randint(3, random.choice([FEW, MANY])))]
+    times += [fault.at + random.uniform(0.0, fault.lasts + 1.0) for fault in faults if random.random() < 0.4]
+    for at in times:
+        yield Written(at, random.choice(keys), random.choice(KINDS), random.randint(1, 5))
 
 
-def _faults(random: Random, instances: int, bursts: list[float]) -> Iterator[Step]:
-    for _ in range(0 if random.random() < CALM else random.randint(1, 10)):
+def _faults(random: Random, instances: int, bursts: list[float]) -> Iterator[Fault]:
+    for _ in range(random.randint(1, 10)):
         lasts, at = random.choice(DURATIONS_S), _time(random, bursts)
         drawn = random.random()
         if drawn < 0.08:
@@ -79,7 +88,26 @@ def _faults(random: Random, instances: int, bursts: list[float]) -> Iterator[Ste
         elif drawn < 0.3:
             yield Fault(at, "rebuild", "job")
         else:
-            yield _of_instance(random, at, lasts, instances)
+            yield (fault := _of_instance(random, at, lasts, instances))
+            yield from _at_its_end(random, fault, instances)
+
+
+def _at_its_end(random: Random, fault: Fault, instances: int) -> Iterator[Fault]:
+    """Yield what breaks when an instance is whole again: itself while it reads, or another one that it replaces."""
+    end, drawn = fault.at + fault.lasts, random.random()
+    if drawn < 0.2 and fault.lasts > LONG_S:
+        yield Fault(end + random.uniform(0.2, 3.0), "crash", fault.part, 0.3)
+    elif drawn < 0.4:
+        kind, lasts = random.choice(["freeze", "cut", "apart"]), random.choice([1.5, 4.0, 8.0])
+        amount = float(random.randrange(len(CLIENTS))) if kind == "cut" else 1.0
+        yield Fault(end + random.uniform(-1.0, 1.0), kind, "abcd"[random.randrange(instances)], lasts, amount)
+
+
+def _cleaning(random: Random) -> Iterator[Fault]:
+    """Yield the compactions of a topic that the broker compacts regularly."""
+    if random.random() < CLEANED:
+        for at in range(round(FIRST_S), round(FAULTS_S), CLEANED_EVERY_S):
+            yield Fault(float(at), "compact", "topic")
 
 
 def _slow_clock(random: Random, instances: int) -> Iterator[Fault]:

@@ -115,6 +115,7 @@ class Surroundings:
     """The time for which the topic keeps tombstones."""
     replicas: int
     batch: int
+    broker_s: float
     limits: WatchLimits
     errors: list[str] = field(default_factory=list)
     """The errors with which processes ended."""
@@ -139,7 +140,8 @@ class SimulatedInstance:
         self._around = around
         self._settings = QuerySettings(application="simulated", instance=name, replicas=around.replicas)
         self._connections = {
-            client: Connection(around.loop, random, lambda found: found.uniform(0.001, 0.02)) for client in CLIENTS[1:]
+            client: Connection(around.loop, random, lambda found: found.uniform(0.001, around.broker_s))
+            for client in CLIENTS[1:]
         }
         self._cuts: Counter[str] = Counter()
         self._cut_at = float("-inf")

@@ -71,6 +71,8 @@ class Script:
     """The number of characters that a client that watches takes unread."""
     is_small: bool = False
     """Whether batches, pages and memories of clients are so small that their limits matter."""
+    broker_s: float = 0.02
+    """The longest way of a request to the broker and back."""
 
     @property
     def quiet_at(self) -> float:
@@ -87,5 +89,6 @@ class Script:
         ("slowest_s", 0.02),
         ("room", 16_384),
         ("is_small", False),
+        ("broker_s", 0.02),
     )
     """The values with which a script is the easiest to understand, in the order in which they are tried."""

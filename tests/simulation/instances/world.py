@@ -89,6 +89,7 @@ class World:
             round(RETENTION_S * 1000),
             script.replicas,
             script.batch,
+            script.broker_s,
             WatchLimits(
                 waiting_keys=WAITING_WINDOWS if self.job.has_windows else WAITING_KEYS,
                 remembered=2 if script.is_small else WatchLimits.remembered,
