@@ -8,7 +8,6 @@ from collections import Counter
 from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -30,13 +29,13 @@ from services.query.settings import QuerySettings
 from services.query.store import Store
 from services.runtime.job_progress import JobProgress
 from tests.simulation.instances.handlers import Handlers, InstancePeers, Reply
+from tests.simulation.instances.job import FIRST_MS
 from tests.simulation.instances.requests import settle
 from tests.simulation.instances.script import CLIENTS
 from tests.simulation.kafka.clients import ModelKafka
 from tests.simulation.kafka.errors import RefusedError
 from tests.simulation.kafka.network import Network
 from tests.simulation.loop import RUNNING, Process
-from tests.simulation.script import time_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -175,8 +174,7 @@ class SimulatedInstance:
 
     def now_ms(self) -> int:
         """Return the time of day by the clock of its machine, in milliseconds since 1970."""
-        time = time_at(self._around.loop.time()) + timedelta(seconds=self._ahead_s)
-        return round(time.timestamp() * 1000)
+        return FIRST_MS + round((self._around.loop.time() + self._ahead_s) * 1000)
 
     async def _run(self, process: Process) -> None:
         try:
@@ -194,7 +192,7 @@ class SimulatedInstance:
             task.cancel()
             await asyncio.wait([task])
             if not task.cancelled() and (error := task.exception()) is not None:
-                self._around.errors.append(f"{self.name}: {_causes(error)}")
+                self._around.errors.append(f"{self.name}: {causes(error)}")
         self._end()
         for task in list(self._answering):
             task.cancel()
@@ -375,8 +373,8 @@ class SimulatedInstance:
             self.start()
 
 
-def _causes(error: BaseException) -> str:
+def causes(error: BaseException) -> str:
     """Return the errors of a group, or the error."""
     if isinstance(error, BaseExceptionGroup):
-        return ", ".join(_causes(one) for one in error.exceptions)
+        return ", ".join(causes(one) for one in error.exceptions)
     return f"{type(error).__name__}: {error}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from contracts import Application, Event, Latest, State, Topics
@@ -48,6 +48,8 @@ class Visits(State, window=timedelta(minutes=10), every=STEP):
 
 SHORT, SKEW = timedelta(seconds=5), timedelta(seconds=1)
 """From one window of a key to the next where windows expire within a script, and the skew of its devices."""
+REMEMBERED = timedelta(seconds=14)
+"""No multiple of SHORT: some windows begin between what records expire, and what they expired without lateness."""
 
 
 class Trip(State, lifetime=4 * SHORT, grace=timedelta(seconds=2)):
@@ -64,14 +66,23 @@ def _application(name: str, state: type[State], **options: Any) -> Application:
 
 PLATE = "state.plate"
 """The path of the field by which keys are found."""
-BY_PLATE = QueryOptions(indexes=(PLATE,), history=2)
+HISTORY = 2
+"""The number of versions that are kept."""
+BY_PLATE = QueryOptions(indexes=(PLATE,), history=HISTORY)
 APPLICATIONS = {
     "cars": _application("cars", Car, query=BY_PLATE),
     "visits": _application("visits", Visits, query=BY_PLATE),
     "trips": _application("trips", Trip, skew=SKEW, query=BY_PLATE),
-    "shifts": _application("shifts", Shift, skew=SKEW, query=replace(BY_PLATE, remember=3 * SHORT)),
+    "shifts": _application("shifts", Shift, skew=SKEW, query=replace(BY_PLATE, remember=REMEMBERED)),
 }
 """By name: one window of a key at a time, and windows that overlap; and the same with windows that expire."""
+
+
+@cache
+def state_of(name: str) -> NamedState:
+    """Return the state of an application. Its schema takes a while."""
+    application = APPLICATIONS[name]
+    return named(application)[application.name]
 
 
 def plate(order: EntryOrder) -> str:
@@ -127,9 +138,13 @@ class KeyHistory:
         self._now = now
         self._has_windows = has_windows
         self._present: dict[int, EntryOrder] = {}
+        self.starts: set[int] = set()
+        """The starts of all windows that it ever had."""
         self.states: list[EntryOrder | None] = [None]
         self.times = [0.0]
         """The time of each state."""
+        self.offsets = [-1]
+        """The offset of the record that gave each state; -1 without a record."""
         self.windows_then: list[Mapping[int, EntryOrder]] = [{}]
         """The order of each window, in each state."""
 
@@ -138,35 +153,38 @@ class KeyHistory:
         """The starts of the windows that it has, in their order."""
         return sorted(self._present)
 
-    def add(self, record: WindowRecord) -> None:
-        """Add a record."""
+    def add(self, record: WindowRecord, offset: int) -> None:
+        """Add the record at an offset."""
         start, order = record
+        self.starts.add(start)
         if order is None:
             self._present.pop(start, None)
         elif self._has_windows:
             self._present[start] = max(order, self._present.get(start, order))
         elif order > max(self._present.values(), default=BEFORE_ALL):
             self._present = {start: order}
-        self._note()
+        self._note(offset)
 
     def clear(self) -> None:
         """Lose all records, with the topic."""
         self._present = {}
-        self._note()
+        self._note(-1)
 
-    def _note(self) -> None:
+    def _note(self, offset: int) -> None:
         self.states.append(max(self._present.values(), default=None))
         self.times.append(self._now())
+        self.offsets.append(offset)
         self.windows_then.append(dict(self._present))
 
 
 class Job:
     """Writes records to the topic."""
 
-    def __init__(self, application: Application, partitions: int, broker: Broker, admin: Admin) -> None:
+    def __init__(self, name: str, partitions: int, broker: Broker, admin: Admin) -> None:
+        application = APPLICATIONS[name]
         self._topic = application.topics.snapshots
         self.has_windows = application.state.is_windowed
-        self.expiry = expiry_of(named(application)[application.name])
+        self.expiry = expiry_of(state_of(name))
         self.newest = 0
         """The start of the newest window of all keys."""
         is_short = application.state.lifetime <= 4 * SHORT
@@ -275,8 +293,8 @@ class Job:
     def _append(self, key: str, record: WindowRecord) -> None:
         value = None if record.order is None else _snapshot(key, record.order)
         place = Partition(self._topic, partition(key.encode(), self._partitions))
-        self._broker.append(place, Output(self._topic, window_key(key, _time(record.start)), value))
-        self.histories[key].add(record)
+        offset = self._broker.append(place, Output(self._topic, window_key(key, _time(record.start)), value))
+        self.histories[key].add(record, offset)
 
 
 def _time(milliseconds: int) -> datetime:

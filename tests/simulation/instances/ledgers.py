@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.simulation.instances.job import plate
+from contracts.wire.partition import partition
+from tests.simulation.instances.client_reader import CLIENT
+from tests.simulation.instances.job import BEFORE_ALL, plate
 from tests.simulation.instances.reads import FOUND_BY
 from tests.simulation.instances.script import BOUND_S, Fault
 from tests.simulation.script import time_at
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from tests.simulation.instances.job import Expiry
     from tests.simulation.instances.reader import Answered
     from tests.simulation.instances.script import Script
-    from tests.simulation.instances.watchers import Watched
+    from tests.simulation.instances.watchers import Marked, Watched
 
 
 EXPIRED_S = 5.0
@@ -28,6 +31,8 @@ PUSHED_S = 12.0
 """The time within which watchers learn that a window has expired."""
 CLOSED_S = 9.0
 """The time within which a window is answered as closed that the job's progress has closed."""
+HARMLESS = ("clock", "compact")
+"""The faults that explain no late answer."""
 ALL, BY_VALUE, WINDOWS = "all", "by value", "windows"
 """The names of the watchers of all keys, of those with a value, and of all windows of all keys."""
 
@@ -36,17 +41,23 @@ class Ledgers(NamedTuple):
     """The answers, in their order, and what the topic has given each key after each record."""
 
     answers: Sequence[Answered]
+    of_windows: Sequence[Answered]
+    """The answers about single windows."""
     watched: Sequence[Watched]
+    marked: Sequence[Marked]
     watchers: Collection[str]
     """The names of the clients that watched."""
     states: Mapping[str, Sequence[EntryOrder | None]]
     times: Mapping[str, Sequence[float]]
     """The time of each of these states."""
+    offsets: Mapping[str, Sequence[int]]
+    """The offset of the record of each of these states."""
     windows: Mapping[str, Sequence[Mapping[int, EntryOrder]]]
     """The order of each window of a key, in each of these states."""
     last_versions: Mapping[tuple[str, int, int], int]
     """The last version of each window of a key in each epoch."""
     expiry: Expiry
+    partitions: int
     errors: Sequence[str]
     """The errors with which processes ended, and of tasks that nobody awaited."""
     unready: Sequence[str]
@@ -69,10 +80,15 @@ def problems(script: Script, found: Ledgers) -> list[str]:
         for name in (key, ALL):
             updates = [one for one in found.watched if (one.watcher, one.key) == (name, key)]
             wrong += _wrong_updates(updates, states, found.expiry)
+            wrong += _repeated_updates(updates)
             wrong += _wrong_last(name, updates, states[-1], last[-1:], found.expiry, late_s)
+        wrong += _wrong_returns(answers)
+        wrong += _wrong_window_answers(script, key, found)
         wrong += _wrong_windows(key, found)
         wrong += _wrong_matches(key, found, last[-1:], late_s)
         wrong += _wrong_closes(script, key, found, last[-1:])
+        if all(after is not None and (before is None or before <= after) for before, after in pairwise(states)):
+            wrong += _wrong_marks(key, found)
     return wrong
 
 
@@ -104,9 +120,35 @@ def _wrong_answers(answers: Sequence[Answered], states: Sequence[EntryOrder | No
             yield f"{answer.instance} answers {answer.key} at {answer.at:.2f} with {answer.order}: {kind}"
 
 
+def _wrong_returns(answers: Sequence[Answered]) -> Iterator[str]:
+    """Yield the results of the client that are older than one that it returned before, unless the key was gone."""
+    floor: EntryOrder | None = None
+    for answer in answers:
+        if answer.instance == CLIENT:
+            order = answer.order or answer.expired
+            if order is not None and floor is not None and order < floor:
+                yield f"the client returns {order} of {answer.key} at {answer.at:.2f} after {floor}"
+            floor = order
+
+
+def _wrong_window_answers(script: Script, key: str, found: Ledgers) -> Iterator[str]:
+    """Yield what is wrong with the answers about each window of a key."""
+    by_window: dict[int, list[Answered]] = {}
+    for answer in found.of_windows:
+        if answer.key == key and answer.window is not None:
+            by_window.setdefault(answer.window, []).append(answer)
+    for start, answers in by_window.items():
+        states = [state.get(start) for state in found.windows[key]]
+        yield from _wrong_answers(answers, states, found.expiry)
+        calm = [answer for answer in answers if _is_calm(script, answer)]
+        yield from _late_answers(calm, states, found.times[key], found.expiry)
+        last = [answer for answer in answers if answer.sent_at >= script.quiet_at]
+        yield from (one for one in _wrong_ends(key, last, states[-1], found.expiry) if last)
+
+
 def _is_calm(script: Script, answer: Answered) -> bool:
     """Return whether no fault explains that the answer is not of the present."""
-    faults = [step for step in script.steps if isinstance(step, Fault) and step.kind != "clock"]
+    faults = [step for step in script.steps if isinstance(step, Fault) and step.kind not in HARMLESS]
     return not any(fault.at < answer.at and answer.sent_at < fault.at + fault.lasts + BOUND_S for fault in faults)
 
 
@@ -185,6 +227,30 @@ def _wrong_updates(updates: Sequence[Watched], states: Sequence[EntryOrder | Non
             floor = state
 
 
+def _repeated_updates(updates: Sequence[Watched]) -> Iterator[str]:
+    """Yield the versions that a watch yields again, or after a later one, although the key was not gone meanwhile."""
+    for before, update in pairwise(updates):
+        both = before.order is not None and update.order is not None
+        if both and (update.order, update.is_open is False) <= (before.order, before.is_open is False):
+            yield f"{update} follows {before}"
+
+
+def _wrong_marks(key: str, found: Ledgers) -> Iterator[str]:
+    """Yield the marks before which a watcher of a key that is never gone has not got a record before their position."""
+    states, offsets = found.states[key], found.offsets[key]
+    place = partition(key.encode(), found.partitions)
+    for mark in found.marked:
+        position = mark.positions.get(place)
+        if position is None or mark.watcher not in (key, ALL):
+            continue
+        order = states[bisect_left(offsets, position) - 1]
+        if order is None or found.expiry.may_have(order[0], _ms(mark.at + EXPIRED_S), mark.newest, found.expiry.kept):
+            continue
+        updates = [one for one in found.watched[: mark.after] if (one.watcher, one.key) == (mark.watcher, key)]
+        if max((one.order for one in updates if one.order is not None), default=BEFORE_ALL) < order:
+            yield f"{mark} precedes {order} of {key}"
+
+
 def _wrong_last(  # noqa: PLR0913, PLR0917  # all are facts of one watcher and key
     name: str,
     updates: Sequence[Watched],
@@ -203,7 +269,9 @@ def _wrong_last(  # noqa: PLR0913, PLR0917  # all are facts of one watcher and k
         if found is None:
             is_right = order is None or expiry.may_have(order[0], _ms(at + EXPIRED_S), answer.newest, expiry.kept)
         elif order is None:
-            is_right = name == ALL or (last is not None and not expiry.must_have(found[0], _ms(at - late_s)))
+            is_right = name in (ALL, BY_VALUE) or (
+                last is not None and not expiry.must_have(found[0], _ms(at - late_s))
+            )
         else:
             is_right = found >= order
         if not is_right:
@@ -236,12 +304,13 @@ def _wrong_matches(key: str, found: Ledgers, answers: Sequence[Answered], late_s
     yield from (f"{one} has another value" for one in versions if one.order and plate(one.order) != FOUND_BY)
     if BY_VALUE in found.watchers:
         matching = [answer for answer in answers if answer.order is not None and plate(answer.order) == FOUND_BY]
-        yield from _wrong_last(ALL, updates, found.states[key][-1], matching, found.expiry, late_s)
+        yield from _wrong_last(BY_VALUE, updates, found.states[key][-1], matching, found.expiry, late_s)
 
 
 def _wrong_closes(script: Script, key: str, found: Ledgers, answers: Sequence[Answered]) -> Iterator[str]:
     """Yield the closed windows that changed, and those that stay open."""
-    closed: list[Answered | Watched] = [one for one in found.answers if one.key == key and one.is_open is False]
+    answered = (*found.answers, *found.of_windows)
+    closed: list[Answered | Watched] = [one for one in answered if one.key == key and one.is_open is False]
     closed += [one for one in found.watched if one.key == key and one.is_open is False]
     for one in closed:
         assert one.order is not None

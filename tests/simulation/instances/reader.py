@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from services.client.errors import AttemptFailedError, NotArrivedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from random import Random
 
     from services.query.store.entry import EntryOrder
     from tests.simulation.instances.job import Job
-    from tests.simulation.instances.reads import Read, Reads
+    from tests.simulation.instances.reads import KeyState, Read, Reads
     from tests.simulation.instances.requests import Requests
-    from tests.simulation.instances.watchers import Watched
+    from tests.simulation.instances.watchers import Marked, Watched
 
 ANSWER_S = 1.0
 """How long a reader waits for an answer, beyond the wait of its request."""
-PAUSES_S = (0.05, 0.5, 1.0)
+PAUSES_S = (0.05, 0.5, 1.0, 2.0)
 """Between two reads of a key."""
 
 
@@ -46,6 +46,15 @@ class Answered(NamedTuple):
     """The number of states that the topic had given the key by then."""
     newest: int
     """The start of the newest window of all keys then."""
+    window: int | None = None
+    """The start of the window that was read; None of the newest one."""
+
+
+class Sent(NamedTuple):
+    """The number and the time of a request."""
+
+    number: int
+    at: float
 
 
 class Answers:
@@ -53,17 +62,37 @@ class Answers:
 
     def __init__(self, job: Job) -> None:
         self.list: list[Answered] = []
+        self.of_windows: list[Answered] = []
+        """Those of single windows."""
         self.watched: list[Watched] = []
+        self.marked: list[Marked] = []
         self._job = job
         self._numbers = count()
 
-    def next_number(self) -> int:
-        """Return the number of the next request or answer."""
-        return next(self._numbers)
+    def sent(self) -> Sent:
+        """Return the number and the time of a request that is sent now."""
+        return Sent(next(self._numbers), asyncio.get_running_loop().time())
 
-    def add(self, answer: Answered) -> None:
-        """Add an answer."""
-        self.list.append(answer)
+    def add(self, source: str, sent: Sent, states: Iterable[KeyState]) -> None:
+        """Add what an answer that arrives now says of keys."""
+        number, at = next(self._numbers), asyncio.get_running_loop().time()
+        for key, order, expired, live_only, without, is_open, window in states:
+            answer = Answered(
+                key,
+                source,
+                *sent,
+                number,
+                at,
+                order,
+                expired,
+                live_only,
+                without,
+                is_open,
+                self.written(key),
+                self.newest,
+                window,
+            )
+            (self.list if window is None else self.of_windows).append(answer)
 
     @property
     def newest(self) -> int:
@@ -73,6 +102,14 @@ class Answers:
     def written(self, key: str) -> int:
         """Return how many states the topic has given the key."""
         return len(self._job.histories[key].states)
+
+    def all_written(self) -> dict[str, int]:
+        """Return how many states the topic has given each key."""
+        return {key: len(history.states) for key, history in self._job.histories.items()}
+
+    def starts(self, key: str) -> list[int]:
+        """Return the starts of all windows that the topic has ever given the key, in their order."""
+        return sorted(self._job.histories[key].starts)
 
 
 class KeyReader:
@@ -104,7 +141,7 @@ class KeyReader:
                 return
 
     async def _ask(self, name: str, read: Read) -> bool:
-        sent, sent_at = self._answers.next_number(), asyncio.get_running_loop().time()
+        sent = self._answers.sent()
         reply = await self._requests.send(name, read.request)
         if reply is None:
             return False
@@ -112,26 +149,8 @@ class KeyReader:
             states = read.states(name, reply)
         except (AttemptFailedError, NotArrivedError):
             return False
-        number, at = self._answers.next_number(), asyncio.get_running_loop().time()
         for state in states:
             if state.key == self._key and state.without is None:
                 self._newest = state.order
-            written, newest = self._answers.written(state.key), self._answers.newest
-            self._answers.add(
-                Answered(
-                    state.key,
-                    name,
-                    sent,
-                    sent_at,
-                    number,
-                    at,
-                    state.order,
-                    state.expired,
-                    state.live_only,
-                    state.without,
-                    state.is_open,
-                    written,
-                    newest,
-                )
-            )
+        self._answers.add(name, sent, states)
         return True

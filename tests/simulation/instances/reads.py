@@ -13,7 +13,7 @@ from services.client.pages import page
 from services.client.responses import answer, content
 from services.client.transport import InstanceResponse
 from tests.simulation.instances.handlers import Request
-from tests.simulation.instances.job import PLATE
+from tests.simulation.instances.job import PLATE, plate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,6 +44,8 @@ class KeyState(NamedTuple):
     without: str | None = None
     """The value of the field by which it was not found: its entry may have another one."""
     is_open: bool | None = None
+    window: int | None = None
+    """The start of the window that was read; None of the newest one."""
 
 
 class Read(NamedTuple):
@@ -105,7 +107,7 @@ class Reads:
     def _windows(self, key: str) -> Read:
         def parse(reply: InstanceResponse) -> Iterator[KeyState]:
             items = page(reply, self._state, "windows").items
-            yield _listed(key, items[0] if items else None)
+            yield listed(key, items[0] if items else None)
 
         query = {"order": "desc", "limit": 1}
         return Read(Request(WINDOWS.target(query, name=self._state, key=key)), parse)
@@ -120,7 +122,7 @@ class Reads:
             items = {item.key: item for item in found.items}
             for key in self._keys:
                 if (after or "") < key <= (found.after or key):
-                    yield _listed(key, items.get(key), wanted)
+                    yield listed(key, items.get(key), wanted)
 
         where = [] if wanted is None else [f"{PLATE}:{wanted}"]
         query = {"after": after, "limit": self._random.randint(1, LARGEST_PAGE), "where": where}
@@ -128,17 +130,31 @@ class Reads:
 
     def _one(self, key: str) -> Callable[[InstanceResponse], Iterable[KeyState]]:
         def parse(reply: InstanceResponse) -> Iterator[KeyState]:
-            found: Answer[Any] = answer(reply, self._state, key, reader(self._state, key, None))
-            if isinstance(found, Found):
-                yield KeyState(key, found.order, is_open=found.is_open)
-            else:
-                yield KeyState(key, None, getattr(found, "order", None))
+            yield answered(answer(reply, self._state, key, reader(self._state, key, None)))
 
         return parse
 
 
-def _listed(key: str, item: Found[Any] | None, wanted: str | None = None) -> KeyState:
-    """Return what a list says of a key: its item, or that it has none of the wanted value."""
+class WrongAnswerError(Exception):
+    """An answer is wrong, whatever the topic has."""
+
+
+def order_of(found: Found[Any]) -> EntryOrder:
+    """Return the order of a result. Raises WrongAnswerError if its value is that of another version."""
+    if found.value["state"] != {"plate": plate(found.order)}:
+        raise WrongAnswerError(f"{found} has the value of another version")
+    return found.order
+
+
+def answered(found: Answer[Any]) -> KeyState:
+    """Return what an answer says of its key."""
+    if isinstance(found, Found):
+        return KeyState(found.key, order_of(found), is_open=found.is_open)
+    return KeyState(found.key, None, getattr(found, "order", None))
+
+
+def listed(key: str, item: Found[Any] | None, wanted: str | None = None, window: int | None = None) -> KeyState:
+    """Return what a list says of a key, or of a window: its item, or that it has none of the wanted value."""
     if item is None:
-        return KeyState(key, None, live_only=True, without=wanted)
-    return KeyState(key, item.order, live_only=True, is_open=item.is_open)
+        return KeyState(key, None, live_only=True, without=wanted, window=window)
+    return KeyState(key, order_of(item), live_only=True, is_open=item.is_open, window=window)

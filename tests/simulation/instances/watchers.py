@@ -1,39 +1,29 @@
-"""Clients that watch: the real client, over the WebSockets of the simulation."""
+"""Clients that watch, each by filters of its own."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from typing_extensions import override
-
-from services.client.addresses import Addresses
 from services.client.answers import Expired, Found
-from services.client.high_water_marks import HighWaterMarks
-from services.client.request_sender import RequestSender
-from services.client.transport import SILENCE_S, ClientTransport
-from services.client.watch import Mark, Watch, WatchFilter
+from services.client.watch import Mark
+from tests.simulation.instances.clients import SimulatedClient
+from tests.simulation.instances.reads import order_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from random import Random
 
-    from aiohttp import ClientWebSocketResponse
-
     from services.client.answers import Update
+    from services.client.watch import WatchFilter
     from services.query.store.entry import EntryOrder
     from tests.simulation.instances.reader import Answers
     from tests.simulation.instances.requests import Requests
 
-BREAKS = 0.02
-"""The share of messages after which a client loses its connection."""
 SLOW = 0.1
 """The share of updates after which a client pauses."""
 LONGEST_PAUSE_S = 3.0
-REMEMBERED = 100
 
 
 class Watched(NamedTuple):
@@ -56,40 +46,18 @@ class Watched(NamedTuple):
     without: None = None
 
 
-class WatchTransport(ClientTransport):
-    """Opens the WebSockets of one client."""
+class Marked(NamedTuple):
+    """A mark that a watcher got: it has been sent all records before these positions of the partitions."""
 
-    def __init__(self, requests: Requests, random: Random) -> None:
-        super().__init__(None, 1)
-        self._requests = requests
-        self._random = random
-
-    @override
-    def socket(self, url: str, target: str) -> AbstractAsyncContextManager[ClientWebSocketResponse]:
-        return self._socket(url)
-
-    @asynccontextmanager
-    async def _socket(self, url: str) -> AsyncIterator[ClientWebSocketResponse]:
-        async with self._requests.connect("", url, SILENCE_S) as end:
-            yield _Breaking(end, self._random)  # type: ignore[misc]  # it has what the client uses
-
-
-class _Breaking:
-    """The client's end of a connection, which breaks now and then."""
-
-    def __init__(self, end: ClientWebSocketResponse, random: Random) -> None:
-        self._end = end
-        self._random = random
-        self.send_str = end.send_str
-        self.exception = end.exception
-
-    def __aiter__(self) -> _Breaking:
-        return self
-
-    async def __anext__(self) -> object:
-        if self._random.random() < BREAKS:
-            raise StopAsyncIteration
-        return await anext(self._end)
+    watcher: str
+    after: int
+    """The number of updates that all watchers had got."""
+    at: float
+    positions: Mapping[int, int]
+    written: Mapping[str, int]
+    """The number of states that the topic had given each key by then."""
+    newest: int
+    """As in Watched."""
 
 
 class Watcher:
@@ -107,20 +75,25 @@ class Watcher:
     async def run(self) -> None:
         """Watch until cancelled."""
         loop, random = asyncio.get_running_loop(), self._random
-        transport = WatchTransport(self._requests, random)
-        urls = [f"http://{name}" for name in self._requests.instances]
-        addresses = Addresses(urls, transport, loop.time, discover=False, draw=random.uniform)
-        sender = RequestSender(transport, addresses, loop.time, asyncio.sleep, random.uniform)
-        watch = Watch(self._filters, transport, HighWaterMarks(REMEMBERED))
-        async for update in watch.updates(sender, self._name, float("inf")):
+        client = SimulatedClient(self._requests, random)
+        async for update in client.watch_many(*self._filters, marks=True, patience=float("inf")):
+            if isinstance(update, Mark):
+                self._mark(update, loop.time())
+                continue
             self._note(update, loop.time())
             if random.random() < SLOW:
                 await asyncio.sleep(random.uniform(0.0, LONGEST_PAUSE_S))
 
-    def _note(self, update: Update[Any] | Mark, at: float) -> None:
-        assert not isinstance(update, Mark)
+    def _mark(self, mark: Mark, at: float) -> None:
+        answers = self._answers
+        for positions in mark.positions.values():
+            found = {int(partition): position for partition, position in positions.items()}
+            marked = Marked(self._name, len(answers.watched), at, found, answers.all_written(), answers.newest)
+            answers.marked.append(marked)
+
+    def _note(self, update: Update[Any], at: float) -> None:
         found = update if isinstance(update, Found) else None
-        order, gone = (found.order, None) if found else (None, update.window_start)
+        order, gone = (order_of(found), None) if found else (None, update.window_start)
         written, newest = self._answers.written(update.key), self._answers.newest
         has_expired, is_open = isinstance(update, Expired), found.is_open if found else None
         watched = Watched(self._name, update.key, at, order, gone, written, newest, has_expired, is_open)

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from contracts import Suite
-from contracts.records.named_states import named
 from services.client.watch import WatchFilter
 from services.query.limits import WatchLimits
 from services.query.store import StatePartition, scan, store, write_batch
 from services.runtime.kafka.values import NewTopic
-from tests.simulation.instances.instance import SimulatedInstance, Surroundings
-from tests.simulation.instances.job import APPLICATIONS, PLATE, Job, KeyHistory
+from tests.simulation.instances.client_reader import ClientReader
+from tests.simulation.instances.clients import SimulatedClient
+from tests.simulation.instances.instance import SimulatedInstance, Surroundings, causes
+from tests.simulation.instances.job import APPLICATIONS, PLATE, Job, KeyHistory, state_of
 from tests.simulation.instances.ledgers import ALL, BY_VALUE, WINDOWS, Ledgers
 from tests.simulation.instances.reader import Answers, KeyReader
 from tests.simulation.instances.reads import FOUND_BY, Reads
@@ -76,7 +77,7 @@ class World:
             self.broker.topics.create(topic)
         self._snapshots = application.topics.snapshots
         network = Network(self.loop, Random(f"{script.seed} job"))
-        self.job = Job(application, script.partitions, self.broker, ModelAdmin(self.broker, network))
+        self.job = Job(script.application, script.partitions, self.broker, ModelAdmin(self.broker, network))
         self.requests = Requests(
             self.loop, Random(f"{script.seed} requests"), script.loss, script.slowest_s, script.room
         )
@@ -85,7 +86,7 @@ class World:
             self.broker,
             self.requests,
             Suite(application),
-            replace(named(application)[application.name], partitions=script.partitions),
+            replace(state_of(script.application), partitions=script.partitions),
             round(RETENTION_S * 1000),
             script.replicas,
             script.batch,
@@ -117,13 +118,17 @@ class World:
         windows = {key: history.windows_then for key, history in self.job.histories.items()}
         found = Ledgers(
             self.answers.list,
+            self.answers.of_windows,
             self.answers.watched,
+            self.answers.marked,
             list(self._filters),
             states,
             times,
+            {key: history.offsets for key, history in self.job.histories.items()},
             windows,
             self.job.last_versions,
             self.job.expiry,
+            self._script.partitions,
             errors,
             [*self._unready()],
         )
@@ -143,17 +148,24 @@ class World:
         reads = Reads(self.around.state.name, keys, random, has_windows=self.job.has_windows)
         readers = [KeyReader(key, reads, self.requests, self.answers, random).run() for key in keys]
         watchers = [watcher.run() for watcher in self._watchers(keys)]
-        reading = [asyncio.ensure_future(work) for work in (*readers, *watchers)]
+        through_client = [self._client_reader(keys).run()] if keys else []
+        reading = [asyncio.ensure_future(work) for work in (*readers, *watchers, *through_client)]
         await asyncio.sleep(self._script.quiet_at + READ_S - self.loop.time())
         for task in reading:
             task.cancel()
         ended = await asyncio.gather(*reading, return_exceptions=True)
-        self.around.errors.extend(repr(error) for error in ended if isinstance(error, Exception))
+        self.around.errors.extend(causes(error) for error in ended if isinstance(error, Exception))
+
+    def _client_reader(self, keys: Sequence[str]) -> ClientReader:
+        random = Random(f"{self._script.seed} client")
+        client = SimulatedClient(self.requests, random)
+        return ClientReader(client, self.around.state, keys, self.answers, random, self._script.quiet_at)
 
     def _watchers(self, keys: Sequence[str]) -> Iterator[Watcher]:
         """Yield clients: of each key, of all of them, and of those with a value or of all windows."""
         state = self.around.state.name
-        filters = {key: WatchFilter(state, key) for key in keys} | {ALL: WatchFilter(state)}
+        prefix = "k" if self._script.seed % 3 else ""
+        filters = {key: WatchFilter(state, key) for key in keys} | {ALL: WatchFilter(state, prefix=prefix)}
         if self.job.has_windows and self._script.seed % 2:
             filters[WINDOWS] = WatchFilter(state, window="all")
         else:
