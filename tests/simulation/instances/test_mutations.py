@@ -13,12 +13,15 @@ from services.client import watch
 from services.query.cluster import instance
 from services.query.cluster.instance import Instance
 from services.query.cluster.leases import CatchUpTarget, LeaseTable
-from services.query.http import pages
+from services.query.http import pages, windows_routes
 from services.query.http.pages import PageItems
 from services.query.ingest.freshness import FreshnessTracker
 from services.query.ingest.kafka_ingestion import KafkaIngestion
+from services.query.lookup.version_reference import VersionReference
+from services.query.push import stream
 from services.query.push.scanner import StoreScanner
 from services.query.push.state_windows import StateWindows
+from services.query.push.stream_items import ProgressMark
 from services.query.push.upstream import Upstream
 from services.query.store import Store, write_batch
 from services.query.store.folder import StoreFolder
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from contracts.api.windows import WindowsParameters
+    from services.query.lookup.state_reader import WindowsRequest
     from services.query.store.entry import EntryOrder
     from tests.simulation.instances.script import Step
 
@@ -230,6 +235,30 @@ DOWN = (Fault(4.0, "crash", "a", 12.0), Fault(4.0, "crash", "b", 12.0))
 def a_watch_of_all_windows_begins_with_the_newest_one(patch: pytest.MonkeyPatch) -> None:
     entries = StateWindows.entries
     patch.setattr(StateWindows, "entries", lambda windows, key, _: entries(windows, key, "newest"))
+
+
+@mutation(Script(1, versions(5.0, 25.0)), is_found_by_seeds=True)
+def a_read_of_a_version_returns_the_latest_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(VersionReference, "resolve", lambda _, latest: latest.order)
+
+
+@mutation(Script(1, SOME_WINDOWS, "visits"))
+def a_page_of_windows_begins_with_the_last_one_again(patch: pytest.MonkeyPatch) -> None:
+    request_of = windows_routes._windows_request  # noqa: SLF001
+
+    def repeat(query: WindowsParameters) -> WindowsRequest:
+        request = request_of(query)
+        return request if query.cursor is None or request.start is None else request._replace(start=request.start - 1)
+
+    patch.setattr(windows_routes, "_windows_request", repeat)
+
+
+BUSY = tuple(Written(5.0 + number / 5, f"k{number % 3}") for number in range(60))
+
+
+@mutation(Script(1, BUSY, room=0))
+def a_mark_has_positions_while_names_wait(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(stream, "ProgressMark", lambda lag, _: ProgressMark(lag, complete=True))
 
 
 @pytest.mark.parametrize("name", mutation.names)
