@@ -7,7 +7,6 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Protocol
 
-from contracts.errors import StateloopError
 from tests.simulation.loop import Process
 from tests.simulation.network import WORKER_POLLS, ProcessNetwork
 from tests.simulation.script import time_at
@@ -45,7 +44,7 @@ class Part:
     ) -> None:
         self.name = name
         self.processes: list[Process] = []
-        self.errors: list[StateloopError] = []
+        self.errors: list[Exception] = []
         """The errors with which its processes have ended."""
         self._loop = loop
         self._broker = broker
@@ -71,8 +70,8 @@ class Part:
     async def _run(self, process: Process, network: ProcessNetwork) -> None:
         try:
             await self._main(network, self.now, self._on_stop)
-        except* StateloopError as errors:
-            self.errors += [error for error in errors.exceptions if isinstance(error, StateloopError)]
+        except* Exception as errors:  # noqa: BLE001  # an error that no code expects is a problem of the run
+            self.errors += errors.exceptions
         if not process.is_killed:
             self._start_later(process)
 

@@ -349,7 +349,7 @@ class World:
 
     def _ledgers(self) -> Ledgers:
         application = self.application
-        errors = [str(error) for part in self.parts.values() for error in part.errors]
+        errors = [repr(error) for part in self.parts.values() for error in part.errors]
         return Ledgers(
             {topic.name: self.broker.written[topic.name] for topic in application.catalogue()},
             self.api.calls,
