@@ -12,11 +12,13 @@ from contracts import Emit
 from contracts.records.record import Reason
 from contracts.types.origin import Origin
 from contracts.wire import REDRIVEN, DeadLetter, Feedback, decode_snapshot
-from tests.simulation.application import WEBHOOK, application_of
+from tests.simulation.application import HEAVY, WEBHOOK, application_of
 from tests.simulation.deliveries import delivery_problems
+from tests.simulation.derive import derive_group
 from tests.simulation.derived import derive_problems
 from tests.simulation.layout import layout_problems, unread_problems
 from tests.simulation.oracle import KEPT_FOR, SKEW, answered, expected, explained
+from tests.simulation.quiet import ANSWERED_S, QUIET_S, answered_within_s, quiet_times
 from tests.simulation.script import ENDS_S, FOLLOWED_S, FORGED, Forged, Redrive, time_at
 from tests.simulation.states import EPOCH
 from tests.simulation.stored import store_problems
@@ -27,16 +29,12 @@ if TYPE_CHECKING:
 
     from contracts.records.record import Record
     from contracts.wire import Snapshot
-    from tests.simulation.oracle import Answers
+    from tests.simulation.oracle import Answers, LastEvent
     from tests.simulation.recorded import Ledgers
     from tests.simulation.script import Script, Step
 
     Window = tuple[str, datetime]
 
-QUIET_S = 300.0
-"""The time after the last fault in which a loop answers everything."""
-ANSWERED_S = 60.0
-"""The time after the last event in which a loop without a fault does, unless it makes one call after the other."""
 SETTLED_S = 60.0
 """The time after a fault by which the requests that it has made fail are in their dead letters."""
 NO_BACKLOG = 1000
@@ -69,10 +67,10 @@ class _Judge:
         self._kept_for = KEPT_FOR[script.application]
         topics, records = self._application.topics, ledgers.records
         self._events, self._feedback = records[topics.events], records[topics.feedback]
-        self._snapshots = records[topics.snapshots]
-        layouts = [script.partitions, *(growth.partitions for growth in ledgers.growths)]
-        self._expected = expected(self._application, self._events, layouts)
-        self._published = _by_window(self._snapshots)
+        self._layouts = [script.partitions, *(growth.partitions for growth in ledgers.growths)]
+        self._expected = expected(self._application, self._events, self._layouts)
+        self._snapshots = list(_decoded(records[topics.snapshots]))
+        self._published = _by_window(self._snapshots, ENDS_S)
         self._explained = explained(self._application, self._published)
         self._letters = [
             (record.key, DeadLetter.model_validate_json(record.value or b"")) for record in records[topics.dead_letters]
@@ -97,7 +95,8 @@ class _Judge:
         yield from self._refusals()
         yield from self._refused_answers()
         yield from self._answers()
-        yield from self._final()
+        for at in quiet_times(self._script):
+            yield from self._states(at)
         yield from self._calls()
         yield from self._budget()
         yield from self._backlog()
@@ -178,21 +177,24 @@ class _Judge:
                 if feedback.status != "skipped" and feedback.fingerprint != REDRIVEN:
                     yield feedback
 
-    def _final(self) -> Iterator[str]:
-        """The last snapshot of each window has the expected state, and the true answers."""
-        for window in sorted(self._expected.windows.keys() & self._published.keys()):
-            last, state = max(self._published[window], key=lambda one: one.order), self._expected.windows[window]
+    def _states(self, at: float) -> Iterator[str]:
+        """At a quiet time, the last snapshot of each window has the expected state, and the true answers."""
+        states = expected(self._application, _before(at, self._events), self._layouts)
+        published = _by_window(self._snapshots, at)
+        for window in sorted(states.windows.keys() & published.keys()):
+            last, state = max(published[window], key=lambda one: one.order), states.windows[window]
             if last.state != state:
-                yield f"{_named(window)} ends with {last.state}, and its events give {state}"
-            elif not self._has_last(window, last):
-                yield f"{last} is not of the last event, {self._expected.last[window]}"
-            elif self._is_complete(window) and self._is_within_budget(window):
-                yield from self._slots(last, answered(state))
+                yield f"at {at:g}, {_named(window)} has {last.state}, and its events give {state}"
+            elif not self._has_last(last, states.last[window]):
+                yield f"{last} is not of the last event, {states.last[window]}"
+            elif self._is_complete(window, at) and self._is_within_budget(window):
+                yield from self._slots(last, answered(state), at)
 
-    def _has_last(self, window: Window, snapshot: Snapshot) -> bool:
+    def _has_last(self, snapshot: Snapshot, last: LastEvent) -> bool:
         """Return whether a snapshot has the time and the offset of the last event of its window."""
-        last, is_windowed = self._expected.last[window], self._application.state.is_windowed
-        has_offset = is_windowed or last.may_have(snapshot.event_offset, is_grown=self._script.grows)
+        has_offset = self._application.state.is_windowed or last.may_have(
+            snapshot.event_offset, is_grown=self._script.grows
+        )
         return snapshot.as_of >= last.at and has_offset
 
     def _requests(self, window: Window) -> int:
@@ -219,25 +221,26 @@ class _Judge:
             if count > most:
                 yield f"{_named(window)} has {count} answers in period {period}, and {most} are allowed"
 
-    def _slots(self, last: Snapshot, true: Answers) -> Iterator[str]:
+    def _slots(self, last: Snapshot, true: Answers, at: float) -> Iterator[str]:
         failed = {name for name, answer in last.enrichments.items() if answer.status == "failure"}
         for name in failed:
             if (last.device_id.encode(), last.first_seen, name) not in self._failures:
                 yield f"{name} of {_named(last.window)} has failed without a dead letter"
-            if self._is_redriven(last.window):
+            if self._is_redriven(last.window, at):
                 yield f"{name} of {_named(last.window)} has failed, and was not requested again"
         if last.window in self._forged:
-            if "owner" in true and last.enrichments["owner"].fingerprint == FORGED:
+            owner = last.enrichments.get("owner")
+            if "owner" in true and owner is not None and owner.fingerprint == FORGED:
                 yield f"the forged owner of {_named(last.window)} was not replaced"
             return  # what replaces it has its version, and closes the slot for others
         for name, answer in true.items():
             found = last.enrichments.get(name)
             if found is None:
-                yield f"{name} of {_named(last.window)} has no answer"
+                yield f"{name} of {_named(last.window)} has no answer at {at:g}"
             elif not failed and (found.status, found.result) != answer:
                 yield f"{name} of {_named(last.window)} is {found}, and {answer} is true"
 
-    def _is_redriven(self, window: Window) -> bool:
+    def _is_redriven(self, window: Window, until: float) -> bool:
         """Return whether a redrive has repeated all failures: no API has failed since, and no part shortly before."""
         if self._application.budget is not None:
             return False
@@ -245,7 +248,7 @@ class _Judge:
         redriven = [step.at for step in self._script.steps if isinstance(step, Redrive)]
         return any(
             all(fault.at + fault.lasts + SETTLED_S < at for fault in faults if fault.at < at or fault.part in apis)
-            and max([at, *(fault.at + fault.lasts for fault in faults)]) + QUIET_S < self._end_s(window)
+            and max([at, *(fault.at + fault.lasts for fault in faults)]) + QUIET_S < min(self._end_s(window), until)
             for at in redriven
         )
 
@@ -283,13 +286,30 @@ class _Judge:
 
     def _backlog(self) -> Iterator[str]:
         """Everything is read and committed: no part waits for ever."""
-        logs = self._ledgers.logs[self._application.topics.snapshots]
-        yield from unread_problems("the workers are", self._ledgers.committed, logs)
+        for at in quiet_times(self._script):
+            for group, topic in self._groups():
+                committed = self._ledgers.committed[at].get(group, {})
+                if self._script.grows and at == ENDS_S:
+                    yield from unread_problems(f"{group} is", committed, self._ledgers.logs[topic])
+                    continue
+                for record in _before(at - SETTLED_S, self._ledgers.records[topic]):
+                    if committed.get(record.partition, 0) <= record.offset:
+                        yield f"at {at:g}, {group} has committed {committed}, without {topic} {record[1:3]}"
+                        break
         positions = self._ledgers.commit.positions
         before = time_at(ENDS_S - QUIET_S - self._script.batch_s)
         for record in (*self._events, *self._feedback):
             if record.timestamp < before and positions[record.topic, record.partition] <= record.offset:  # type: ignore[index]
                 yield f"the job has not committed {record.topic} {record.partition} {record.offset}"
+
+    def _groups(self) -> Iterator[tuple[str, str]]:
+        """The consumer groups, and the topics that they read."""
+        application, topics = self._application, self._application.topics
+        yield application.enrichment_group, topics.snapshots
+        if self._script.derivers:
+            yield derive_group(application), topics.snapshots
+        if self._script.derivers and not self._script.grows:
+            yield application.webhook_group(HEAVY), topics.derived(HEAVY.name)
 
     def _progress(self) -> Iterator[str]:
         """The job has recorded its progress: it is some batches old, because all faults ended long before."""
@@ -315,14 +335,14 @@ class _Judge:
         disruptions = sum(fault.part not in apis for fault in self._script.faults)
         return 1 + REPEATS * (disruptions + self._ledgers.redrives + len(self._forged))
 
-    def _is_complete(self, window: Window) -> bool:
-        """Return whether the loop was quiet for some time before the window ended."""
-        end_s = self._end_s(window)
+    def _is_complete(self, window: Window, at: float) -> bool:
+        """Return whether the loop was quiet for some time before the window ended, and before this time."""
+        end_s = min(self._end_s(window), at)
         steps = self._script.steps
-        sent = [one.at for one in steps if isinstance(one, Forged) or getattr(one, "device", None) == window[0]]
+        sent = [one.at for one in steps if isinstance(one, Forged | Redrive) or getattr(one, "device", "") == window[0]]
+        sent = [one for one in sent if one < at]
         broken = [fault.at + fault.lasts for fault in self._script.faults if fault.at < end_s]
-        answered_s = QUIET_S if self._script.in_flight == 1 else ANSWERED_S
-        return max([0.0, *sent]) + answered_s < end_s and max([0.0, *broken]) + QUIET_S < end_s
+        return max([0.0, *sent]) + answered_within_s(self._script) < end_s and max([0.0, *broken]) + QUIET_S < end_s
 
     def _end_s(self, window: Window) -> float:
         return min((window[1] + self._kept_for - time_at(0.0)) / timedelta(seconds=1), ENDS_S)
@@ -344,6 +364,11 @@ def _accepted_forgery(step: Step) -> Feedback | None:
     return answer if (answer.fingerprint, answer.epoch) == (FORGED, EPOCH) else None
 
 
+def _before(at: float, records: Sequence[Record]) -> list[Record]:
+    """Return the records that were written before a time."""
+    return [record for record in records if record.timestamp < time_at(at)]
+
+
 def _origin(record: Record) -> Origin | None:
     """Return the origin of a record that was sent again."""
     return Origin.read("", 0, dict(record.headers)) if record.headers else None
@@ -357,10 +382,16 @@ def _identity(feedback: Feedback) -> tuple[Window, str, str]:
     return (feedback.device_id, feedback.first_seen), feedback.enrichment, feedback.fingerprint
 
 
-def _by_window(snapshots: Sequence[Record]) -> dict[Window, list[Snapshot]]:
-    found: dict[Window, list[Snapshot]] = defaultdict(list)
+def _decoded(snapshots: Sequence[Record]) -> Iterator[tuple[datetime, Snapshot]]:
     for record in snapshots:
         with suppress(ValueError):  # somebody has written it
-            snapshot = decode_snapshot(record.value or b"")
+            yield record.timestamp, decode_snapshot(record.value or b"")
+
+
+def _by_window(snapshots: Sequence[tuple[datetime, Snapshot]], at: float) -> dict[Window, list[Snapshot]]:
+    """Return the snapshots that were written before a time."""
+    found: dict[Window, list[Snapshot]] = defaultdict(list)
+    for written_at, snapshot in snapshots:
+        if written_at < time_at(at):
             found[snapshot.window].append(snapshot)
     return found

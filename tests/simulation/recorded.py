@@ -24,23 +24,19 @@ class Ledgers:
     records: dict[str, Sequence[Record]]
     """By topic, those of a partition in their order."""
     calls: Sequence[Call]
-    committed: dict[int, int]
-    """The offset that the workers have committed, by partition of the snapshots."""
+    committed: dict[float, dict[str, dict[int, int]]]
+    """The offsets of all consumer groups at each quiet time, by group and partition."""
     errors: Sequence[str]
     """The errors with which processes ended, and of tasks that nobody awaited."""
     commit: Commit
     """The last commit of the job."""
     store: StoreServer
     """The server of the sinks' store."""
-    evaluated: dict[int, int]
-    """The offset that the derive workers have committed, by partition of the snapshots."""
     progress: dict[int, Published]
     """The progress of the job some time before the end."""
     redrives: int
     """The number of redrives that have begun."""
     deliveries: list[Delivery]
-    delivered: dict[int, int]
-    """The offset that the workers of the webhook have committed, by partition of the alerts."""
     former_jobs: int
     """The number of jobs of former checkpoints that run."""
     growths: Sequence[Grown]

@@ -19,7 +19,7 @@ from services.runtime.job_progress import JobProgress
 from services.runtime.kafka.values import BY_KEY, NewTopic, Output, Partition
 from tests.simulation.api import ApiStub
 from tests.simulation.application import HEAVY, LIMITS, WEBHOOK, application_of
-from tests.simulation.derive import POLLS, DeriveContext, derive_group, run_derive
+from tests.simulation.derive import POLLS, DeriveContext, run_derive
 from tests.simulation.growth import Growth
 from tests.simulation.job import JobModel
 from tests.simulation.kafka.admin import ModelAdmin
@@ -30,6 +30,7 @@ from tests.simulation.network import NO_POLLS, WatchedBroker
 from tests.simulation.oracle import EVERY, OF_THE_CLOCK
 from tests.simulation.parts import Part
 from tests.simulation.query import Checkpoint, JobContext
+from tests.simulation.quiet import quiet_times
 from tests.simulation.recorded import Ledgers
 from tests.simulation.redrive import RedriveContext, run_redrive
 from tests.simulation.script import (
@@ -75,6 +76,7 @@ class World:
         self._lagging: list[Partition] = []
         self._is_broker_away = False
         self._redrives = self._former_jobs = 0
+        self._committed: dict[float, dict[str, dict[int, int]]] = {}
         self.parts = {"job": Part("job", str(script.seed), self.loop, self.broker, self._run_job, NO_POLLS)}
         self.store = StoreServer(Random(f"{script.seed} store"), refused=script.refused)
         for number in range(script.sinks):
@@ -104,6 +106,8 @@ class World:
             part.start()
         for step in sorted(self._script.steps, key=lambda step: step.at):
             self._at(step.at, partial(self._take, step))
+        for at in quiet_times(self._script):
+            self._at(at, partial(self._note_offsets, at))
         await asyncio.sleep(ENDS_S - FOLLOWED_S)
         admin = ModelAdmin(self.broker, Network(self.loop, Random(0)))
         self._progress = (
@@ -353,24 +357,24 @@ class World:
         return Ledgers(
             {topic.name: self.broker.written[topic.name] for topic in application.catalogue()},
             self.api.calls,
-            self._committed(application.enrichment_group),
+            self._committed,
             errors + [repr(error) for error in self.loop.errors],
             self._states.checkpoint.last,
             self.store,
-            self._committed(derive_group(application)),
             self._progress,
             self._redrives,
             self.api.deliveries,
-            self._committed(application.webhook_group(HEAVY)),
             self._former_jobs,
             self._growth.times,
             self._states.savepoints.refusals,
             {topic.name: self.broker.topics.topic(topic.name).logs for topic in application.catalogue()},
         )
 
-    def _committed(self, group: str) -> dict[int, int]:
-        offsets = self.broker.groups.group(group).offsets
-        return {number: offset.offset for (_, number), offset in sorted(offsets.items())}
+    def _note_offsets(self, at: float) -> None:
+        self._committed[at] = {
+            name: {number: offset.offset for (_, number), offset in sorted(group.offsets.items())}
+            for name, group in self.broker.groups.by_name.items()
+        }
 
 
 def run(script: Script) -> Ledgers:

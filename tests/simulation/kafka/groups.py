@@ -154,20 +154,20 @@ class Groups:
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
-        self._by_name: dict[str, Group] = {}
+        self.by_name: dict[str, Group] = {}
 
     def group(self, name: str) -> Group:
         """Return a group."""
-        return self._by_name.setdefault(name, Group(self._topics))
+        return self.by_name.setdefault(name, Group(self._topics))
 
     def forget(self, partitions: Collection[Partition]) -> None:
         """Remove the committed offsets of deleted partitions."""
-        for group in self._by_name.values():
+        for group in self.by_name.values():
             for partition in partitions:
                 group.offsets.pop(partition, None)
 
     def resume(self, now: float) -> None:
         """Begin the sessions of all members anew."""
-        for group in self._by_name.values():
+        for group in self.by_name.values():
             for member in group.members.values():
                 member.heartbeat_at = now
