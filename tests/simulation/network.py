@@ -14,6 +14,7 @@ from tests.simulation.kafka.network import POLL_S, Network
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
     from datetime import datetime
     from random import Random
 
@@ -70,6 +71,8 @@ class ProcessNetwork(Network):
         self.has_leaders = True
         """Whether the partitions have leaders, which take what producers send that drop it after some time."""
         self._pauses: list[asyncio.Future[None]] = []
+        self._requests_left = 0
+        self._interrupt: Callable[[], None]
 
     @override
     async def pass_through(self, until: float = float("inf")) -> bool:
@@ -105,6 +108,16 @@ class ProcessNetwork(Network):
         super().require()
         if is_blocking_call():
             self.time.sleep(self.latency_s())
+
+    def interrupt(self, requests: int, act: Callable[[], None]) -> None:
+        """Call `act` when the broker has carried out so many more requests, before it answers."""
+        self._requests_left, self._interrupt = requests, act
+
+    @override
+    def carry_out(self) -> None:
+        self._requests_left -= 1
+        if self._requests_left == 0:
+            self._interrupt()
 
     def wake(self) -> None:
         """End the pauses: there is something to read, to commit, or a connection again."""

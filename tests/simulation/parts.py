@@ -139,6 +139,10 @@ class Part:
         """Let the answers to its next writes not arrive."""
         self._network.lost_acknowledgements += count
 
+    def interrupt(self, requests: int, act: Callable[[], None]) -> None:
+        """Call `act` when the broker has carried out so many more requests of the process, before it answers."""
+        self._network.interrupt(requests, act)
+
     def step_clock(self, seconds: float) -> None:
         """Set the clock of its host ahead, or back."""
         self._ahead_s += seconds

@@ -100,6 +100,8 @@ class Fault:
     The parts are `job`, `worker-0` and so on, `sink-0`, `derive-0`, `webhook-0`, `broker`, `store`, and the APIs.
 
     Of the part of a process: `crash` (kill -9, and started again), `stop` (SIGTERM, and started again), `freeze`,
+    `interrupted` and `suspended` (`crash`, `freeze` when the broker has carried out its `amount`-th request to write or
+    to commit, before it knows: nothing if that is not before the end),
     `cut` (no connection to the broker), `clock` (is ahead by `amount` seconds), `unacknowledged` (`amount` requests to
     write have no answer), `leaderless` (nothing arrives of what it writes and drops after a time, while it reads: the
     job and derive workers do); of the job also `lag` (it does not read partition `amount` of the events), `rebuild`

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from contextvars import Context
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
@@ -201,8 +202,11 @@ class World:
             self._lose_broker(fault)
         elif fault.kind == "growth":
             self._grow(int(fault.amount))
-        elif fault.part in self.parts:
-            self._break(self.parts[fault.part], fault)
+        elif (part := self.parts.get(fault.part)) is not None:
+            if fault.kind in {"interrupted", "suspended"}:
+                part.interrupt(int(fault.amount), partial(self._interrupt, part, fault))
+            else:
+                self._break(part, fault)
         elif fault.part == "store":
             self._lose_store(fault)
         elif fault.part in {*self.application.apis, WEBHOOK.api}:
@@ -261,6 +265,13 @@ class World:
                 self._at(end, lambda: self._catch_up(part, place))
             case "unacknowledged":
                 part.lose_acknowledgements(int(fault.amount))
+
+    def _interrupt(self, part: Part, fault: Fault) -> None:
+        """Kill or freeze a process until the end of a fault that has waited for a request."""
+        at, end = self.loop.time(), fault.at + fault.lasts
+        if at < end:
+            kind = "crash" if fault.kind == "interrupted" else "freeze"
+            self._break(part, replace(fault, kind=kind, at=at, lasts=end - at))
 
     def _catch_up(self, job: Part, place: Partition) -> None:
         """Let the job read a partition again."""

@@ -191,6 +191,8 @@ class ModelGroupConsumer:
         else:
             self._committed.update(positions)
             is_accepted = True
+        self._network.carry_out()
+        await asyncio.sleep(self._network.latency_s() / 2)
         self._membership.end_commit(positions, accepted=is_accepted)
         return is_accepted
 

@@ -65,6 +65,9 @@ class Network:
         """Wait before the next attempt to reach the broker, or to read these topics, which have no further record."""
         await asyncio.sleep(POLL_S)
 
+    def carry_out(self) -> None:
+        """Note that the broker has carried out a request to write or to commit, and has not answered yet."""
+
     def loses_acknowledgement(self) -> bool:
         """Return whether the next acknowledgement is lost."""
         is_lost = self.lost_acknowledgements > 0

@@ -74,6 +74,7 @@ class ModelProducer:
     async def _is_acknowledged(self, deliveries: Sequence[_Delivery]) -> bool:
         for delivery in deliveries:
             delivery.write(self._broker, self._placement)
+        self._network.carry_out()
         until = min(delivery.drop_at for delivery in deliveries)
         if self._network.loses_acknowledgement():  # the client repeats the request, and the broker its answer
             if until != float("inf"):
