@@ -143,6 +143,8 @@ class Script:
     """The number of unfinished requests at which a worker stops reading."""
     deferred: int = 1_000_000
     """The number of deferred requests at which a worker stops reading."""
+    uncommitted: int = 1_000_000
+    """The number of offsets beyond the first unfinished one at which a worker stops reading a partition."""
     failures: int = 1000
     """The number of failed requests in a row at which a worker suspends an API."""
     in_flight: int = 1000
@@ -164,6 +166,7 @@ class Script:
         ("batch_s", 60.0),
         ("unfinished", 20_000),
         ("deferred", 1_000_000),
+        ("uncommitted", 1_000_000),
         ("failures", 1000),
         ("in_flight", 1000),
         ("slowest_s", 0.2),

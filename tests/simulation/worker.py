@@ -42,10 +42,12 @@ REPORT_EVERY = timedelta(minutes=1)
 
 
 @cache
-def worker_settings(unfinished: int, deferred: int, failures: int, in_flight: int) -> EnrichmentSettings:
+def worker_settings(
+    unfinished: int, deferred: int, uncommitted: int, failures: int, in_flight: int
+) -> EnrichmentSettings:
     """Return the settings of a worker with these limits."""
-    limits = {"unfinished": unfinished, "max_deferred": deferred, "in_flight": in_flight}
-    limits |= {"failure_window": failures, "failure_min_count": failures}
+    limits = {"unfinished": unfinished, "max_deferred": deferred, "max_uncommitted": uncommitted}
+    limits |= {"failure_window": failures, "failure_min_count": failures, "in_flight": in_flight}
     return EnrichmentSettings.model_validate({"application": "simulated", "stats_every": REPORT_EVERY, **limits})
 
 

@@ -49,6 +49,7 @@ from tests.simulation.script import (
     time_at,
 )
 from tests.simulation.sink import SinkContext, StoreServer, run_sink
+from tests.simulation.sizes import small_sizes
 from tests.simulation.states import EPOCH, JobStates
 from tests.simulation.worker import WorkerContext, run_webhook, run_worker, worker_settings
 
@@ -333,7 +334,9 @@ class World:
 
     def _worker_context(self, name: str, network: ProcessNetwork, now: Callable[[], datetime]) -> WorkerContext:
         script, random = self._script, Random(f"{self._script.seed} {name} {self.loop.time()}")
-        settings = worker_settings(script.unfinished, script.deferred, script.failures, script.in_flight)
+        settings = worker_settings(
+            script.unfinished, script.deferred, script.uncommitted, script.failures, script.in_flight
+        )
         return WorkerContext(self.application, name, settings, self.loop, self.broker, network, self.api, now, random)
 
     def _sink(self, name: str) -> Main:
@@ -390,4 +393,5 @@ class World:
 
 def run(script: Script) -> Ledgers:
     """Run a script, and return what it has left."""
-    return World(script).run()
+    with small_sizes():
+        return World(script).run()
