@@ -11,6 +11,7 @@ import orjson
 from tests.simulation.api import FAULTS
 from tests.simulation.application import APPLICATIONS
 from tests.simulation.maintenance import maintained
+from tests.simulation.overload import deferral, stream
 from tests.simulation.script import (
     FORGED,
     Compact,
@@ -45,9 +46,11 @@ LONG_S = 1000.0
 HOUR_S = 3600.0
 HOSTILE = (None, b"", b"{", b"[]", b"{}", b'{"load": NaN}', b"\xff\xfe", b'{"device_id": 5}', b"null")
 APIS = ("registry", "prices")
-PARTS = ("crash", "crash", "stop", "freeze", "cut", "clock", "unacknowledged")
+PARTS = ("crash", "interrupted", "interrupted", "stop", "freeze", "suspended", "cut", "clock", "unacknowledged")
 DROPPING = (*PARTS, "leaderless", "leaderless", "unacknowledged")
 """The faults of parts that drop what they cannot write, and do it again."""
+COUNTED = ("unacknowledged", "interrupted", "suspended")
+"""The faults whose amount is a number of requests."""
 SESSION_S = 11.0
 """A fault that outlasts the sessions of derive workers: others get their partitions."""
 
@@ -57,15 +60,19 @@ def script(seed: int) -> Script:
     random = Random(seed)
     derivers = random.choice([0, 0, 0, 0, 0, 0, 1, 2])
     has_meeting = random.random() < (0.8 if derivers else 0.4)
-    is_narrow = random.random() < (0.8 if has_meeting else 0.5)
-    workers, partitions = random.choice([2, 2, 3] if has_meeting else [1, 1, 2, 3]), random.choice([1, 2, 3, 4])
+    has_deferral = not derivers and random.random() < 0.25
+    is_narrow = has_deferral or random.random() < (0.8 if has_meeting else 0.5)
+    workers = random.choice([2, 2, 3] if has_meeting or has_deferral else [1, 1, 2, 3])
+    partitions = random.choice([1, 2, 3, 4])
     application = random.choice([*APPLICATIONS])
     bursts = [random.uniform(1.0, LOAD_S) for _ in range(random.randint(1, 5))]
     steps = [*_load(random, bursts), *_forged(random)]
     sinks = random.choice([0, 0, 1, 2])
     if derivers:
         steps += _rows(random, bursts)
-    if random.random() < 0.9:
+    if has_deferral:
+        steps += deferral(random, workers, random.choice(APIS), random.choice(bursts))
+    if random.random() < (0.5 if has_deferral else 0.9):
         steps += _faults(random, workers, sinks, derivers, bursts)
     if has_meeting:
         steps += _meeting(random, workers, derivers, bursts)
@@ -94,9 +101,10 @@ def script(seed: int) -> Script:
         backlog=random.choice([20, 1000, 1000]),
         unfinished=random.choice([1, 4, 12]) if is_narrow else 20_000,
         deferred=random.choice([1, 3, 1_000_000]) if is_narrow else 1_000_000,
-        failures=random.choice([4, 4, 1000] if has_meeting else [4, 1000, 1000]),
-        in_flight=random.choice([1, 3]) if is_narrow else random.choice([1, 1000]),
-        slowest_s=random.choice([0.2, 1.5]),
+        uncommitted=random.choice([4, 16, 1_000_000, 1_000_000]) if is_narrow else 1_000_000,
+        failures=random.choice([4, 4, 1000] if has_meeting or has_deferral else [4, 1000, 1000]),
+        in_flight=random.choice([1, 3, 3]) if is_narrow else random.choice([1, 1000]),
+        slowest_s=random.choice([0.2, 1.5, 1.5]),
         sink_batch=random.choice([2, 1000, 1000]),
         refused=random.choice([0, 0, 2, 3]) if sinks else 0,
     )
@@ -190,6 +198,7 @@ def _forged_answer(random: Random, at: float) -> bytes:
 
 def _rows(random: Random, bursts: list[float]) -> Iterator[Row]:
     """Limits that are put, replaced and removed; some are rejected, and the condition of some raises."""
+    raising = random.choice([0.08, 0.08, 0.4])
     for _ in range(random.randint(1, 8)):
         at, name, kind = random.choice([0.5, _time(random, bursts)]), f"r{random.randint(0, 2)}", random.random()
         if kind < 0.2:
@@ -197,7 +206,7 @@ def _rows(random: Random, bursts: list[float]) -> Iterator[Row]:
         elif kind < 0.27:
             yield Row(at, name, random.choice(['{"high": "much"}', "[]", '{"high": 1, "low": 0, "hold": -1}']))
         else:
-            high = -1 if kind < 0.35 else random.choice([1, 20, 50])
+            high = -1 if kind < 0.27 + raising else random.choice([1, 20, 50])
             limit = {
                 "keys": random.choice(["*", "*", "d*", "d0", "d[12]"]),
                 "high": high,
@@ -237,29 +246,29 @@ def _meeting(random: Random, workers: int, derivers: int, bursts: list[float]) -
     apis, lasts = [*APIS, *["pager"][:derivers]], random.choice([10.0, 60.0, 180.0])
     if random.random() < 0.8:
         kind = random.choice(["hang", "down", "unavailable", "error", "throttled"])
-        yield Fault(at, kind, random.choice(apis), lasts, random.choice([0.3, 1.0]))
+        yield Fault(at, kind, random.choice(apis), lasts, random.choice([0.3, 1.0, 1.0]))
         if not derivers and random.random() < 0.5:
             yield Compact(at + random.uniform(2.0, lasts), "snapshots")
-    storm = list(_storm(random, at, random.choice([5.0, 30.0, lasts])))
+    storm = list(random.choice([_storm, stream])(random, at, random.choice([5.0, 30.0, lasts])))
     yield from storm
     if derivers > 1 and random.random() < 0.5:
         yield from _fence(random, min(storm, key=lambda step: step.at))
-    for _ in range(random.randint(1, 3)):
+    for _ in range(random.randint(0, 3)):
         part, lasts = random.choice(members), random.choice([random.uniform(0.5, 60.0), SESSION_S, 2 * SESSION_S])
         kind = random.choice(DROPPING if part.startswith("derive") else PARTS)
         if kind != "clock":
-            amount = float(random.randint(1, 2)) if kind == "unacknowledged" else 1.0
+            amount = float(random.randint(1, 4)) if kind in COUNTED else 1.0
             yield Fault(_moment(random, storm), kind, part, lasts, amount)
     if random.random() < 0.4:
-        kind = random.choice(["rebuild", "crash"])
-        yield Fault(_moment(random, storm), kind, "job", random.uniform(0.5, 20.0))
+        kind = random.choice(["rebuild", "crash", "interrupted"])
+        yield Fault(_moment(random, storm), kind, "job", random.uniform(0.5, 20.0), float(random.randint(1, 9)))
     if derivers and random.random() < 0.7:
         yield from _rows(random, [step.at for step in storm])
 
 
 def _storm(random: Random, at: float, lasts: float) -> Iterator[Sent]:
     """Many events of few devices: at once, and until after the faults, with inputs that come back."""
-    devices = [f"d{number}" for number in range(random.choice([1, 1, 2, 3]))]
+    devices = [f"d{number}" for number in range(random.choice([1, 1, 2, 3, 6]))]
     plates, first_seen = random.choice([("p1", "p2"), ("p1", "p5", None)]), max(0.0, at - random.uniform(0.0, 200.0))
     dense_s = random.choice([0.1, 0.5, 3.0])
     for number in range(random.randint(4, 16)):
@@ -270,9 +279,10 @@ def _storm(random: Random, at: float, lasts: float) -> Iterator[Sent]:
 
 def _fence(random: Random, first: Sent) -> Iterator[Step]:
     """A derive worker is frozen with events that it has read, until another has their partition and more of them."""
-    lasts = random.uniform(1.3, 2.5) * SESSION_S
+    lasts, kind = random.uniform(1.3, 2.5) * SESSION_S, random.choice(["freeze", "suspended", "cut"])
     yield Row(max(0.5, first.at - 5.0), "r0", '{"keys": "*", "high": 20, "low": 20, "hold": 0}')
-    yield Fault(first.at + random.uniform(0.02, 0.15), "freeze", random.choice(["derive-0", "derive-1"]), lasts)
+    part, after_s = random.choice(["derive-0", "derive-1"]), random.uniform(0.02, 0.15)
+    yield Fault(first.at + after_s, kind, part, lasts, float(random.randint(1, 4)))
     times = [random.uniform(0.0, 0.12) for _ in range(8)] + [random.uniform(0.9 * SESSION_S, lasts) for _ in range(3)]
     for number, after in enumerate(times):
         moment = first.at + after
@@ -350,10 +360,12 @@ def _process_fault(random: Random, at: float, part: str, lasts: float) -> Fault:
     kind = random.choice((*DROPPING, "lag", "lag", "rebuild", "rebuild") if part == "job" else kinds)
     match kind:
         case "lag":
-            return Fault(at, kind, part, lasts, random.randint(0, 3))
+            return Fault(at, kind, part, random.choice([lasts, LONG_S]), random.randint(0, 3))
         case "clock":
             ahead_s = HOUR_S if part == "job" else random.choice([-HOUR_S, HOUR_S])
             return Fault(at, kind, part, lasts, ahead_s)
         case "unacknowledged":
             return Fault(at, kind, part, 0.0, random.randint(1, 2))
+        case "interrupted" | "suspended":
+            return Fault(at, kind, part, max(lasts, 1.0), random.randint(1, 6))
     return Fault(at, kind, part, lasts)
