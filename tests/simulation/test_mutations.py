@@ -17,7 +17,9 @@ from contracts.records.fold import Fold
 from contracts.reducers import Enriched, Sum
 from services.enrichment.calls.circuit_breaker import CircuitBreaker
 from services.enrichment.deferred_queue import DeferredQueue
+from services.enrichment.dispatcher import Dispatcher
 from services.enrichment.handler import EnrichmentHandler
+from services.enrichment.in_flight import InFlight
 from services.enrichment.partition_state import PartitionState
 from services.runtime.broker_clock import BrokerClock
 from services.runtime.topic_owners import TopicOwners
@@ -29,15 +31,18 @@ from spark_app.run.low_watermark import LowWatermark
 from tests.simulation import query
 from tests.simulation.generate import script as script_of
 from tests.simulation.mutations import Mutations
-from tests.simulation.script import FORGED, Compact, Fault, Forged, FormerJob, Redrive, Script, time_at
+from tests.simulation.script import FORGED, Compact, Fault, Forged, FormerJob, Redrive, Script, Sent, time_at
 from tests.simulation.states import EPOCH
 from tests.simulation.steps import loaded, sent
 from tests.simulation.verdict import verdict
 
 if TYPE_CHECKING:
+    import asyncio
+
     from contracts import Application
     from contracts.records.record import Delta
     from contracts.wire import Snapshot
+    from services.enrichment.in_flight import PendingRequest
 
 
 mutation = Mutations(script_of, verdict)
@@ -222,6 +227,92 @@ def deferred_requests_of_a_revoked_partition_count(patch: pytest.MonkeyPatch) ->
         return abandon(state)
 
     patch.setattr(PartitionState, "abandon", abandoned)
+
+
+@mutation(
+    Script(
+        1,
+        (UNAVAILABLE, *SIX_DEVICES, Fault(50.0, "crash", "job", 5.0), Compact(70.0, "snapshots")),
+        batch_s=300.0,
+        unfinished=4,
+        in_flight=1,
+    ),
+    is_found_by_seeds=True,
+)
+def copies_of_deferred_snapshots_are_not_planned(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PartitionState, "is_latest", lambda *_: False)
+
+
+def plated(at: float, plate: str, device: str = "d0") -> Sent:
+    return Sent(at, device, f"e{at}", ts=at, plate=plate, load=round(at))
+
+
+CHANGING = tuple(plated(10.0 + number / 5, f"p{number % 3 + 1}") for number in range(30))
+
+
+@mutation(Script(1, CHANGING, in_flight=3, slowest_s=1.5), is_found_by_seeds=True)
+def an_overtaken_request_loses_offsets(patch: pytest.MonkeyPatch) -> None:
+    replace = InFlight.replace
+
+    def replace_one(in_flight: InFlight, earlier: PendingRequest, later: PendingRequest) -> None:
+        del earlier.offsets[1:]
+        replace(in_flight, earlier, later)
+
+    patch.setattr(InFlight, "replace", replace_one)
+
+
+DISORDERED = tuple(plated(10.0 + number / 10, f"p{number % 3 + 1}", f"d{number % 2}") for number in range(12))
+
+
+@mutation(Script(1, (Fault(5.0, "hang", "registry", 60.0), *DISORDERED), unfinished=4, in_flight=1))
+def a_coalesced_request_is_deferred_at_its_first_offset(patch: pytest.MonkeyPatch) -> None:
+    defer_queued = PartitionState.defer_queued
+
+    def defer_first(state: PartitionState, api: str, pending: PendingRequest) -> None:
+        pending.offsets.reverse()
+        defer_queued(state, api, pending)
+
+    patch.setattr(PartitionState, "defer_queued", defer_first)
+
+
+@mutation(
+    Script(
+        1,
+        (
+            Fault(1.0, "crash", "worker-1", 70.0),
+            Fault(66.0, "hang", "registry", 20.0),
+            *(sent(70.0 + number / 10, device=f"d{device}") for number, device in enumerate((3, 5, 4, 2, 1, 0))),
+        ),
+        partitions=4,
+        workers=2,
+        in_flight=1,
+    ),
+    is_found_by_seeds=True,
+)
+def a_cancelled_request_starts_no_other(patch: pytest.MonkeyPatch) -> None:
+    on_done = Dispatcher._on_done  # noqa: SLF001
+
+    def without_dispatch(dispatcher: Dispatcher, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            dispatcher._free += 1  # noqa: SLF001
+        else:
+            on_done(dispatcher, task)
+
+    patch.setattr(Dispatcher, "_on_done", without_dispatch)
+
+
+@mutation(Script(1, (sent(10.0), sent(20.0, "e1", "d1")), workers=2))
+def a_worker_ends_by_an_error_that_no_code_expects(patch: pytest.MonkeyPatch) -> None:
+    finish = PartitionState.finish
+    finished: list[PendingRequest] = []
+
+    def finish_or_fail(state: PartitionState, pending: PendingRequest) -> None:
+        finished.append(pending)
+        if len(finished) == 1:
+            raise KeyError(pending)
+        finish(state, pending)
+
+    patch.setattr(PartitionState, "finish", finish_or_fail)
 
 
 @mutation(Script(1, tuple(loaded(130.0 + 2 * number, number) for number in range(10)), "limited"))
