@@ -46,8 +46,11 @@ LONG_S = 1000.0
 HOUR_S = 3600.0
 HOSTILE = (None, b"", b"{", b"[]", b"{}", b'{"load": NaN}', b"\xff\xfe", b'{"device_id": 5}', b"null")
 APIS = ("registry", "prices")
-PARTS = ("crash", "interrupted", "interrupted", "stop", "freeze", "suspended", "cut", "clock", "unacknowledged")
-DROPPING = (*PARTS, "leaderless", "leaderless", "unacknowledged")
+PARTS = (
+    *("crash", "interrupted", "interrupted", "stop", "freeze", "suspended"),
+    *("cut", "clock", "unacknowledged", "leaderless"),
+)
+DROPPING = (*PARTS, "leaderless", "unacknowledged")
 """The faults of parts that drop what they cannot write, and do it again."""
 COUNTED = ("unacknowledged", "interrupted", "suspended")
 """The faults whose amount is a number of requests."""

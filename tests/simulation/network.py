@@ -69,7 +69,7 @@ class ProcessNetwork(Network):
         self.pause_s = polls.first_s
         """The next pause."""
         self.has_leaders = True
-        """Whether the partitions have leaders, which take what producers send that drop it after some time."""
+        """Whether the partitions have leaders, which take what producers send."""
         self._pauses: list[asyncio.Future[None]] = []
         self._requests_left = 0
         self._interrupt: Callable[[], None]
@@ -77,11 +77,15 @@ class ProcessNetwork(Network):
     @override
     async def pass_through(self, until: float = float("inf")) -> bool:
         self.wake()
-        while not self.has_leaders and until != float("inf"):
+        return await super().pass_through(until)
+
+    @override
+    async def reach_leaders(self, until: float) -> bool:
+        while not self.has_leaders:
             if self._loop.time() >= until:
                 return False
             await self.pause(until=until)
-        is_passed = await super().pass_through(until)
+        is_passed = await self.pass_through(until)
         return is_passed and self._loop.time() < until  # a process that was frozen meanwhile drops what it has not sent
 
     @override

@@ -100,14 +100,13 @@ class Fault:
     The parts are `job`, `worker-0` and so on, `sink-0`, `derive-0`, `webhook-0`, `broker`, `store`, and the APIs.
 
     Of the part of a process: `crash` (kill -9, and started again), `stop` (SIGTERM, and started again), `freeze`,
-    `interrupted` and `suspended` (`crash`, `freeze` when the broker has carried out its `amount`-th request to write or
-    to commit, before it knows: nothing if that is not before the end),
-    `cut` (no connection to the broker), `clock` (is ahead by `amount` seconds), `unacknowledged` (`amount` requests to
-    write have no answer), `leaderless` (nothing arrives of what it writes and drops after a time, while it reads: the
-    job and derive workers do); of the job also `lag` (it does not read partition `amount` of the events), `rebuild`
-    (it is started again with an empty state, of a later epoch), `restore` (with the state of the last savepoint), and
-    `growth` (with an empty one, and its topics get more partitions, until they have `amount`; the command that adds
-    them is the part `growth`).
+    `interrupted` and `suspended` (a crash, and a freeze, as soon as the broker has carried out its `amount`-th request
+    to write or to commit, before the answer; none if that is after the end), `cut` (no connection to the broker),
+    `clock` (is ahead by `amount` seconds), `unacknowledged` (`amount` requests to write have no answer), `leaderless`
+    (nothing arrives of what it writes, while it reads and commits); of the job also `lag` (it does not read partition
+    `amount` of the events), `rebuild` (it is started again with an empty state, of a later epoch), `restore` (with the
+    state of the last savepoint), and `growth` (with an empty one, and its topics get more partitions, until they have
+    `amount`; the command that adds them is the part `growth`).
     Of the broker: `away`. Of the store: `loss` of everything, `rollback` (in the end it has again what it had at the
     beginning), and the faults of `StoreServer`. Of an API: the faults of `ApiStub`, in this share (`amount`) of its
     calls.

@@ -301,6 +301,22 @@ def a_cancelled_request_starts_no_other(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Dispatcher, "_on_done", without_dispatch)
 
 
+@mutation(
+    Script(1, (Fault(9.0, "leaderless", "worker-0", 60.0), sent(10.0), Fault(20.0, "crash", "worker-0", 5.0))),
+    is_found_by_seeds=True,
+)
+def answers_count_as_written_before_they_are(patch: pytest.MonkeyPatch) -> None:
+    begin_write, finish = PartitionState.begin_write, PartitionState.finish
+
+    def finish_early(state: PartitionState, pending: PendingRequest) -> int:
+        superseded = begin_write(state, pending)
+        finish(state, pending)
+        return superseded
+
+    patch.setattr(PartitionState, "begin_write", finish_early)
+    patch.setattr(PartitionState, "finish", lambda *_: None)
+
+
 @mutation(Script(1, (sent(10.0), sent(20.0, "e1", "d1")), workers=2))
 def a_worker_ends_by_an_error_that_no_code_expects(patch: pytest.MonkeyPatch) -> None:
     finish = PartitionState.finish

@@ -57,6 +57,10 @@ class Network:
         await asyncio.sleep(self.latency_s())
         return True
 
+    async def reach_leaders(self, until: float) -> bool:
+        """Do what `pass_through` does, for a request to write."""
+        return await self.pass_through(until)
+
     def latency_s(self) -> float:
         """Return the time that the next request and its answer take."""
         return self._latency_s(self._random)

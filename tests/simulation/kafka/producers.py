@@ -63,7 +63,7 @@ class ModelProducer:
 
     async def _send(self) -> None:
         while self._waiting:
-            is_up = await self._network.pass_through(self._waiting[0].drop_at)
+            is_up = await self._network.reach_leaders(self._waiting[0].drop_at)
             sent, self._waiting = (self._waiting, []) if is_up else (self._waiting[:1], self._waiting[1:])
             if not is_up or not await self._is_acknowledged(sent):
                 self._drop(sent, TIMED_OUT)
@@ -81,7 +81,7 @@ class ModelProducer:
                 await asyncio.sleep(until - asyncio.get_running_loop().time())
                 return False
             await self._network.pass_through()
-        return await self._network.pass_through(until)
+        return await self._network.reach_leaders(until)
 
     def _drop(self, deliveries: Sequence[_Delivery], code: str) -> None:
         for delivery in deliveries:
