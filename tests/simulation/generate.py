@@ -72,7 +72,7 @@ def script(seed: int) -> Script:
     steps = [*_load(random, bursts), *_forged(random)]
     sinks = random.choice([0, 0, 1, 2])
     if derivers:
-        steps += _rows(random, bursts)
+        steps += [*_rows(random, bursts), *_unwritten(random, derivers, random.choice(bursts))]
     if has_deferral:
         steps += deferral(random, workers, random.choice(APIS), random.choice(bursts))
     if random.random() < (0.5 if has_deferral else 0.9):
@@ -217,6 +217,23 @@ def _rows(random: Random, bursts: list[float]) -> Iterator[Row]:
                 "hold": random.choice([0, 0, 2, 60, 300]),
             }
             yield Row(at, name, orjson.dumps(limit).decode())
+
+
+def _unwritten(random: Random, derivers: int, at: float) -> Iterator[Step]:
+    """Rules that may change while derive workers can write nothing, and events of another device meanwhile."""
+    if random.random() < 0.65:
+        return
+    at, lasts = at + random.uniform(11.0, 40.0), random.choice([7.0, 20.0, 60.0])
+    yield Sent(at - 10.0, "d0", "u0", at - 11.0, at - 10.0, "p1", 60)
+    for number in range(derivers):
+        yield Fault(at, "leaderless", f"derive-{number}", lasts)
+    for _ in range(random.randint(1, 3)):
+        limit = {"high": random.choice([-1, 1, 20, 50]), "low": 0, "hold": random.choice([0, 0, 60])}
+        moment = at + random.uniform(0.0, min(lasts, 10.0))
+        yield Row(moment, f"r{random.randint(0, 2)}", orjson.dumps(limit).decode())
+    for number in range(random.choice([0, 0, 3])):
+        moment = at + random.uniform(0.0, lasts)
+        yield Sent(moment, "d5", f"u{number + 1}", at - 11.0, moment, "p2", random.randint(-5, 100))
 
 
 def _faults(random: Random, workers: int, sinks: int, derivers: int, bursts: list[float]) -> Iterator[Fault]:
