@@ -186,9 +186,9 @@ class EnrichmentHandler(Handler[PartitionState]):
             self._counts.add(metrics.COALESCED)
 
     def _replan(self, api: str, state: PartitionState, offset: int, record: Record | None) -> None:
-        """Plan a deferred snapshot again. The topic may have lost its record: a later version exists, or it expired."""
+        """Plan a deferred snapshot again."""
         if record is None:
-            state.resume(api, offset, 0)
+            state.lose(api, offset)
             return
         now = self._now()
         requests = self._planner.replan(state, record, now, api)

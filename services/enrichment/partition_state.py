@@ -63,6 +63,8 @@ class PartitionState:
         self._backpressure = partition.backpressure
         self._deferred: dict[str, dict[int, int]] = {}
         """The offsets to read and plan again, with the number of deferred requests of each, by API."""
+        self._lost: set[str] = set()
+        """The APIs of deferred requests whose snapshots the topic has lost."""
 
     # Planning
 
@@ -213,6 +215,15 @@ class PartitionState:
         self._backpressure.add_deferred(-before)
         if self.partition.add_parts(offset, requests - before):
             self._started.discard(offset)
+
+    def lose(self, api: str, offset: int) -> None:
+        """Note that the topic has lost a deferred snapshot: it expired, or a later version or a copy follows."""
+        self._lost.add(api)
+        self.resume(api, offset, 0)
+
+    def may_have_lost(self, api: str) -> bool:
+        """Return whether a copy of a snapshot may be the only one with deferred requests of this API."""
+        return api in self._lost or api in self._deferred
 
     # Ending
 

@@ -85,7 +85,8 @@ class EnrichmentPlanner(RequestPlanner):
                 return []
         requests, suppressed, over_budget, expired = state.plan(self._application, snapshot, now)
         if is_known:  # compaction may leave only this copy of a snapshot with queued or deferred requests
-            return [one for one in requests if state.has_queued(one) or state.has_deferred(self.api_of[one.enrichment])]
+            api_of = self.api_of
+            return [one for one in requests if state.has_queued(one) or state.may_have_lost(api_of[one.enrichment])]
         if suppressed or over_budget or expired:  # none, for most snapshots
             self._counts.add(metrics.SUPPRESSED, by=suppressed)
             self._count(metrics.BUDGET_STOPS, over_budget)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.simulation.ledgers import problems
-from tests.simulation.script import Fault, Forged, Row, Script, Sent
+from tests.simulation.script import Compact, Fault, Forged, Row, Script, Sent
 from tests.simulation.world import run
 
 
@@ -217,5 +217,26 @@ def test_seed_163() -> None:
         partitions=1,
         derivers=1,
         batch_s=300.0,
+    )
+    assert not problems(script, run(script))
+
+
+def test_seed_72100216() -> None:
+    # The topic had lost a deferred snapshot before the worker read its copy, and the copy was planned already.
+    first_seen = 197.0767866411341
+    script = Script(
+        72100216,
+        (
+            Fault(at=206.0767866411341, kind="hang", part="registry", lasts=60.0),
+            Sent(211.0757122423694, "d3", "w13", first_seen, 211.0757122423694, "p2", 17),
+            Sent(213.41862123733358, "d2", "w1", first_seen, 213.41862123733358, "p5", 88),
+            Sent(213.8144869262932, "d0", "w5", first_seen, 213.8144869262932, "p5", 64),
+            Fault(at=252.23769042757215, kind="crash", part="job", lasts=0.6274643283055463),
+            Compact(at=258.73108717249374, topics="snapshots"),
+        ),
+        application="short",
+        batch_s=300.0,
+        unfinished=1,
+        in_flight=1,
     )
     assert not problems(script, run(script))
