@@ -29,7 +29,7 @@ class Polls(NamedTuple):
     longest_s: float
 
 
-WORKER_POLLS = Polls(POLL_S, 5.0)
+WORKER_POLLS = Polls(POLL_S, 10.0)
 """Those of a worker, which does more than to read at each poll. An hour of polls every 0.1 s would take seconds."""
 NO_POLLS = Polls(float("inf"), float("inf"))
 """Those of a client that does nothing until something happens."""
