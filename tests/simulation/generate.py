@@ -88,10 +88,7 @@ def script(seed: int) -> Script:
     if any(isinstance(step, Fault) and step.kind == "rebuild" for step in steps) and random.random() < 0.5:
         steps.append(FormerJob(random.uniform(FAULTS_S + LONGEST_RESTART_S, REDRIVE_S)))
     outages = [step for step in steps if isinstance(step, Fault) and step.part in APIS]
-    if random.random() < (0.5 if outages else 0.1):
-        steps += _redrives(random, outages)
-    if derivers and random.random() < 0.15:
-        steps += _refused_deliveries(random, bursts)
+    steps += [*_redrives(random, outages), *_refused_deliveries(random, derivers, bursts)]
     made = Script(
         seed,
         tuple(sorted(steps, key=lambda step: step.at)),
@@ -351,13 +348,17 @@ def _foreign_snapshots(random: Random, load: list[Sent]) -> Iterator[Step]:
 
 def _redrives(random: Random, outages: list[Fault]) -> Iterator[Redrive]:
     """Redrives at any time, after an outage, or after all faults."""
+    if random.random() > (0.5 if outages else 0.1):
+        return
     for _ in range(random.randint(1, 2)):
         ends = [min(fault.at + fault.lasts + random.uniform(1.0, 150.0), REDRIVE_S) for fault in outages]
         yield Redrive(random.choice([random.uniform(60.0, REDRIVE_S), REDRIVE_S, *ends]))
 
 
-def _refused_deliveries(random: Random, bursts: list[float]) -> Iterator[Step]:
+def _refused_deliveries(random: Random, derivers: int, bursts: list[float]) -> Iterator[Step]:
     """A webhook that refuses, or fails, for a while, and a redrive afterwards."""
+    if not derivers or random.random() > 0.15:
+        return
     at, kind = max(1.0, random.choice(bursts) - random.uniform(0.0, 5.0)), random.choice(["refused", "refused", "down"])
     yield Fault(at, kind, "pager", random.choice(DURATIONS_S[1:]), random.choice([0.3, 1.0]))
     yield Redrive(random.uniform(FAULTS_S, REDRIVE_S))

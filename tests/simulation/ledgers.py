@@ -18,7 +18,7 @@ from tests.simulation.derive import derive_group
 from tests.simulation.derived import derive_problems
 from tests.simulation.layout import layout_problems, unread_problems
 from tests.simulation.oracle import KEPT_FOR, SKEW, answered, expected, explained
-from tests.simulation.quiet import ANSWERED_S, QUIET_S, answered_within_s, quiet_times
+from tests.simulation.quiet import ANSWERED_S, QUIET_S, answered_within_s, quiet_times, recovers_at
 from tests.simulation.script import ENDS_S, FOLLOWED_S, FORGED, Forged, Redrive, time_at
 from tests.simulation.states import EPOCH
 from tests.simulation.stored import store_problems
@@ -341,8 +341,8 @@ class _Judge:
         steps = self._script.steps
         sent = [one.at for one in steps if isinstance(one, Forged | Redrive) or getattr(one, "device", "") == window[0]]
         sent = [one for one in sent if one < at]
-        broken = [fault.at + fault.lasts for fault in self._script.faults if fault.at < end_s]
-        return max([0.0, *sent]) + answered_within_s(self._script) < end_s and max([0.0, *broken]) + QUIET_S < end_s
+        broken = [recovers_at(self._script, fault) for fault in self._script.faults if fault.at < end_s]
+        return max([0.0, *sent]) + answered_within_s(self._script) < end_s and max([0.0, *broken]) < end_s
 
     def _end_s(self, window: Window) -> float:
         return min((window[1] + self._kept_for - time_at(0.0)) / timedelta(seconds=1), ENDS_S)

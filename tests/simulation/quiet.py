@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.simulation.script import ENDS_S, Fault
+from tests.simulation.script import ENDS_S, Fault, Sent
 
 if TYPE_CHECKING:
     from tests.simulation.script import Script
@@ -13,6 +13,8 @@ QUIET_S = 120.0
 """The time after the last fault in which a loop answers everything."""
 ANSWERED_S = 60.0
 """The time after the last event in which a loop without a fault does, unless it makes one call after the other."""
+PATIENCE_S = 120.0
+"""The time for which the job waits for the acknowledgement of a write: `job.PATIENCE`."""
 JUST_BEFORE_S = 0.001
 
 
@@ -28,9 +30,20 @@ def quiet_times(script: Script) -> list[float]:
         if step.at - JUST_BEFORE_S > busy_until:
             found.append(step.at - JUST_BEFORE_S)
         is_growth = isinstance(step, Fault) and step.kind == "growth"
-        ends = step.at + step.lasts + QUIET_S if isinstance(step, Fault) else step.at + answered_s
+        ends = recovers_at(script, step) if isinstance(step, Fault) else step.at + answered_s
         busy_until = max(busy_until, ENDS_S if is_growth else ends)
     return [*found, ENDS_S]
+
+
+def recovers_at(script: Script, fault: Fault) -> float:
+    """Return the time at which a loop without another fault answers everything again.
+
+    The job waits for each acknowledgement of a write that does not arrive, from its next write on.
+    """
+    if (fault.part, fault.kind) != ("job", "unacknowledged"):
+        return fault.at + fault.lasts + QUIET_S
+    writes = [step.at for step in script.steps if isinstance(step, Sent) and step.at >= fault.at]
+    return min(writes, default=fault.at) + fault.amount * PATIENCE_S + QUIET_S
 
 
 def answered_within_s(script: Script) -> float:
