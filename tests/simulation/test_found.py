@@ -240,3 +240,19 @@ def test_seed_72100216() -> None:
         in_flight=1,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_77000232() -> None:
+    # No defect: a run was judged while the job waited for two acknowledgements, for two minutes each.
+    at = 1637.34567297006
+    script = Script(
+        77000232,
+        (
+            Fault(at=1634.1090941454481, kind="unacknowledged", part="job", amount=2),
+            Sent(at=at, device="d0", event="u0", first_seen=at - 1.0, ts=at, plate="p1", load=60),
+            Sent(at=1839.1125902381475, device="d2", event="e1", first_seen=126.842, ts=1632.339),
+        ),
+        application="batched",
+        partitions=1,
+    )
+    assert not problems(script, run(script))
