@@ -359,7 +359,7 @@ def _refused_deliveries(random: Random, derivers: int, bursts: list[float]) -> I
     """A webhook that refuses, or fails, for a while, and a redrive afterwards."""
     if not derivers or random.random() > 0.15:
         return
-    at, kind = max(1.0, random.choice(bursts) - random.uniform(0.0, 5.0)), random.choice(["refused", "refused", "down"])
+    at, kind = max(1.0, random.choice(bursts) - 5.0 * random.random()), random.choice(["refused", "refused", "down"])
     yield Fault(at, kind, "pager", random.choice(DURATIONS_S[1:]), random.choice([0.3, 1.0]))
     yield Redrive(random.uniform(FAULTS_S, REDRIVE_S))
 
@@ -373,10 +373,7 @@ def _outage(random: Random, at: float, part: str, lasts: float) -> Fault:
 
 
 def _process_fault(random: Random, at: float, part: str, lasts: float) -> Fault:
-    """A fault of a process.
-
-    A job whose clock is behind refuses valid events: its clock is never behind.
-    """
+    """A fault of a process. The clock of a job is never behind: it would refuse valid events."""
     kinds = DROPPING if part.startswith("derive") else PARTS
     kind = random.choice((*DROPPING, "lag", "lag", "rebuild", "rebuild") if part == "job" else kinds)
     match kind:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from contextlib import suppress
+from collections import Counter
 from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from contracts import Emit
 from contracts.records.record import Reason
 from contracts.types.origin import Origin
-from contracts.wire import REDRIVEN, DeadLetter, Feedback, decode_snapshot
+from contracts.wire import REDRIVEN, DeadLetter, Feedback
 from tests.simulation.application import HEAVY, WEBHOOK, application_of
 from tests.simulation.deliveries import delivery_problems
 from tests.simulation.derive import derive_group
@@ -19,12 +18,13 @@ from tests.simulation.derived import derive_problems
 from tests.simulation.layout import layout_problems, unread_problems
 from tests.simulation.oracle import KEPT_FOR, SKEW, answered, expected, explained
 from tests.simulation.quiet import ANSWERED_S, QUIET_S, answered_within_s, quiet_times, recovers_at
+from tests.simulation.recorded import before, by_window, decoded
 from tests.simulation.script import ENDS_S, FOLLOWED_S, FORGED, Forged, Redrive, time_at
 from tests.simulation.states import EPOCH
 from tests.simulation.stored import store_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator
     from datetime import datetime
 
     from contracts.records.record import Record
@@ -69,8 +69,8 @@ class _Judge:
         self._events, self._feedback = records[topics.events], records[topics.feedback]
         self._layouts = [script.partitions, *(growth.partitions for growth in ledgers.growths)]
         self._expected = expected(self._application, self._events, self._layouts)
-        self._snapshots = list(_decoded(records[topics.snapshots]))
-        self._published = _by_window(self._snapshots, ENDS_S)
+        self._snapshots = list(decoded(records[topics.snapshots]))
+        self._published = by_window(self._snapshots, ENDS_S)
         self._explained = explained(self._application, self._published)
         self._letters = [
             (record.key, DeadLetter.model_validate_json(record.value or b"")) for record in records[topics.dead_letters]
@@ -179,8 +179,8 @@ class _Judge:
 
     def _states(self, at: float) -> Iterator[str]:
         """At a quiet time, the last snapshot of each window has the expected state, and the true answers."""
-        states = expected(self._application, _before(at, self._events), self._layouts)
-        published = _by_window(self._snapshots, at)
+        states = expected(self._application, before(at, self._events), self._layouts)
+        published = by_window(self._snapshots, at)
         for window in sorted(states.windows.keys() & published.keys()):
             last, state = max(published[window], key=lambda one: one.order), states.windows[window]
             if last.state != state:
@@ -292,14 +292,14 @@ class _Judge:
                 if self._script.grows and at == ENDS_S:
                     yield from unread_problems(f"{group} is", committed, self._ledgers.logs[topic])
                     continue
-                for record in _before(at - SETTLED_S, self._ledgers.records[topic]):
+                for record in before(at - SETTLED_S, self._ledgers.records[topic]):
                     if committed.get(record.partition, 0) <= record.offset:
                         yield f"at {at:g}, {group} has committed {committed}, without {topic} {record[1:3]}"
                         break
         positions = self._ledgers.commit.positions
-        before = time_at(ENDS_S - QUIET_S - self._script.batch_s)
+        least = time_at(ENDS_S - QUIET_S - self._script.batch_s)
         for record in (*self._events, *self._feedback):
-            if record.timestamp < before and positions[record.topic, record.partition] <= record.offset:  # type: ignore[index]
+            if record.timestamp < least and positions[record.topic, record.partition] <= record.offset:  # type: ignore[index]
                 yield f"the job has not committed {record.topic} {record.partition} {record.offset}"
 
     def _groups(self) -> Iterator[tuple[str, str]]:
@@ -364,11 +364,6 @@ def _accepted_forgery(step: Step) -> Feedback | None:
     return answer if (answer.fingerprint, answer.epoch) == (FORGED, EPOCH) else None
 
 
-def _before(at: float, records: Sequence[Record]) -> list[Record]:
-    """Return the records that were written before a time."""
-    return [record for record in records if record.timestamp < time_at(at)]
-
-
 def _origin(record: Record) -> Origin | None:
     """Return the origin of a record that was sent again."""
     return Origin.read("", 0, dict(record.headers)) if record.headers else None
@@ -380,18 +375,3 @@ def _named(window: Window) -> str:
 
 def _identity(feedback: Feedback) -> tuple[Window, str, str]:
     return (feedback.device_id, feedback.first_seen), feedback.enrichment, feedback.fingerprint
-
-
-def _decoded(snapshots: Sequence[Record]) -> Iterator[tuple[datetime, Snapshot]]:
-    for record in snapshots:
-        with suppress(ValueError):  # somebody has written it
-            yield record.timestamp, decode_snapshot(record.value or b"")
-
-
-def _by_window(snapshots: Sequence[tuple[datetime, Snapshot]], at: float) -> dict[Window, list[Snapshot]]:
-    """Return the snapshots that were written before a time."""
-    found: dict[Window, list[Snapshot]] = defaultdict(list)
-    for written_at, snapshot in snapshots:
-        if written_at < time_at(at):
-            found[snapshot.window].append(snapshot)
-    return found

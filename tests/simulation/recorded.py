@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from contracts.wire import decode_snapshot
+from tests.simulation.script import time_at
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from contracts.records.record import Record
+    from contracts.wire import Snapshot
     from services.runtime.job_progress import Published
     from tests.simulation.api import Call, Delivery
     from tests.simulation.growth import Grown
@@ -44,3 +51,24 @@ class Ledgers:
     """The reasons for which savepoints were not restored."""
     logs: dict[str, Sequence[PartitionLog]]
     """The partitions of all topics, with what is left of their records."""
+
+
+def before(at: float, records: Sequence[Record]) -> list[Record]:
+    """Return the records that were written before a time."""
+    return [record for record in records if record.timestamp < time_at(at)]
+
+
+def decoded(snapshots: Sequence[Record]) -> Iterator[tuple[datetime, Snapshot]]:
+    """Yield the snapshots that are some, and when they were written."""
+    for record in snapshots:
+        with suppress(ValueError):  # somebody has written it
+            yield record.timestamp, decode_snapshot(record.value or b"")
+
+
+def by_window(snapshots: Sequence[tuple[datetime, Snapshot]], at: float) -> dict[tuple[str, datetime], list[Snapshot]]:
+    """Return the snapshots that were written before a time, by window."""
+    found: dict[tuple[str, datetime], list[Snapshot]] = defaultdict(list)
+    for written_at, snapshot in snapshots:
+        if written_at < time_at(at):
+            found[snapshot.window].append(snapshot)
+    return found

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-import orjson
-
-from contracts.records.tables import encode_row
-from contracts.wire.partition import partition
-from contracts.wire.window_key import window_key
 from services.runtime.errors import OlderCheckpointError
 from services.runtime.job_progress import JobProgress
-from services.runtime.kafka.values import BY_KEY, NewTopic, Output, Partition
+from services.runtime.kafka.values import NewTopic, Partition
 from tests.simulation.api import ApiStub
-from tests.simulation.application import HEAVY, LIMITS, WEBHOOK, application_of
+from tests.simulation.application import HEAVY, WEBHOOK, application_of
 from tests.simulation.derive import POLLS, DeriveContext, run_derive
 from tests.simulation.growth import Growth
+from tests.simulation.inputs import Inputs
 from tests.simulation.job import JobModel
 from tests.simulation.kafka.admin import ModelAdmin
 from tests.simulation.kafka.network import Network
-from tests.simulation.kafka.placement import Placement
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.network import NO_POLLS, WatchedBroker
-from tests.simulation.oracle import EVERY, OF_THE_CLOCK
 from tests.simulation.parts import Part
 from tests.simulation.query import Checkpoint, JobContext
 from tests.simulation.quiet import quiet_times
@@ -42,11 +35,7 @@ from tests.simulation.script import (
     Fault,
     FormerJob,
     Redrive,
-    Row,
     Savepoint,
-    Sent,
-    Tombstone,
-    time_at,
 )
 from tests.simulation.sink import SinkContext, StoreServer, run_sink
 from tests.simulation.sizes import small_sizes
@@ -73,7 +62,7 @@ class World:
         self.broker = WatchedBroker(self.loop, START, Random(f"{script.seed} broker"))
         self.api = ApiStub(Random(f"{script.seed} api"), script.slowest_s)
         self._create_topics()
-        self._devices = Placement(self.broker)
+        self._inputs = Inputs(self.application, self.broker)
         self._states = JobStates(self.application, self.broker, self.loop)
         self._lagging: list[Partition] = []
         self._is_broker_away = False
@@ -132,10 +121,6 @@ class World:
     def _take(self, step: Step) -> None:
         if isinstance(step, Fault):
             self._begin(step)
-        elif isinstance(step, Sent):
-            self._send(step)
-        elif isinstance(step, Row):
-            self._put(step)
         elif isinstance(step, Redrive):
             self._start_beside(f"redrive-{len(self.parts)}", self._run_redrive)
         elif isinstance(step, Savepoint):
@@ -145,44 +130,8 @@ class World:
                 self._start_beside(f"former-{len(self.parts)}", self._run_former)
         elif isinstance(step, Compact):
             self._compact(step)
-        elif isinstance(step, Tombstone):
-            self._remove(step)
         else:
-            topics = self.application.topics
-            named = {"events": topics.events, "feedback": topics.feedback, "snapshots": topics.snapshots}
-            self._write(Output(named[step.topic], step.key, step.value))
-
-    def _send(self, sent: Sent) -> None:
-        event = {
-            "device_id": sent.device,
-            "event_id": sent.event,
-            "first_seen": time_at(sent.first_seen).isoformat(),
-            "ts": time_at(sent.ts).isoformat(),
-            "plate": sent.plate,
-            "load": sent.load,
-        }
-        value = orjson.dumps({name: found for name, found in event.items() if found is not None})
-        key = sent.device.encode()
-        number = BY_KEY if sent.partition is None else sent.partition
-        self._write(Output(self.application.topics.events, key, value, number))
-
-    def _put(self, row: Row) -> None:
-        value = None if row.value is None else row.value.encode()
-        if value is not None:
-            with suppress(ValueError):  # written as it is, for the readers to reject
-                value = encode_row(LIMITS, row.name, value, None)
-        self._write(Output(self.application.topics.table(LIMITS), row.name.encode(), value))
-
-    def _remove(self, step: Tombstone) -> None:
-        start = time_at(step.first_seen)
-        if self._script.application in OF_THE_CLOCK:
-            start -= (start - START) % EVERY
-        number = partition(step.device.encode(), self._states.partitions)
-        self._write(Output(self.application.topics.snapshots, window_key(step.device, start), None, number))
-
-    def _write(self, output: Output) -> None:
-        place = self._devices.partition(output._replace(key=output.key or b""))
-        self.broker.append(place, output)
+            self._inputs.write(step)
 
     def _start_beside(self, name: str, main: Main) -> None:
         self.parts[name] = part = Part(name, str(self._script.seed), self.loop, self.broker, main)
