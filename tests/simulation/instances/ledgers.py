@@ -80,9 +80,9 @@ def problems(script: Script, found: Ledgers) -> list[str]:
         for name in (key, ALL):
             updates = [one for one in found.watched if (one.watcher, one.key) == (name, key)]
             wrong += _wrong_updates(updates, states, found.expiry)
-            wrong += _repeated_updates(updates)
+            wrong += _repeated_updates(updates, states)
             wrong += _wrong_last(name, updates, states[-1], last[-1:], found.expiry, late_s)
-        wrong += _wrong_returns(answers)
+        wrong += _wrong_returns(answers, states)
         wrong += _wrong_window_answers(script, key, found)
         wrong += _wrong_windows(key, found)
         wrong += _wrong_matches(key, found, last[-1:], late_s)
@@ -120,13 +120,14 @@ def _wrong_answers(answers: Sequence[Answered], states: Sequence[EntryOrder | No
             yield f"{answer.instance} answers {answer.key} at {answer.at:.2f} with {answer.order}: {kind}"
 
 
-def _wrong_returns(answers: Sequence[Answered]) -> Iterator[str]:
-    """Yield the results of the client that are older than one that it returned before, unless the key was gone."""
+def _wrong_returns(answers: Sequence[Answered], states: Sequence[EntryOrder | None]) -> Iterator[str]:
+    """Yield the results of the client that are older than one that it returned before, unless that was removed."""
     floor: EntryOrder | None = None
     for answer in answers:
         if answer.instance == CLIENT:
             order = answer.order or answer.expired
-            if order is not None and floor is not None and order < floor:
+            is_older = order is not None and floor is not None and order < floor
+            if is_older and not _has_removal(floor, states[: answer.written]):
                 yield f"the client returns {order} of {answer.key} at {answer.at:.2f} after {floor}"
             floor = order
 
@@ -227,12 +228,19 @@ def _wrong_updates(updates: Sequence[Watched], states: Sequence[EntryOrder | Non
             floor = state
 
 
-def _repeated_updates(updates: Sequence[Watched]) -> Iterator[str]:
-    """Yield the versions that a watch yields again, or after a later one, although the key was not gone meanwhile."""
+def _repeated_updates(updates: Sequence[Watched], states: Sequence[EntryOrder | None]) -> Iterator[str]:
+    """Yield the versions that a watch yields again, or after a later one, although nothing was removed meanwhile."""
     for before, update in pairwise(updates):
         both = before.order is not None and update.order is not None
-        if both and (update.order, update.is_open is False) <= (before.order, before.is_open is False):
+        is_newer = (update.order, update.is_open is False) > (before.order, before.is_open is False) if both else True
+        if not is_newer and not _has_removal(before.order, states[: update.written]):
             yield f"{update} follows {before}"
+
+
+def _has_removal(order: EntryOrder | None, states: Sequence[EntryOrder | None]) -> bool:
+    """Return whether a tombstone follows this state of a key: there is no state, or an earlier one follows."""
+    since = states[states.index(order) :] if order in states else ()
+    return any(after is None or (state is not None and after < state) for state, after in pairwise(since))
 
 
 def _wrong_marks(key: str, found: Ledgers) -> Iterator[str]:
