@@ -45,12 +45,13 @@ class ReportedRows:
         is_reported = False
         for records in self._reader.read(bounds or {}, is_stopping):
             same_key = (record.value for record in records if record.key == output.key and record.value is not None)
-            is_reported = is_reported or any(_is_same(dead_letter, value) for value in same_key)
+            if is_reported := any(_is_same(dead_letter, value) for value in same_key):
+                break
         self._reader.stop()
         return is_reported
 
     def _bounds_since(self, time: datetime) -> Mapping[Partition, BoundedRange]:
-        """Return the ranges of all partitions since a time: some may be newer than a dead letter of the same key.
+        """Return the ranges of all partitions since a time: a key has another one since partitions were added.
 
         Raises TopicReadError.
         """

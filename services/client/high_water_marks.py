@@ -1,4 +1,4 @@
-"""The latest version returned for each key and window: no earlier one follows, and no watch yields one twice."""
+"""The last version returned for each key and window: none written earlier follows, and no watch yields one twice."""
 
 from __future__ import annotations
 
@@ -28,11 +28,16 @@ class ReturnedVersion(NamedTuple):
     is_closed: bool = False
 
     def may_follow(self, former: ReturnedVersion) -> bool:
-        """Whether this is no earlier version, or one that was written later.
+        """Whether this is the same version, or one that was written later.
 
-        An instance returns an earlier version of a later record only if it has read that the former was removed.
+        Offsets decide, as any version may follow a tombstone. Those of two epochs say nothing, for a topic may have
+        been made anew, nor do those of two partitions: then the greater version is the later one.
         """
-        return self.order >= former.order or self._is_of_later_record(former)
+        own, other = self.source, former.source
+        is_comparable = own is not None and other is not None and own[:2] == other[:2] and own != other
+        if is_comparable and self.order[1] == former.order[1] and self.order != former.order:
+            return self.offset > former.offset
+        return self.order >= former.order
 
     def is_news(self, former: ReturnedVersion) -> bool:
         """Whether a watch that has yielded the former version yields this one."""
@@ -40,11 +45,10 @@ class ReturnedVersion(NamedTuple):
             return self.is_closed and not former.is_closed
         return self.may_follow(former)
 
-    def _is_of_later_record(self, former: ReturnedVersion) -> bool:
-        """Offsets of two epochs say nothing: a topic may have been made anew."""
-        own, other = self.source, former.source
-        is_of_epoch = self.order[1] == former.order[1]
-        return is_of_epoch and own is not None and other is not None and own[:2] == other[:2] and own[2] > other[2]
+    @property
+    def offset(self) -> int:
+        """The offset of the record; -1 without one."""
+        return -1 if self.source is None else self.source.offset
 
 
 class HighWaterMarks:
@@ -71,16 +75,20 @@ class HighWaterMarks:
         last = self._last.get(place)
         if last is not None and not new.may_follow(last):
             return False
-        if self._last.maxsize:
+        is_copy = last is not None and last.order == new.order and last.offset > new.offset
+        if self._last.maxsize and not is_copy:
             self._last[place] = new
         return True
 
-    def remove(self, removed: Removed) -> None:
-        """Forget what a tombstone has removed: its versions may start again."""
+    def remove(self, removed: Removed, *, by_window: bool) -> None:
+        """Forget what a tombstone has removed: its versions may start again.
+
+        Without `by_window` a watch of the newest window has received it: the window before it may follow.
+        """
         state, key, window_start = removed.state, removed.key, removed.window_start
         self._last.pop((state, key, window_start), None)
         newest = self._last.get((state, key, None))
-        if newest is not None and newest.order[0] == milliseconds(window_start):
+        if newest is not None and (not by_window or newest.order[0] == milliseconds(window_start)):
             del self._last[state, key, None]
 
 
@@ -107,7 +115,7 @@ class YieldedVersions:
         elif new == last:
             return False
         if isinstance(update, Removed):
-            self._high_water_marks.remove(update)
+            self._high_water_marks.remove(update, by_window=by_window)
         elif not isinstance(update, Left) and not self._high_water_marks.admits(update, by_window=by_window):
             return False
         self._last[place] = new

@@ -54,14 +54,15 @@ class JobProgress:
         with suppress(KafkaRequestError):  # the next batch records a later time
             self._admin.commit_async(GROUP, self._commits(time, epoch, end_offsets))
 
-    def spread(self, numbers: Collection[int], end_offsets: Mapping[int, int]) -> None:
-        """Record the earliest progress of these partitions for others, which have the snapshots of all of them.
+    def spread(self, end_offsets: Mapping[int, int]) -> None:
+        """Record the earliest progress in these partitions for all of them, which have copies from each other.
 
-        Without progress in one of them it records nothing. Raises KafkaRequestError.
+        The job records the progress in all partitions that it has, so others have none: they were added. Raises
+        KafkaRequestError.
         """
-        known = self._read(numbers)
-        if len(known) == len(numbers):
-            time, epoch = min(one.time for one in known.values()), min(one.epoch for one in known.values())
+        known = self._read(end_offsets).values()
+        if known:
+            time, epoch = min(one.time for one in known), min(one.epoch for one in known)
             self._admin.commit(GROUP, self._commits(time, epoch, end_offsets))
 
     def read(self, numbers: Collection[int]) -> dict[int, Published] | None:

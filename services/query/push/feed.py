@@ -150,8 +150,10 @@ class ChangeFeed:
         found |= dict.fromkeys(matched.of(key))
         if window_start is not None:
             found |= dict.fromkeys(matched.of((key, window_start)))
-        present = entry if entry is not None or window_start is None else self._reader.windows[state].newest(key)
-        if present is not None:  # after the removal of a window, the one before it may match again
+        present = entry
+        if entry is None and window_start is not None:  # the window before the removed one may match
+            present = self._reader.windows[state].newest_since_removal(key, window_start)
+        if present is not None:
             found |= dict.fromkeys(index.by_fields(key, RecordFields(present.value)))
             if present.event_time // 1000 < self._silent_until.get(state, FIRST_SECOND):
                 found |= dict.fromkeys(one for one in index.silent if one.filter.matches_key(key))

@@ -30,13 +30,14 @@ class StateWindows:
         self._every = milliseconds(state.every or state.window) if state.window is not None else 0
         self._closed_before: int | None = None
 
-    def newest(self, key: str) -> Entry | None:
-        """The present entry of the key's newest window."""
-        return self._store.get(key)
+    def newest_since_removal(self, key: str, removed: int) -> Entry | None:
+        """The entry of the window that is the newest one since this window was removed; None if that was not so."""
+        newest = self._store.get(key)
+        return None if newest is None or newest.window_start > removed else newest
 
     def is_newest(self, key: str, window_start: int) -> bool:
         """Whether the key has no newer window."""
-        newest = self.newest(key)
+        newest = self._store.get(key)
         return newest is None or window_start >= newest.window_start
 
     def is_chosen(self, choice: WindowChoice, window_start: int, is_newest: Callable[[], bool]) -> bool:
@@ -76,7 +77,7 @@ class StateWindows:
     def entries(self, key: str, choice: WindowChoice) -> Sequence[Entry]:
         """The present entries of the chosen windows of a key, oldest first."""
         if choice == "newest":
-            newest = self.newest(key)
+            newest = self._store.get(key)
             return [] if newest is None else [newest]
         start, end = (None, None) if isinstance(choice, str) else (choice - self._every + 1, choice + 1)
         limit = FIRST_WINDOWS if isinstance(choice, str) else 1

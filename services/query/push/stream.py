@@ -306,7 +306,9 @@ class Stream:
         if reason is not REMOVED or name.window_start is None or choice != "newest":
             return self._answer(name, subscription, reason, present)
         is_removed = self._reader.read(name, "all") is None
-        if is_removed and subscription.may_have_left(name.key):
+        if is_removed and subscription.has_left(name.key):
+            if present is None or present.order[0] > name.window_start:
+                return []
             earlier = self._answer(name, subscription, CHANGED, present)
             return [self._reader.gone(EventKind.REMOVED, name, None), *earlier] if earlier else []
         answers: list[Answer] = []

@@ -120,8 +120,8 @@ class Subscription:
         order = self.delivered.get(self.delivered_key(key, window_start))
         return self.is_relayed if order is None else order[0] == window_start
 
-    def may_have_left(self, key: str) -> bool:
-        """Whether the client may have had a version of the key until it did not match any more."""
+    def has_left(self, key: str) -> bool:
+        """Whether the key does not match, as far as the client knows: it had none, or one until it did not match."""
         return self.filter.is_conditional and self.delivered.get(key) is None
 
     def is_ahead(self, key: str, present: Present) -> bool:

@@ -329,7 +329,7 @@ def _takes_gone(subscription: Subscription, kind: EventKind, key: str, window_st
         return False
     is_of_newest = subscription.filter.window == "newest" and window_start is not None
     if kind is EventKind.REMOVED and is_of_newest and not subscription.has_window(key, start):
-        return subscription.may_have_left(key)
+        return subscription.has_left(key)
     subscription.record_gone(kind, name, start)
     return order is not None or subscription.filter.receives_all
 

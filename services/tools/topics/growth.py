@@ -107,11 +107,10 @@ class PartitionGrowth:
 
     def _spread_progress(self) -> None:
         """Record the job's progress for the copies: derive workers know by it which windows are over."""
-        former, snapshots = range(self.counts[self._application.layout_topic]), self._application.topics.snapshots
+        snapshots = self._application.topics.snapshots
         try:
             ends = topic_ends(self._admin, snapshots)
-            progress = JobProgress(self._admin, snapshots)
-            progress.spread(former, {partition.number: end for partition, end in ends.items()})
+            JobProgress(self._admin, snapshots).spread({partition.number: end for partition, end in ends.items()})
         except KafkaRequestError as error:
             raise NoBrokerError(self._address, error.detail) from error
 

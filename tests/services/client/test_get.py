@@ -282,9 +282,9 @@ async def test_a_later_window_begins_with_a_low_version(fake: Fake) -> None:
     fake.put(entry("k", 7))
     async with Client(fake.url) as states:
         await states.get("flights", "k")
-        fake.put(entry("k", 1, window_start="2026-01-02T12:00:00Z"))
+        fake.put(at_offset(entry("k", 1, window_start="2026-01-02T12:00:00Z"), 9))
         assert _version(await states.get("flights", "k")) == 1
-        fake.put(at_offset(entry("k", 8), 0))
+        fake.put(entry("k", 8))
         with shortest_attempt(math.inf), pytest.raises(StaleReadError):
             await states.get("flights", "k")
 
@@ -304,7 +304,18 @@ async def test_an_earlier_version_of_a_later_record_follows_a_removal_that_was_n
         for version, offset in ((7, 20), (1, 22), (2, 23)):
             fake.put(at_offset(entry("k", version), offset))
             assert _version(await states.get("flights", "k")) == version
-        fake.put(at_offset(entry("k", 1), 22))
+        for version, offset in ((1, 22), (7, 20)):
+            fake.put(at_offset(entry("k", version), offset))
+            with shortest_attempt(math.inf), pytest.raises(StaleReadError):
+                await states.get("flights", "k")
+
+
+async def test_an_earlier_copy_of_a_version_does_not_count_as_the_last_record(fake: Fake) -> None:
+    async with Client(fake.url) as states:
+        for offset in (10, 7):  # a job has published versions 4 and 5 twice
+            fake.put(at_offset(entry("k", 5), offset))
+            await states.get("flights", "k")
+        fake.put(at_offset(entry("k", 4), 9))
         with shortest_attempt(math.inf), pytest.raises(StaleReadError):
             await states.get("flights", "k")
 

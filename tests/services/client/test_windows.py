@@ -227,6 +227,18 @@ async def test_a_watch_goes_back_after_a_removal(streaming: Streaming, gone: str
     assert [first.version, *(one.version for one in others)] == [5, *expected[gone]]
 
 
+async def test_a_watch_goes_back_after_the_removal_of_a_window_that_it_never_had(streaming: Streaming) -> None:
+    places = [{"state": STATE, "key": "JFK", "window_start": hour.isoformat()} for hour in HOURS]
+    filtered = WatchFilter(STATE, where={"a": "b"})
+    async with Client(streaming.url) as states, aclosing(states.watch_many(filtered)) as updates:
+        reading = asyncio.create_task(following(updates, 4))
+        opened = await streaming.connection(0)
+        opened.send(message(answered(window("JFK", HOURS[2]))), message(places[2], kind="left"))
+        opened.send(message(places[1], kind="removed"), message(answered(window("JFK", HOURS[0]))))
+        *_, last = await reading
+    assert last.window_start == HOURS[0]
+
+
 async def test_a_watch_of_many_keys_of_one_window(streaming: Streaming) -> None:
     filters = WatchFilter(STATE, window=AT), WatchFilter("flights", key="k")
     async with Client(streaming.url) as states, aclosing(states.watch_many(*filters)) as updates:

@@ -2,87 +2,30 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import ClientSession
 
 from contracts.wire.partition import partition
-from services.query.cluster import Member, PartitionStatus, Role
-from tests.services.query.in_memory import MemoryRouting, a_state
-from tests.services.query.push.serving import QUICK, RARE, Client, Instance, connected, eventually, watching
-from tests.services.query.windowed import DEPARTURES, HOUR, NOON, Departures, answered_at, at, departures
+from services.query.cluster import PartitionStatus, Role
+from tests.services.query.in_memory import a_state
+from tests.services.query.push.serving import QUICK, Instance, connected, eventually, watching
+from tests.services.query.push.windows import Watched, client_values, messages, relaying_to, seen, serving
+from tests.services.query.windowed import DEPARTURES, HOUR, NOON, answered_at, at
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
-    from services.query.limits import WatchLimits
-    from services.query.store import Change
 
 PATH = "/v1/states/departures/JFK/watch"
-
-
-class Watched:
-    """An instance with departures, which fans out what a test writes."""
-
-    def __init__(self, instance: Instance, written: Departures) -> None:
-        self.instance = instance
-        self.written = written
-
-    def put(self, key: str, hour: int, version: int = 1, **state: Any) -> None:
-        self._changed(self.written.put(key, hour, version, **state))
-
-    def remove(self, key: str, hour: int) -> None:
-        self._changed(self.written.remove(key, hour))
-
-    def close(self, hour: int) -> None:
-        """Advance the watermark until the window that starts at this hour is closed."""
-        self.written.store.advance_watermark(NOON + (hour + 1) * HOUR)
-
-    def _changed(self, changes: Sequence[Change]) -> None:
-        self.instance.watching.changed(changes)
-
-
-@asynccontextmanager
-async def serving(
-    folder: Path, routing: MemoryRouting | None = None, name: str = "one", limits: WatchLimits = RARE
-) -> AsyncIterator[Watched]:
-    with departures(folder / name, routing=routing, instance=name) as (dependencies, written):
-        async with Instance(DEPARTURES, dependencies=dependencies, limits=limits).serving() as instance:
-            yield Watched(instance, written)
-
-
-@asynccontextmanager
-async def relaying_to(
-    folder: Path, own_partitions: Sequence[int] = (), limits: WatchLimits = RARE
-) -> AsyncIterator[tuple[Watched, Watched, MemoryRouting]]:
-    """Two instances, and the routing of the first, which serves these partitions only; the second serves all."""
-    routing = MemoryRouting()
-    others = set(range(DEPARTURES.partitions)) - set(own_partitions)
-    routing.others = {one: PartitionStatus(Role.ELSEWHERE, 0) for one in sorted(others)}
-    async with serving(folder, name="two", limits=limits) as owner:
-        routing.known = [Member("two", owner.instance.base)]
-        async with serving(folder, routing, "one", limits) as relaying:
-            yield relaying, owner, routing
 
 
 @pytest.fixture
 async def watched(tmp_path: Path) -> AsyncIterator[Watched]:
     async with serving(tmp_path) as found:
         yield found
-
-
-def seen(message: dict[str, Any]) -> tuple[str, str, int]:
-    """Return key, hour after noon and version of a message with a value."""
-    answer = message.get("answer", message)
-    hour = next(hour for hour in range(-2, 12) if answered_at(hour) == answer["window_start"])
-    return answer["key"], str(hour), answer["version"]
-
-
-async def messages(client: Client, number: int) -> list[tuple[str, str, int]]:
-    return [seen(await client.next()) for _ in range(number)]
 
 
 async def test_a_late_change_is_not_sent_as_the_newest_window(watched: Watched) -> None:
@@ -217,6 +160,16 @@ async def test_a_filter_follows_the_newest_window_back(tmp_path: Path, own_parti
             removed = await client.next()
             assert (removed["type"], removed["window_start"]) == ("removed", answered_at(1))
             assert seen(await client.next()) == ("JFK", "0", 1)
+
+
+async def test_a_filter_does_not_follow_the_removal_of_an_older_window(watched: Watched) -> None:
+    for hour in (0, 1):
+        watched.put("JFK", hour, carrier="UA")
+    async with connected(watched.instance) as client:
+        await client.subscribe("ua", state="departures", where={"state.carrier": "UA"}, current=False)
+        watched.remove("JFK", 0)
+        watched.put("JFK", 1, version=2, carrier="UA")
+        assert await messages(client, 1) == [("JFK", "1", 2)]
 
 
 async def test_an_invalid_window_is_rejected(watched: Watched) -> None:
@@ -378,13 +331,3 @@ async def test_a_window_is_removed_at_an_owner_that_did_not_send_it_on_this_watc
 
 async def opened(events: Any) -> Any:
     return (await events.next()).data["is_open"]
-
-
-async def client_values(client: Client, number: int) -> list[tuple[str, str, int]]:
-    """Return the next values; other messages are skipped."""
-    found: list[tuple[str, str, int]] = []
-    while len(found) < number:
-        message = await client.next()
-        if message["type"] == "state":
-            found.append(seen(message))
-    return found
