@@ -307,8 +307,6 @@ class Stream:
             return self._answer(name, subscription, reason, present)
         is_removed = self._reader.read(name, "all") is None
         if is_removed and subscription.has_left(name.key):
-            if present is None or present.order[0] > name.window_start:
-                return []
             earlier = self._answer(name, subscription, CHANGED, present)
             return [self._reader.gone(EventKind.REMOVED, name, None), *earlier] if earlier else []
         answers: list[Answer] = []
