@@ -96,8 +96,7 @@ class Application:
             check_event(event)
         aliases = field_aliases(state)
         self.enrichments = tuple(_renamed(enrichment, aliases) for enrichment in ordered(state, enrichments))
-        self.emit = emit
-        self.emit_interval = emit_interval
+        self.emit, self.emit_interval = emit, emit_interval
         _check_emit(name, emit, emit_interval, enrichments)
         self.apis = _policies(name, enrichments, apis or {})
         self.query = query or QueryOptions()
@@ -126,12 +125,8 @@ class Application:
     @property
     def state_names(self) -> tuple[str, ...]:
         """The names of its states: its own, those derived from it, its alerts and tables, and other topics."""
-        return (
-            self.name,
-            *self.derived_names,
-            *(table.name for table in self.tables),
-            *(state.name for state in self.states),
-        )
+        tables, states = (table.name for table in self.tables), (state.name for state in self.states)
+        return (self.name, *self.derived_names, *tables, *states)
 
     @property
     def derived_names(self) -> tuple[str, ...]:
@@ -174,6 +169,11 @@ class Application:
     def enrichment_group(self) -> str:
         """The consumer group of the enrichment workers, unless STATELOOP_GROUP names another."""
         return f"{self.name}-enrichment"
+
+    @property
+    def derive_group(self) -> str:
+        """The consumer group of the derive workers, unless STATELOOP_GROUP names another."""
+        return f"{self.name}-derive"
 
     def webhook_group(self, alerts: Alerts) -> str:
         """The consumer group of the workers that deliver these alerts, unless STATELOOP_GROUP names another."""

@@ -11,7 +11,7 @@ class DeriveSettings(WorkerSettings):
     def groups(self, suite: Suite) -> dict[str, Application]:
         """Return the applications with derived states or alerts, by the consumer group of their workers."""
         return {
-            suite.group(application, self.group) if self.group else f"{application.name}-derive": application
+            suite.group(application, self.group) if self.group else application.derive_group: application
             for application in suite.applications
             if application.derived_names
         }

@@ -64,7 +64,8 @@ class PartitionState:
         self._deferred: dict[str, dict[int, int]] = {}
         """The offsets to read and plan again, with the number of deferred requests of each, by API."""
         self._lost: set[str] = set()
-        """The APIs of deferred requests whose snapshots the topic has lost."""
+        """The APIs of deferred requests whose snapshots the topic has lost: until the assignment ends, their copies are
+        planned again."""
 
     # Planning
 

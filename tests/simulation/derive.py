@@ -110,7 +110,7 @@ async def run_derive(context: DeriveContext, started: Callable[[Worker[DerivePar
     topics, tables = application.topics, Tables(application)
     check = TopicCheck((topics.snapshots, *names(application)), "the broker", lambda: None, clock)
     subscription = TopicSubscription(
-        group=derive_group(application),
+        group=application.derive_group,
         topic=topics.snapshots,
         batch=BATCH,
         drain=DRAIN,
@@ -142,8 +142,3 @@ async def run_derive(context: DeriveContext, started: Callable[[Worker[DerivePar
         await worker.run()
     finally:
         await producer.close()
-
-
-def derive_group(application: Application) -> str:
-    """Return the consumer group of the derive workers."""
-    return f"{application.name}-derive"

@@ -13,7 +13,6 @@ from contracts.types.origin import Origin
 from contracts.wire import REDRIVEN, DeadLetter, Feedback
 from tests.simulation.application import HEAVY, WEBHOOK, application_of
 from tests.simulation.deliveries import delivery_problems
-from tests.simulation.derive import derive_group
 from tests.simulation.derived import derive_problems
 from tests.simulation.layout import layout_problems, unread_problems
 from tests.simulation.oracle import KEPT_FOR, SKEW, answered, expected, explained
@@ -307,7 +306,7 @@ class _Judge:
         application, topics = self._application, self._application.topics
         yield application.enrichment_group, topics.snapshots
         if self._script.derivers:
-            yield derive_group(application), topics.snapshots
+            yield application.derive_group, topics.snapshots
         if self._script.derivers and not self._script.grows:
             yield application.webhook_group(HEAVY), topics.derived(HEAVY.name)
 

@@ -100,7 +100,7 @@ def the_workers_need_not_have_read_all(patch: pytest.MonkeyPatch) -> None:
 
 @mutation(Script(1, (sent(10.0), GROWTH, Fault(400.0, "growth", "job", 60.0, 7)), partitions=1), is_found_by_seeds=True)
 def a_group_that_has_read_nothing_is_moved_to_the_end(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ConsumerGroup, "_is_unused", lambda *_: False)
+    patch.setattr(ConsumerGroup, "_try_to_begin", lambda *_: False)
 
 
 @mutation(OVER)

@@ -46,7 +46,7 @@ class Followers:
         """Wait until each group has no members, and move it to the end of the topic. Raises NoBrokerError."""
         for name in self.groups:
             with ConsumerGroup.open(self.admin, self.address, self.topic, name) as group:
-                self._await(group.has_moved, f"waits until the workers of the group {name} have stopped")
+                self._await(group.try_to_move, f"waits until the workers of the group {name} have stopped")
 
     def _await(self, condition: Callable[[], bool], problem: str) -> None:
         """Wait for a condition; report once if it is not true at first."""
@@ -76,27 +76,28 @@ class ConsumerGroup:
         finally:
             admin.close()
 
-    def has_moved(self) -> bool:
+    def try_to_move(self) -> bool:
         """Commit the end of each partition, or the beginning if the group has read nothing.
 
-        Return False if it has members. Raises KafkaRequestError.
+        Return False, and commit nothing, if it has members. Raises KafkaRequestError.
         """
         ends = topic_ends(self._admin, self._topic)
-        return self._commit(ends) if any(self._positions(ends).values()) else self._is_unused(ends)
+        return self._commit(ends) if any(self._positions(ends).values()) else self._try_to_begin(ends)
 
     def has_read_all(self) -> bool:
-        """Return whether the end of each partition is committed; also of a group that has read nothing, and is unused.
+        """Return whether the end of each partition is committed.
 
-        Raises KafkaRequestError.
+        A group that has read nothing, and has no members, is left at the beginning: it counts as done. Raises
+        KafkaRequestError.
         """
         ends = topic_ends(self._admin, self._topic)
         positions = self._positions(ends)
         if all(positions[partition] >= end for partition, end in ends.items()):
             return True
-        return not any(positions.values()) and self._is_unused(ends)
+        return not any(positions.values()) and self._try_to_begin(ends)
 
-    def _is_unused(self, partitions: Collection[Partition]) -> bool:
-        """Return whether a group that has read nothing has no members: it reads from the beginning when it has some."""
+    def _try_to_begin(self, partitions: Collection[Partition]) -> bool:
+        """Commit the beginning for a group that has read nothing; return False if it has members."""
         return self._commit(dict.fromkeys(partitions, 0))
 
     def _commit(self, positions: Mapping[Partition, int]) -> bool:

@@ -83,7 +83,7 @@ class PartitionGrowth:
         own = self._application
         return [
             *([own.enrichment_group] if own.enrichments else []),
-            *([f"{own.name}-derive"] if own.derived_names else []),
+            *([own.derive_group] if own.derived_names else []),
         ]
 
     def run(self, groups: Collection[str], report: Callable[[str], object]) -> None:
