@@ -162,26 +162,29 @@ class Rebuild:
                     return
 
     def activate(
-        self, generation: str, now_ms: int, when_stopped: Callable[[], object] = lambda: None
+        self, generation: str, now_ms: int, when_stopped: Callable[[Callable[[], object]], object] = lambda _: None
     ) -> tuple[Activation, Handover]:
         """Stop the running job, and activate a generation for the next one. Return also the handover.
 
-        `when_stopped` runs while no job can. Raises ActivationConflictError, LeaseLostError, and what it raises.
+        `when_stopped` runs while no job can. It receives a function to call before each of its steps, which raises
+        LeaseLostError if a job may run. Raises ActivationConflictError, LeaseLostError, and what it raises.
         """
 
-        def prepare() -> None:
-            when_stopped()
+        def prepare(require_lease: Callable[[], object]) -> None:
+            when_stopped(require_lease)
             if self._application.emit is Emit.CLOSE:
                 self._leave_out_closed(generation_folder(self._checkpoint, generation))
 
         return self._switch(generation, now_ms, prepare)
 
-    def _switch(self, generation: str, now_ms: int, when_stopped: Callable[[], object]) -> tuple[Activation, Handover]:
+    def _switch(
+        self, generation: str, now_ms: int, when_stopped: Callable[[Callable[[], object]], object]
+    ) -> tuple[Activation, Handover]:
         lease = take_over(self._checkpoint, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
         folder = generation_folder(self._checkpoint, generation)
         with kept(lease, lambda: False):
             left = Handover.begin(self._settings, self._application, folder)
-            when_stopped()
+            when_stopped(lease.renew)
             lease.renew()
             request_republication(folder)
             activation = activate(self._checkpoint, generation, now_ms, self._epoch())
@@ -201,7 +204,7 @@ class Rebuild:
         stored = found_at(generation_folder(self._checkpoint, former))
         if stored is not None and stored.identity.partitions != self._partitions:
             raise PartitionsAddedError(former, stored.identity.partitions, self._partitions)
-        return self._switch(former, now_ms, lambda: None)
+        return self._switch(former, now_ms, lambda _: None)
 
     def _leave_out_closed(self, folder: CheckpointFolder) -> None:
         """Raise the bound of a generation to the windows that the former one has published as closed."""

@@ -48,18 +48,22 @@ class Watched:
         assert self.launched.alive(), self.launched.tail()
         return self.comparison.agrees()
 
-    def await_agreement(self) -> None:
-        """Wait until every flight agrees, and goes on doing so until the end of the batch.
+    def await_snapshots(self, count: int) -> None:
+        """Wait until so many snapshots are published, or all flights agree: a job that catches up publishes fewer."""
+        self._until(lambda: self.agrees() or self.comparison.reader.seen >= count, f"{count} snapshots")
 
-        Raises AssertionError, saying what differs.
-        """
+    def await_agreement(self) -> None:
+        """Wait until every flight agrees, and goes on doing so until the end of the batch."""
+        self._until(self.agrees, "all flights as in the tables")
+        batches = self.launched.job("batch")
+        self._until(lambda: self.agrees() and self.launched.job("batch") > batches, "the end of the batch")
+
+    def _until(self, condition: Callable[[], bool], what: str) -> None:
         try:
-            until(self.agrees, "all flights as in the tables", PATIENCE_S)
-            batches = self.launched.job("batch")
-            until(lambda: self.agrees() and self.launched.job("batch") > batches, "the end of the batch", PATIENCE_S)
+            until(condition, what, PATIENCE_S)
         except AssertionError as error:
-            different = self.comparison.first_differences()
-            raise AssertionError(f"{error}: {different}\n{self.launched.tail()}") from error
+            seen, different = self.comparison.reader.seen, self.comparison.first_differences()
+            raise AssertionError(f"{error}: {seen} snapshots, {different}\n{self.launched.tail()}") from error
 
     def require_order(self) -> None:
         """Each version was published, each after the one below it."""
@@ -96,7 +100,7 @@ def test_every_flight_of_a_day_with_kill_9_of_every_part(tmp_path: Path, oracle:
         watched = Watched(launched, Comparison(reader, oracle))
         killed: dict[str, int] = {}
         for part, after in KILLS:
-            until(_reached(watched, after), f"{after} snapshots before {part} is killed", PATIENCE_S)
+            watched.await_snapshots(after)
             killed[part] = launched.kill(part)
         watched.await_agreement()
         watched.require_few_rewinds()
@@ -123,12 +127,3 @@ def require_answers(polling: Polling, reader: Reader, oracle: dict[str, dict[str
     until(lambda: polling.is_all(AIRCRAFT, versions), "the query service has every aircraft", PATIENCE_S)
     last_flights = {tailnum: item["value"]["value"]["flight"] for tailnum, item in polling.all(AIRCRAFT).items()}
     assert last_flights == {tailnum: snapshot.device_id for tailnum, snapshot in flights.items()}
-
-
-def _reached(watched: Watched, count: int) -> Callable[[], bool]:
-    """Return whether `count` snapshots are published, or all flights agree: a job that catches up publishes fewer."""
-
-    def reached() -> bool:
-        return watched.agrees() or watched.comparison.reader.seen >= count
-
-    return reached

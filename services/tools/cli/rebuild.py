@@ -19,6 +19,8 @@ from spark_app.lifecycle.rebuild import Rebuild
 from spark_app.settings import JobSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
@@ -103,8 +105,8 @@ class ApplicationRebuild:
         since = "" if waited is None else f", {waited.total_seconds():.1f} s after the last one of the former job"
         self._print(f"The first snapshot of {self._application.name} in epoch {epoch} is there{since}.")
 
-    def _grow(self) -> None:
-        self._growth.run([*self._growth.groups, *(self._options.group or ())], self._print)
+    def _grow(self, require_lease: Callable[[], object]) -> None:
+        self._growth.run([*self._growth.groups, *(self._options.group or ())], self._print, require_lease)
 
     def _print(self, line: str) -> None:
         self._console.print(line, markup=False)

@@ -34,6 +34,8 @@ class Followers:
     groups: Collection[str]
     report: Callable[[str], object]
     sleep: Callable[[float], object]
+    require_lease: Callable[[], object]
+    """Raises an error if a job may run. It is called before each look, and so before each commit."""
 
     def await_end(self) -> None:
         """Wait until the workers of each group have read the topic to its end. Raises NoBrokerError."""
@@ -50,11 +52,13 @@ class Followers:
 
     def _await(self, condition: Callable[[], bool], problem: str) -> None:
         """Wait for a condition; report once if it is not true at first."""
+        self.require_lease()
         if condition():
             return
         self.report(problem)
         while not condition():
             self.sleep(LOOK_S)
+            self.require_lease()
 
 
 class ConsumerGroup:

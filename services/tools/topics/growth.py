@@ -9,6 +9,9 @@ The application's `layout_topic` gets its partitions last. As long as it has few
 number, and finds every key in what it has read. Every step may be repeated, so a growth that was interrupted continues
 with the next call.
 
+Each step requires the lease of the checkpoint: a command that was frozen for longer wakes while a job may run, which
+another command has let start.
+
 Alerts and derived states follow from each snapshot, and the workers continue behind the copies. So with these the
 growth begins when the workers have read all snapshots.
 """
@@ -86,22 +89,30 @@ class PartitionGrowth:
             *([own.derive_group] if own.derived_names else []),
         ]
 
-    def run(self, groups: Collection[str], report: Callable[[str], object]) -> None:
-        """Add the partitions, once the workers of these groups have stopped. Raises TopicRefusedError."""
+    def run(
+        self, groups: Collection[str], report: Callable[[str], object], require_lease: Callable[[], object]
+    ) -> None:
+        """Add the partitions, once the workers of these groups have stopped.
+
+        Raises TopicRefusedError, and what `require_lease` raises if a job may run.
+        """
         if not self.missing:
             return
         snapshots, last = self._application.topics.snapshots, self._application.layout_topic
-        followers = Followers(self._admin, self._address, snapshots, groups, report, self._sleep)
+        followers = Followers(self._admin, self._address, snapshots, groups, report, self._sleep, require_lease)
         if self._application.derived_names and snapshots in self.missing:  # else there are copies
             followers.await_end()
         followers.move_to_end()
+        require_lease()
         self._add(self._names - {last})
         states, models = named(self._application), self._offset_versioned()
         for name in (self._application.name, *self._application.derived_names):
             report(f"{states[name].topic} has {self.partitions} partitions, and is rewritten")
-            rewrite(self._kafka, self._address, states[name], self.partitions, models.get(name))
+            rewrite(self._kafka, self._address, states[name], self.partitions, models.get(name), require_lease)
         followers.move_to_end()
+        require_lease()
         self._spread_progress()
+        require_lease()
         self._add({last})
         self._sleep(FOLLOW_S)
 

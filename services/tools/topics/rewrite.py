@@ -19,7 +19,7 @@ from services.runtime.kafka.values import Output
 from services.tools.topics.errors import refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from contracts.model.named_state import NamedState
     from contracts.records.record import Record
@@ -37,14 +37,19 @@ LEADERS_S = 30.0
 """The wait for the leaders of partitions that were added a moment ago."""
 
 
-def rewrite(
-    kafka: Kafka, address: str, state: NamedState, partitions: int, model: type[OffsetVersioned] | None = None
+def rewrite(  # noqa: PLR0913, PLR0917  # a topic of a broker, and its next layout
+    kafka: Kafka,
+    address: str,
+    state: NamedState,
+    partitions: int,
+    model: type[OffsetVersioned] | None,
+    require_lease: Callable[[], object],
 ) -> None:
     """Write each record again, in the partition of its key, and then delete the old records.
 
     `model` is the model of records whose versions are offsets. Records of one partition keep their order. Nothing else
-    writes to the topic. A call that was interrupted may be repeated. Raises TopicRefusedError, NoBrokerError, which
-    name the `address` of the brokers.
+    writes to the topic as long as `require_lease` raises nothing. A call that was interrupted may be repeated. Raises
+    TopicRefusedError, NoBrokerError, which name the `address` of the brokers.
     """
     reader = kafka.blocking_reader(CLIENT)
     try:
@@ -57,6 +62,8 @@ def rewrite(
                 for records in reader.read({partition: offsets}):
                     for output in mover.copies(records):
                         producer.enqueue(output)
+                require_lease()
+        require_lease()
         kafka.admin(CLIENT).delete_records({partition: offsets.end for partition, offsets in ranges.items()})
     except KafkaOperationError as error:
         raise refused(state.topic, address, error) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -31,10 +32,11 @@ from services.tools.topics.followers import topic_ends
 from services.tools.topics.growth import PartitionGrowth
 from services.tools.topics.rewrite import RecordMover
 from services.tools.topics.settings import TopicsSettings
+from spark_app.errors import LeaseLostError
 from tests.spark_app.running import everything
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from confluent_kafka import Message
 
@@ -45,6 +47,14 @@ pytestmark = pytest.mark.kafka
 
 BEFORE, AFTER = 2, 5
 GROUP = "workers"
+LEASE = "lease"
+WRITES = (
+    (KafkaAdmin, "grow"),
+    (KafkaAdmin, "commit"),
+    (KafkaAdmin, "delete_records"),
+    (TransactionalKafkaProducer, "commit"),
+)
+"""What changes topics and groups."""
 START = datetime(2026, 5, 1, 8, tzinfo=UTC)
 DEVICES = [f"device-{number}" for number in range(30)]
 
@@ -127,9 +137,9 @@ class World:
         names = [topic.name for topic in self.application.catalogue()]
         return {name: len(listed[name].partitions) for name in names if name in listed}
 
-    def grow(self, partitions: int | None = AFTER) -> None:
+    def grow(self, partitions: int | None = AFTER, require_lease: Callable[[], object] = lambda: None) -> None:
         """Add partitions."""
-        self.growth(self.application, partitions).run([self.group], self.reports.append)
+        self.growth(self.application, partitions).run([self.group], self.reports.append, require_lease)
 
     def growth(self, application: Application, partitions: int | None) -> PartitionGrowth:
         """The growth of an application."""
@@ -232,6 +242,32 @@ def test_copies_have_the_progress_of_the_job(world: World) -> None:
     progress.close()
 
 
+def test_the_lease_is_required_before_each_write(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that was frozen for longer than a lease wakes anywhere, and a job may have started meanwhile."""
+    progress = JobProgress(KafkaAdmin(world.settings.client(), "progress"), world.topics.snapshots)
+    progress.record(START, 1, {0: 4, 1: 4})
+    wait_until(lambda: len(progress.read(range(BEFORE)) or {}) == BEFORE, "the progress", 30)
+    progress.close()
+    steps: list[str] = []
+
+    def traced(owner: type, name: str) -> None:
+        method = getattr(owner, name)
+
+        def noted(*arguments: object) -> object:
+            steps.append(name)
+            return method(*arguments)
+
+        monkeypatch.setattr(owner, name, noted)
+
+    for owner, name in WRITES:
+        traced(owner, name)
+    world.grow(AFTER, lambda: steps.append(LEASE))
+    writes = [number for number, step in enumerate(steps) if step != LEASE]
+    assert {steps[number] for number in writes} == {name for _, name in WRITES}
+    assert all(steps[number - 1] == LEASE for number in writes), steps
+    world.check()
+
+
 @contextmanager
 def left_open(producer: TransactionalKafkaProducer) -> Iterator[None]:
     """Begin a transaction that nothing ends, as in a process that is killed."""
@@ -287,3 +323,30 @@ def test_it_waits_until_the_workers_have_stopped(world: World) -> None:
     worker.close()
     growing.join(60)
     world.check()
+
+
+def test_each_look_requires_the_lease(world: World) -> None:
+    """A command that was frozen while it waited moves no group behind what a job has written meanwhile."""
+    own = {"bootstrap.servers": world.settings.kafka, "group.id": world.group, "enable.auto.commit": False}
+    worker = Consumer(own)
+    worker.subscribe([world.topics.snapshots])
+    wait_until(lambda: worker.poll(0.1) is None and bool(worker.assignment()), "the worker has partitions", 60)
+    lost = threading.Event()
+
+    def require_lease() -> None:
+        if lost.is_set():
+            raise LeaseLostError("checkpoint", "a job")
+
+    with ThreadPoolExecutor() as threads:
+        growing = threads.submit(world.grow, AFTER, require_lease)
+        wait_until(lambda: bool(world.reports), "a report", 60)
+        lost.set()
+        producer = create_producer({"bootstrap.servers": world.settings.kafka}, "job")
+        producer.produce(world.topics.snapshots, b"a snapshot", b"key", 0)
+        assert producer.flush(30) == 0
+        worker.close()
+        with pytest.raises(LeaseLostError):
+            growing.result(60)
+    with closing(Consumer(own)) as group:
+        place = TopicPartition(world.topics.snapshots, 0)
+        assert group.committed([place], 10)[0].offset == group.get_watermark_offsets(place, 10)[1] - 1
