@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from contextvars import Context
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,6 +11,7 @@ from contracts.errors import StateloopError
 from services.tools.topics.growth import PartitionGrowth
 from tests.simulation.blocking import ModelCalls
 from tests.simulation.kafka.clients import ModelKafka
+from tests.simulation.lease import ModelFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from contracts import Application
+    from spark_app.checkpoint.lease import CheckpointLease
     from tests.simulation.loop import SimulationLoop
     from tests.simulation.network import ProcessNetwork, WatchedBroker
     from tests.simulation.parts import OnStop, Part
@@ -40,7 +43,8 @@ class Grown(NamedTuple):
 class Growth:
     """The growth of the topics. `activate` makes the state of the next job, while no other job runs.
 
-    The job is stopped when it begins, and the workers when the command asks for that. All start after it.
+    The job is stopped when it begins, and the workers when the command asks for that. All start after it. An operator
+    who sees no progress may start the job before that: it gets the lease if the command does not run.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917  # its surroundings
@@ -54,12 +58,17 @@ class Growth:
     ) -> None:
         self.times: list[Grown] = []
         self._application = application
+        self._topics = {topic.name for topic in application.catalogue() if topic.grows}
         self._broker = broker
         self._loop = loop
         self._parts = parts
         self._activate = activate
         self._random = random
         self._partitions = 0
+        self._must_run = True
+        """Whether the workers must run."""
+        self._files = ModelFiles()
+        self._job_lease: CheckpointLease | None = None
 
     @property
     def is_running(self) -> bool:
@@ -70,42 +79,73 @@ class Growth:
         """Stop the job. The process of the command adds the partitions."""
         self._partitions = partitions
         self.times.append(Grown(self._loop.time(), partitions))
-        job = self._parts["job"]
-        job.hold()
-        job.crash(0.0)
+        self._stop_job()
 
     async def run(self, network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:  # noqa: ARG002  # it is only killed
         """Run the command until there is no error."""
         calls = ModelCalls(network)
         while self.is_running:
             try:
-                await calls.call(lambda: self._grow(network))
-                self._end()
+                await calls.call(lambda: self._grow(network, now()))
             except StateloopError:
                 await asyncio.sleep(AGAIN_S)
         await asyncio.Event().wait()
 
-    def _grow(self, network: ProcessNetwork) -> None:
-        kafka, sleep = ModelKafka(self._broker, network), network.time.sleep
-        growth = PartitionGrowth(self._application, kafka, "the broker", self._partitions, sleep)
-        growth.run(growth.groups, self._follow)
+    async def start_job(self, network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:  # noqa: ARG002  # it ends by itself
+        """Start the job of the former state, unless the command runs or has added partitions."""
+        with suppress(StateloopError):
+            await ModelCalls(network).call(lambda: self._start_job(network, now()))
+        await asyncio.Event().wait()
+
+    def _grow(self, network: ProcessNetwork, now: datetime) -> None:
+        growth = self._command(network)
+        self._stop_job()
+        lease = self._files.take_over(network.time, now)
+        growth.run(growth.groups, self._follow, lease.renew)
+        lease.renew()
+        self._end()
+        lease.release()
+
+    def _command(self, network: ProcessNetwork) -> PartitionGrowth:
+        kafka = ModelKafka(self._broker, network)
+        return PartitionGrowth(self._application, kafka, "the broker", self._partitions, network.time.sleep)
+
+    def _start_job(self, network: ProcessNetwork, now: datetime) -> None:
+        lease = self._files.acquire(network.time, now)
+        if self.is_running and self._command(network).missing.keys() == self._topics:
+            self._job_lease = lease
+            self._parts["job"].release()
+        else:
+            lease.release()
+
+    def _stop_job(self) -> None:
+        """Stop the job, which releases its lease."""
+        job = self._parts["job"]
+        job.hold()
+        job.crash(0.0)
+        if self._job_lease is not None:
+            self._job_lease.release()
+            self._job_lease = None
 
     def _follow(self, line: str) -> None:
-        """Do what a line asks for: stop the workers, unless they must run."""
-        if MUST_RUN not in line:
-            self._later(self._stop_workers)
+        """Do later what the last line asks for: start the workers, or stop them."""
+        self._must_run = MUST_RUN in line
+        self._later(self._start_or_stop_workers)
 
-    def _stop_workers(self) -> None:
-        if self.is_running:
-            for part in self._workers():
+    def _start_or_stop_workers(self) -> None:
+        for part in self._workers():
+            if self._must_run:
+                part.release()
+            else:
                 part.hold()
 
     def _end(self) -> None:
         """Start the job and the workers."""
         self._activate()
         self.times[-1] = self.times[-1]._replace(ended=self._loop.time() + REACTION_S)
-        for part in (self._parts["job"], *self._workers()):
-            self._later(part.release)
+        self._later(self._parts["job"].release)
+        self._must_run = True
+        self._later(self._start_or_stop_workers)
 
     def _workers(self) -> list[Part]:
         return [part for name, part in self._parts.items() if name.startswith(("worker-", "derive-"))]

@@ -21,8 +21,10 @@ GROWTH_S = 60.0
 """The time of a growth that nothing delays."""
 FORMER_S = 2700.0
 """The time at which the restored job has claimed the topics."""
-COMMAND = ("crash", "crash", "cut", "unacknowledged")
+COMMAND = ("crash", "crash", "cut", "unacknowledged", "freeze")
 """The faults of the command that adds the partitions."""
+FREEZE_S = (5.0, 120.0)
+"""How long it is frozen. The lease of the checkpoint lasts for 15 s."""
 
 
 def maintained(script: Script) -> Script:
@@ -54,7 +56,11 @@ def _growth(random: Random, at: float, partitions: int) -> Iterator[Fault]:
         for _ in range(random.choice([0, 1, 1, 2])):
             kind = random.choice(COMMAND)
             lasts, amount = random.uniform(0.5, 20.0), float(random.randint(1, 2))
-            yield Fault(at + random.uniform(0.0, GROWTH_S), kind, "growth", lasts, amount)
+            begin = at + random.uniform(0.0, GROWTH_S)
+            if kind == "freeze":
+                lasts = random.uniform(*FREEZE_S)
+                yield Fault(begin + random.uniform(0.0, lasts), "start", "job")
+            yield Fault(begin, kind, "growth", lasts, amount)
         at += random.uniform(2 * GROWTH_S, 600.0)
         if at > LATEST_S:
             return

@@ -14,6 +14,7 @@ from services.runtime.worker.assignment import Assignment
 from services.tools.topics import growth
 from services.tools.topics.followers import ConsumerGroup, Followers
 from services.tools.topics.rewrite import RecordMover
+from spark_app.checkpoint.lease import CheckpointLease
 from tests.simulation import derive
 from tests.simulation.generate import script as script_of
 from tests.simulation.mutations import Mutations
@@ -31,6 +32,7 @@ mutation = Mutations(script_of, verdict)
 
 DEVICES = [f"d{number}" for number in range(6)]
 GROWTH = Fault(100.0, "growth", "job", 60.0, 5)
+NEXT_GROWTH = Fault(400.0, "growth", "job", 60.0, 7)
 LOADED: tuple[Step, ...] = (
     row(0.5),
     *(loaded(10.0 + number, 60, device) for number, device in enumerate(DEVICES)),
@@ -43,6 +45,18 @@ OVER = Script(
     1, (row(0.5), loaded(261.0, 60), Fault(1411.0, "growth", "job", 60.0, 5)), "visits", 1, derivers=1, batch_s=300.0
 )
 """The window of an event is over by the progress, and the job that follows publishes it again."""
+
+FROZEN = Script(
+    1,
+    (
+        *(sent(10.0 + number, device=device) for number, device in enumerate(DEVICES)),
+        GROWTH,
+        Fault(101.0, "freeze", "growth", 100.0),
+        Fault(102.0, "start", "job"),
+        *(sent(140.0 + number, "e2", device=device) for number, device in enumerate(DEVICES)),
+    ),
+)
+"""An operator starts the job while the command is frozen."""
 
 
 @mutation(GROWN, is_found_by_seeds=True)
@@ -80,7 +94,7 @@ def a_derive_worker_writes_to_the_former_partitions(patch: pytest.MonkeyPatch) -
     patch.setattr(derive, "partition_counts", former)
 
 
-@mutation(derived(row(0.5), loaded(10.0, 60), GROWTH))
+@mutation(derived(row(0.5), loaded(10.0, 60), GROWTH, NEXT_GROWTH))
 def copies_have_the_versions_of_their_offsets(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OffsetVersioned, "moved", lambda record, _: record)
 
@@ -98,9 +112,14 @@ def the_workers_need_not_have_read_all(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Followers, "await_end", lambda _: None)
 
 
-@mutation(Script(1, (sent(10.0), GROWTH, Fault(400.0, "growth", "job", 60.0, 7)), partitions=1), is_found_by_seeds=True)
+@mutation(Script(1, (sent(10.0), GROWTH, NEXT_GROWTH), partitions=1), is_found_by_seeds=True)
 def a_group_that_has_read_nothing_is_moved_to_the_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ConsumerGroup, "_try_to_begin", lambda *_: False)
+
+
+@mutation(FROZEN)
+def a_growth_that_was_frozen_goes_on(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(CheckpointLease, "renew", lambda _: None)
 
 
 @mutation(OVER)

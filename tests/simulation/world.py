@@ -152,6 +152,8 @@ class World:
             self._lose_broker(fault)
         elif fault.kind == "growth":
             self._grow(int(fault.amount))
+        elif fault.kind == "start":
+            self._start_beside(f"start-{len(self.parts)}", self._growth.start_job)
         elif (part := self.parts.get(fault.part)) is not None:
             if fault.kind in {"interrupted", "suspended"}:
                 part.interrupt(int(fault.amount), partial(self._interrupt, part, fault))

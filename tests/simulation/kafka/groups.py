@@ -73,7 +73,7 @@ class Group:
         if found is None:
             return False
         found.heartbeat_at = now
-        self._is_rebalancing = self._is_rebalancing or self._has_new_partitions(now)
+        self._is_rebalancing = self._is_rebalancing or self._has_new_partitions(found.topic, now)
         return True
 
     def expel(self, now: float) -> None:
@@ -129,16 +129,14 @@ class Group:
         for number in sorted(numbers.difference(*(one.owned for one in members))):
             min(members, key=lambda one: len(one.assigned)).assigned |= {number}
 
-    def _has_new_partitions(self, now: float) -> bool:
-        """Return whether the leader of the group finds other partitions than those that are assigned."""
-        if now - self._assigned_at < REFRESH_S:
+    def _has_new_partitions(self, topic: str, now: float) -> bool:
+        """Return whether the leader of the group finds other partitions of a topic than those that are assigned."""
+        count = self._count(topic)
+        if count == self._assigned_counts.get(topic) or now - self._assigned_at < REFRESH_S:
             return False
-        for topic in [member.topic for member in self.members.values()]:
-            if (count := self._count(topic)) != self._assigned_counts.get(topic):
-                members = [member for member in self.members.values() if member.topic == topic]
-                if self._numbers(topic).difference(*(member.assigned for member in members)):
-                    return True
-                self._assigned_counts[topic] = count
+        if self._numbers(topic).difference(*(one.assigned for one in self.members.values() if one.topic == topic)):
+            return True
+        self._assigned_counts[topic] = count
         return False
 
     def _numbers(self, topic: str) -> set[int]:
