@@ -106,7 +106,8 @@ class Sensors:
     def grow(self) -> None:
         """Add partitions, as `stateloop rebuild` does between two jobs."""
         application, kafka, address = sensors(self.prefix), KafkaClients(self.client), self.client["bootstrap.servers"]
-        PartitionGrowth(application, kafka, address, MORE_PARTITIONS).run([f"{self.prefix}derive"], self.reports.append)
+        growth = PartitionGrowth(application, kafka, address, MORE_PARTITIONS)
+        growth.run([f"{self.prefix}derive"], self.reports.append, lambda: None)
         self.partitions = MORE_PARTITIONS
         self._record_progress()
         self.producer = create_producer(self.client, "test")  # it knows the partitions that are there
