@@ -100,6 +100,15 @@ def published_by_window(snapshots: Iterable[Record], emit: Emit) -> dict[Window,
     return found
 
 
+def followed_for(application: Application) -> timedelta:
+    """Return the least time from the start of a window after which workers know that it is over.
+
+    With `Emit.CLOSE` the progress is the watermark, so that they follow a window as long after its snapshot.
+    """
+    kept_for = application.kept_for + application.skew
+    return 2 * kept_for if application.emit is Emit.CLOSE else kept_for
+
+
 def versions(rows: Iterable[Record]) -> list[Version]:
     """Return all versions of the rules."""
     by_name: dict[str, list[tuple[Record, Limit | None]]] = defaultdict(list)
@@ -143,7 +152,8 @@ def alert_problems(script: Script, ledgers: Ledgers, application: Application) -
             progress = ledgers.progress[number].time if number in ledgers.progress else None
             for version in rules:
                 found = topic.found.pop((window, version.name, version.number), Found())
-                judge = _Judge(alerts, version, window[1] + kept_for, found, progress, _Certainty(script, ledgers))
+                over = window[1] + kept_for, window[1] + followed_for(application)
+                judge = _Judge(alerts, version, *over, found, progress, _Certainty(script, ledgers))
                 if (problem := judge.problem(snapshots)) is not None:
                     yield f"{alerts.name} of {window[0]} since {window[1]:%H:%M:%S} by {version}: {problem}"
         for window, name, number in topic.found:
@@ -226,6 +236,7 @@ class _Judge:
         alerts: Alerts,
         version: Version,
         over_at: datetime,
+        followed_until: datetime,
         found: Found,
         progress: datetime | None,
         certainty: _Certainty,
@@ -233,6 +244,7 @@ class _Judge:
         self._alerts = alerts
         self._version = version
         self._over_at = over_at
+        self._followed_until = followed_until
         self._found = found
         self._progress = progress
         self._certainty = certainty
@@ -273,7 +285,7 @@ class _Judge:
                 yield from self._opened(place, opens_at)
         if self._version.until is not None and former is not None:
             yield from self._ended(place, former)
-        if (time_at(ENDS_S) if following is None else following.at) > self._over_at:
+        if (time_at(ENDS_S) if following is None else following.at) > self._followed_until:
             yield from self._over(place, lambda by, at: by == "expired" and at > self._over_at)
 
     def _ended(self, place: Place, present: Published) -> Iterator[Place]:
@@ -295,7 +307,10 @@ class _Judge:
             yield place
             return
         if place.phase == "waiting":
-            if not self._certainty.has_followed(self._version.since, published.at) or published.at > self._over_at:
+            if (
+                not self._certainty.has_followed(self._version.since, published.at)
+                or published.at > self._followed_until
+            ):
                 yield place
             place = replace(place, phase="idle")
         if until is not None:

@@ -44,7 +44,7 @@ LIMITED = Policy(timeout=TIMEOUT, attempts=4, backoff=timedelta(milliseconds=200
 BUDGET = Budget(requests=6, per=timedelta(minutes=10))
 MOST_PARTITIONS = 4
 EMIT_INTERVAL = timedelta(seconds=10)
-"""That of `Emit.BATCH`."""
+"""That of `Emit.BATCH` and `Emit.CLOSE`."""
 
 
 class Sighting(Event):
@@ -77,6 +77,14 @@ class ShortCar(Car, lifetime=timedelta(minutes=8), grace=timedelta(minutes=2)): 
 
 
 class Visits(Car, window=timedelta(minutes=10), every=timedelta(minutes=5), grace=timedelta(minutes=5)): ...
+
+
+class Total(State, window=timedelta(minutes=10), every=timedelta(minutes=5), grace=timedelta(minutes=5)):
+    """As `Visits`, without enrichments."""
+
+    plate: Annotated[str | None, Latest()]
+    load: Annotated[int, Sum()]
+    sightings: Annotated[int, Count(of="event_id")]
 
 
 @enrichment(api="registry")
@@ -155,12 +163,13 @@ def application(  # noqa: PLR0913, PLR0917  # what differs
     budget: Budget | None = None,
     emit: Emit = Emit.EVENT,
 ) -> Application:
+    is_enriched = emit is not Emit.CLOSE
     return Application(
         name=name,
         event=Sighting,
         state=state,
-        enrichments=(owner, street, quote),
-        apis={"registry": policy, "prices": policy},
+        enrichments=(owner, street, quote) if is_enriched else (),
+        apis={"registry": policy, "prices": policy} if is_enriched else {},
         budget=budget,
         emit=emit,
         emit_interval=EMIT_INTERVAL,
@@ -183,10 +192,13 @@ def _applications(*alerts: Alerts) -> dict[str, Application]:
         "visits": application("visits", Visits, alerts),
         "limited": application("limited", Car, alerts, LIMITED, BUDGET),
         "batched": application("batched", Visits, alerts, emit=Emit.BATCH),
+        "closed": application("closed", Total, alerts, emit=Emit.CLOSE),
     }
 
 
 APPLICATIONS = _applications(HEAVY, ODD)
-"""By name: windows that outlive the script, that expire within it, and that overlap; limits; snapshots in intervals."""
+"""By name: windows that outlive the script, that expire within it, and that overlap; limits; snapshots in intervals,
+and of windows that are over.
+"""
 UNDELIVERED = _applications(replace(HEAVY, webhook=None), ODD)
 """The same without a webhook: with one, an application gets no partitions."""

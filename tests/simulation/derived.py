@@ -10,7 +10,7 @@ import orjson
 from contracts.records.record import Reason
 from contracts.wire import DeadLetter, decode_snapshot
 from contracts.wire.window_key import derived_key
-from tests.simulation.alerts import SETTLED, alert_problems, limit_of, published_by_window, versions
+from tests.simulation.alerts import SETTLED, alert_problems, followed_for, limit_of, published_by_window, versions
 from tests.simulation.application import LEVELS, LIMITS, SEEN, level, seen
 from tests.simulation.script import ENDS_S, time_at
 
@@ -60,7 +60,7 @@ def _levels(snapshots: Sequence[Record], rows: Sequence[Record], application: Ap
     }
     found: dict[bytes, Value] = {}
     for window, published in published_by_window(snapshots, application.emit).items():
-        if window[1] + application.kept_for + application.skew > time_at(ENDS_S):
+        if window[1] + followed_for(application) > time_at(ENDS_S):
             snapshot = published[-1].snapshot
             for key, value in level(snapshot, tables):
                 found[_key(key, snapshot)] = snapshot.epoch, snapshot.version, value.model_dump()
@@ -141,7 +141,7 @@ def _raising(rows: Sequence[Record], application: Application) -> dict[_Row, Ver
 
 def _raised(rows: Sequence[Record], snapshots: Sequence[Record], application: Application) -> set[_Row]:
     """Return the present rules that raise for a present window: workers evaluate both, whatever the faults were."""
-    last = time_at(ENDS_S) - application.kept_for - application.skew
+    last = time_at(ENDS_S) - followed_for(application)
     devices = {device for device, first_seen in published_by_window(snapshots, application.emit) if first_seen > last}
     return {
         row

@@ -69,7 +69,7 @@ def script(seed: int) -> Script:
     partitions = random.choice([1, 2, 3, 4])
     application = random.choice([*APPLICATIONS])
     bursts = [random.uniform(1.0, LOAD_S) for _ in range(random.randint(1, 5))]
-    steps = [*_load(random, bursts), *_forged(random)]
+    steps = [*_load(random, bursts), *_forged(random, application)]
     sinks = random.choice([0, 0, 1, 2])
     if derivers:
         steps += [*_rows(random, bursts), *_unwritten(random, derivers, random.choice(bursts))]
@@ -155,10 +155,11 @@ def _with_defects(random: Random, sent: Sent) -> Iterator[Sent]:
     yield sent
 
 
-def _forged(random: Random) -> Iterator[Forged]:
+def _forged(random: Random, application: str) -> Iterator[Forged]:
     """Records that are no valid events or answers, or events of one device with the key of another."""
     for number in range(random.choice([0, 0, 1, 3])):
         at, topic = random.uniform(1.0, LOAD_S), random.choice(["events", "feedback"])
+        topic = topic if APPLICATIONS[application].enrichments else "events"
         key = random.choice([None, b"d0", b"other"])
         value = random.choice(HOSTILE)
         if topic == "feedback" and random.random() < 0.7:

@@ -101,6 +101,7 @@ class JobModel:
                 await asyncio.sleep(RESTART_S)
 
     async def _run(self, query: Query) -> None:
+        await query.close_windows()
         left = query.backlog
         while left >= self._context.backlog or not query.is_built:
             query.catch_up()
@@ -125,8 +126,10 @@ class JobModel:
         await query.commit()
         positions = self._context.checkpoint.last.positions
         self._low.committed({(topic, number): at for (topic, number), at in positions.items()})
-        self._published.record()
-        await self._beat()
+        watermark = self._context.checkpoint.last.watermark
+        progress: Any = SimpleNamespace(eventTime={} if watermark is None else {"watermark": watermark.isoformat()})
+        self._published.after(progress)
+        await self._calls.call(lambda: self._heartbeat.after(progress))
         if asyncio.get_running_loop().time() - self._claimed_at >= max(self._context.batch_s, CLAIM_S):
             await self._claim()
 
@@ -141,9 +144,3 @@ class JobModel:
         self._low.advance()
         self._published.record()
         await self._calls.call(self._heartbeat.beat)
-
-    async def _beat(self) -> None:
-        """Let the product decide whether to write a heartbeat. It waits for the broker, as in a thread."""
-        watermark = self._context.checkpoint.last.watermark
-        progress: Any = SimpleNamespace(eventTime={} if watermark is None else {"watermark": watermark.isoformat()})
-        await self._calls.call(lambda: self._heartbeat.after(progress))

@@ -29,7 +29,7 @@ def layout_problems(ledgers: Ledgers, application: Application) -> Iterator[str]
     for topic in (topics.snapshots, *(topics.derived(name) for name in application.derived_names)):
         yield from _misplaced(topic, ledgers.logs[topic])
         yield from _lost(topic, ledgers.logs[topic], ledgers.records[topic])
-    for topic in (topics.events, topics.feedback, topics.dead_letters):
+    for topic in sorted(one.name for one in application.catalogue() if one.grows):
         if len(ledgers.logs[topic]) != len(ledgers.logs[topics.snapshots]):
             yield f"{topic} has {len(ledgers.logs[topic])} partitions"
 

@@ -12,6 +12,7 @@ from contracts.records.record import Reason
 from contracts.types.origin import Origin
 from contracts.wire import REDRIVEN, DeadLetter, Feedback
 from tests.simulation.application import HEAVY, WEBHOOK, application_of
+from tests.simulation.closed import closed_problems
 from tests.simulation.deliveries import delivery_problems
 from tests.simulation.derived import derive_problems
 from tests.simulation.layout import layout_problems, unread_problems
@@ -43,6 +44,7 @@ SHORT_S = 60.0
 broker's clock only after it has read its own heartbeat."""
 PROGRESS_READ_S = ENDS_S - FOLLOWED_S
 """The time at which the progress is read."""
+FOLLOWED = timedelta(seconds=FOLLOWED_S)
 PROGRESS_BATCHES = 2
 """The age of the progress, in batches: a check begins with one, and ends with the next."""
 HEARTBEAT_BATCHES = 4
@@ -64,8 +66,9 @@ class _Judge:
         self._ledgers = ledgers
         self._application = application_of(script)
         self._kept_for = KEPT_FOR[script.application]
+        self._emits_closed = self._application.emit is Emit.CLOSE
         topics, records = self._application.topics, ledgers.records
-        self._events, self._feedback = records[topics.events], records[topics.feedback]
+        self._events, self._feedback = records[topics.events], records.get(topics.feedback, ())
         self._layouts = [script.partitions, *(growth.partitions for growth in ledgers.growths)]
         self._expected = expected(self._application, self._events, self._layouts)
         self._snapshots = list(decoded(records[topics.snapshots]))
@@ -90,6 +93,8 @@ class _Judge:
         if not self._script.grows:
             yield from self._ledgers.refused_savepoints
         yield from self._windows()
+        if self._emits_closed:
+            yield from closed_problems(self._script, self._snapshots, self._expected.windows, self._kept_for)
         yield from self._versions()
         yield from self._refusals()
         yield from self._refused_answers()
@@ -114,7 +119,8 @@ class _Judge:
     def _windows(self) -> Iterator[str]:
         """Each window with a valid event has snapshots, and no window without a valid record has any."""
         for window in self._expected.windows.keys() - self._published.keys():
-            yield f"{_named(window)} has no snapshot"
+            if not self._emits_closed or window[1] < self._forgotten():
+                yield f"{_named(window)} has no snapshot"
         if not any(step.topic == "feedback" for step in self._script.steps if isinstance(step, Forged)):
             for window in self._published.keys() - self._expected.windows.keys():
                 yield f"{_named(window)} has snapshots without a valid event"
@@ -123,7 +129,7 @@ class _Judge:
         """The last record of a window has its greatest version, no version is skipped, and none comes after the end."""
         has_job_fault = any(fault.part in {"job", "broker"} for fault in self._script.faults)
         may_skip = self._script.backlog < NO_BACKLOG or any(fault.kind in REBUILT for fault in self._script.faults)
-        may_skip = may_skip or self._application.emit is Emit.BATCH
+        may_skip = may_skip or self._application.emit is not Emit.EVENT
         for window, snapshots in self._published.items():
             orders = [snapshot.order for snapshot in snapshots]
             if orders[-1] != max(orders):
@@ -187,7 +193,7 @@ class _Judge:
             elif not self._has_last(last, states.last[window]):
                 yield f"{last} is not of the last event, {states.last[window]}"
             elif self._is_complete(window, at) and self._is_within_budget(window):
-                yield from self._slots(last, answered(state), at)
+                yield from self._slots(last, answered(state) if self._application.enrichments else {}, at)
 
     def _has_last(self, snapshot: Snapshot, last: LastEvent) -> bool:
         """Return whether a snapshot has the time and the offset of the last event of its window."""
@@ -304,7 +310,8 @@ class _Judge:
     def _groups(self) -> Iterator[tuple[str, str]]:
         """The consumer groups, and the topics that they read."""
         application, topics = self._application, self._application.topics
-        yield application.enrichment_group, topics.snapshots
+        if application.enrichments:
+            yield application.enrichment_group, topics.snapshots
         if self._script.derivers:
             yield application.derive_group, topics.snapshots
         if self._script.derivers and not self._script.grows:
@@ -315,6 +322,7 @@ class _Judge:
         if self._script.batch_s > SHORT_S:
             return
         least = time_at(PROGRESS_READ_S - QUIET_S - PROGRESS_BATCHES * self._script.batch_s)
+        least = self._forgotten() - FOLLOWED if self._emits_closed else least
         found = self._ledgers.progress
         for number in range(len(self._ledgers.logs[self._application.topics.snapshots])):
             if number not in found or found[number].time < least:
@@ -324,10 +332,13 @@ class _Judge:
         """The job has forgotten the windows that ended long ago, by heartbeats alone if no event came."""
         if self._script.batch_s > SHORT_S:
             return
-        end = time_at(ENDS_S - QUIET_S - HEARTBEAT_BATCHES * self._script.batch_s) - self._kept_for - SKEW
         for window in self._ledgers.commit.windows:
-            if window[1] < end:
+            if window[1] < self._forgotten():
                 yield f"the job has {_named(window)} still"
+
+    def _forgotten(self) -> datetime:
+        """Return the time before which windows begin that the job has forgotten at the end."""
+        return time_at(ENDS_S - QUIET_S - HEARTBEAT_BATCHES * self._script.batch_s) - self._kept_for - SKEW
 
     def _repeats(self, apis: Collection[str]) -> int:
         """Return how often something happens at most that happens once without a fault, but of these APIs."""

@@ -49,9 +49,10 @@ KEPT_FOR = {
     "visits": timedelta(minutes=15),
     "limited": timedelta(minutes=130),
     "batched": timedelta(minutes=15),
+    "closed": timedelta(minutes=15),
 }
 """The time from the start of a window to the end of its grace, by application."""
-OF_THE_CLOCK = frozenset({"visits", "batched"})
+OF_THE_CLOCK = frozenset({"visits", "batched", "closed"})
 """The applications whose windows are those of the clock."""
 SKEW, EVERY = timedelta(minutes=1), timedelta(minutes=5)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -175,6 +176,8 @@ class Explained(NamedTuple):
 def explained(application: Application, windows: Mapping[Window, Sequence[Snapshot]]) -> Explained:
     """Return the calls that these snapshots explain: one for each change of the inputs of an enrichment."""
     found = Explained(Counter(), Counter(), {})
+    if not application.enrichments:
+        return found
     fingerprints: dict[tuple[str, str], str] = {}
     for window, snapshots in windows.items():
         former: set[tuple[str, str]] = set()

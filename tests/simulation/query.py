@@ -1,8 +1,8 @@
 """A model of the query of the job: the plain Python fold, with what Spark does around it.
 
-It publishes a snapshot for each record at once, or with `Emit.BATCH` the last one of each window at the end of a batch,
-and commits positions and state together. Its watermark moves by heartbeats, and a batch applies the watermark that was
-known when it began.
+It publishes a snapshot for each record at once, with `Emit.BATCH` the last one of each window at the end of a batch,
+and with `Emit.CLOSE` the last one of each window that is over, and commits positions and state together. Its watermark
+moves by heartbeats, and a batch applies the watermark that was known when it began.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from contracts.model.emit import Emit
 from contracts.records.decode import Decoder
@@ -47,6 +47,8 @@ class Commit:
     seen: frozenset[tuple[WindowKey, str]] = frozenset()
     watermark: datetime | None = None
     """The time before which windows are over."""
+    closed: datetime | None = None
+    """With `Emit.CLOSE`, the time before which windows are published."""
     bound: datetime | None = None
     """The time up to which windows begin that a rebuilt state does not publish."""
     is_built: bool = True
@@ -98,6 +100,7 @@ class Query:
         self._changed: dict[WindowKey, Snapshot] = {}
         """The last snapshot of each window that is published at the end of the batch."""
         self._is_each_published = application.emit is Emit.EVENT
+        self._emits_closed = application.emit is Emit.CLOSE
 
     @property
     def is_built(self) -> bool:
@@ -118,7 +121,7 @@ class Query:
         self._is_each_published = False
         for record in self._unread(()):
             self._add(record)
-        if not self.is_built:
+        if not self.is_built and not self._emits_closed:
             self._changed = {
                 window: present(self._application, window, partial, self._commit.epoch)
                 for window, partial in self._fold.windows.items()
@@ -146,18 +149,31 @@ class Query:
         self._changed = {}
         _ = await asyncio.gather(*self._sent)
         self._sent = []
-        watermark = self._next_watermark
-        if watermark is not None and watermark != self._commit.watermark:
+        watermark, former = self._next_watermark, self._commit.watermark
+        if watermark is not None and watermark != former and not self._emits_closed:
             self._expire(watermark)
-        self._commit = replace(
-            self._commit,
-            positions=dict(self._positions),
-            windows=dict(self._fold.windows),
-            seen=frozenset(self._fold.seen),
-            watermark=watermark,
-            is_built=True,
-        )
-        self._context.checkpoint.last = self._commit
+        self._store(positions=dict(self._positions), watermark=watermark, is_built=True)
+        await self.close_windows()
+
+    async def close_windows(self) -> None:
+        """With `Emit.CLOSE`, publish the windows that are over by the last commit, and remove them.
+
+        After a crash in between the next run does it again: with the same watermark, and so with the same snapshots.
+        """
+        watermark = self._commit.watermark
+        if not self._emits_closed or watermark is None or watermark == self._commit.closed:
+            return
+        for window, partial in self._fold.windows.items():
+            if window[1] <= watermark:
+                self._publish(present(self._application, window, partial, self._commit.epoch))
+        _ = await asyncio.gather(*self._sent)
+        self._sent = []
+        self._expire(watermark)
+        self._store(closed=watermark)
+
+    def _store(self, **changes: Any) -> None:
+        windows, seen = dict(self._fold.windows), frozenset(self._fold.seen)
+        self._context.checkpoint.last = self._commit = replace(self._commit, windows=windows, seen=seen, **changes)
 
     def _unread(self, lagging: Collection[Partition]) -> list[Record]:
         """Return the next records: in order within a partition, and in any order of the partitions."""
@@ -197,7 +213,7 @@ class Query:
             return
         if self._is_each_published:
             self._publish(snapshot)
-        else:
+        elif not self._emits_closed:
             self._changed[snapshot.window] = snapshot
 
     def _publish(self, snapshot: Snapshot) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from contracts import Emit
 from services.runtime.kafka.values import Partition
+from spark_app.topics.identity import sources
 from tests.simulation.query import Checkpoint, Commit
 from tests.simulation.savepoints import Savepoints
 from tests.simulation.script import START, time_at
@@ -23,7 +25,9 @@ class JobStates:
 
     def __init__(self, application: Application, broker: WatchedBroker, loop: SimulationLoop) -> None:
         self.savepoints = Savepoints(application, broker)
-        self._topics = application.topics
+        self._sources = sources(application)
+        self._snapshots = application.topics.snapshots
+        self._emits_closed = application.emit is Emit.CLOSE
         self._broker = broker
         self._loop = loop
         self.checkpoint = Checkpoint(Commit(EPOCH, self._beginning()))
@@ -33,7 +37,7 @@ class JobStates:
     @property
     def partitions(self) -> int:
         """The number of partitions of the topics."""
-        return len(self._broker.topics.topic(self._topics.snapshots).logs)
+        return len(self._broker.topics.topic(self._snapshots).logs)
 
     def save(self) -> None:
         """Make a savepoint."""
@@ -41,7 +45,8 @@ class JobStates:
 
     def rebuild(self) -> None:
         """Let the next job begin with an empty state: it reads the topics again, in a new epoch."""
-        bound = self.checkpoint.last.watermark
+        last = self.checkpoint.last
+        bound = (last.closed if self._emits_closed else last.watermark) or last.bound
         self._replace(Commit(self._now_ms(), self._beginning(), bound=bound, is_built=False))
 
     def restore(self) -> None:
@@ -54,10 +59,7 @@ class JobStates:
         self.former, self.checkpoint.last = self.checkpoint.last, commit
 
     def _beginning(self) -> dict[Partition, int]:
-        topics = self._topics
-        return {
-            Partition(name, number): 0 for name in (topics.events, topics.feedback) for number in range(self.partitions)
-        }
+        return {Partition(name, number): 0 for name in self._sources for number in range(self.partitions)}
 
     def _now_ms(self) -> int:
         return round(time_at(self._loop.time()).timestamp() * 1000)

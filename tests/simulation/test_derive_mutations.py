@@ -18,6 +18,7 @@ from services.runtime.broker_clock import BrokerClock
 from services.runtime.kafka.membership import GroupMembership
 from services.tools.redrive.action import RedriveAction
 from services.tools.redrive.redrive import RedriveHandler
+from spark_app.run.published_progress import PublishedProgress
 from tests.simulation.generate import script as script_of
 from tests.simulation.mutations import Mutations
 from tests.simulation.script import Fault, Redrive, Row, Script, Sent
@@ -180,6 +181,17 @@ FROZEN = Script(
     derivers=2,
 )
 """A worker is frozen with records that it has read, until another has their partition."""
+
+
+@mutation(derived(row(0.5), loaded(10.0, 60), application="closed"), is_found_by_seeds=True)
+def closed_windows_are_over_before_workers_have_them(patch: pytest.MonkeyPatch) -> None:
+    after = PublishedProgress.after
+
+    def by_low_watermark(published: PublishedProgress, batch: Any) -> None:
+        published._by_watermark = False  # noqa: SLF001
+        after(published, batch)
+
+    patch.setattr(PublishedProgress, "after", by_low_watermark)
 
 
 @mutation(FROZEN)

@@ -79,7 +79,7 @@ class World:
             if not script.grows:
                 name = f"webhook-{number}"
                 self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._webhook(name))
-        for number in range(script.workers):
+        for number in range(script.workers if self.application.enrichments else 0):
             name = f"worker-{number}"
             self.parts[name] = Part(name, str(script.seed), self.loop, self.broker, self._worker(name))
         surroundings = self.application, self.broker, self.loop, self.parts
