@@ -52,8 +52,8 @@ def newest_record(reader: TopicReader, topic: str) -> NewestRecord:
     return newest
 
 
-class NewestRecords:
-    """Notes the newest record of assigned partitions in the `broker_clock`, unless that is known to be near `now`."""
+class BacklogClock:
+    """Sets the `broker_clock` by the newest record of a backlog before it is read, unless it is near `now` already."""
 
     def __init__(
         self,
