@@ -117,11 +117,14 @@ class Stage:
             os.killpg(os.getpgid(pid), number)
 
     def expired_until(self) -> datetime:
-        """Return the time up to which windows that are over are forgotten, by the job's last watermark."""
+        """Return the time up to which windows that are over are forgotten, by the job's last watermark.
+
+        It is long ago before the first one.
+        """
         log = (self.folder / "logs" / "job.log").read_text(encoding="utf-8", errors="replace")
         newest_first = reversed(log.split("\n")[:-1])
         batches = (json.loads(line) for line in newest_first if line.startswith('{"job": "batch"'))
-        last = next(batch["watermark"] for batch in batches if batch["watermark"])
+        last = next((batch["watermark"] for batch in batches if batch["watermark"]), "1970-01-01T00:00:00+00:00")
         application: Application = self._application
         return datetime.fromisoformat(last) + application.kept_for + application.skew
 

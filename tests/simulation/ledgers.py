@@ -202,13 +202,13 @@ class _Judge:
         )
         return snapshot.as_of >= last.at and has_offset
 
-    def _requests(self, window: Window) -> int:
-        """Return the number of requests that the snapshots of a window explain."""
-        return sum(count for identity, count in self._explained.answers.items() if identity[0] == window)
-
     def _is_within_budget(self, window: Window) -> bool:
-        budget = self._application.budget
-        return budget is None or self._requests(window) <= budget.requests
+        """Return whether the budget of a window allows what its snapshots explain, and one answer more than it has."""
+        if (budget := self._application.budget) is None:
+            return True
+        explained = sum(count for identity, count in self._explained.answers.items() if identity[0] == window)
+        answered = sum((feedback.device_id, feedback.first_seen) == window for feedback in self._true_feedback())
+        return explained <= budget.requests and answered < budget.requests
 
     def _budget(self) -> Iterator[str]:
         """No window has more answers in a period than its budget allows, while all APIs work."""
