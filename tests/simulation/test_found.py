@@ -242,6 +242,26 @@ def test_seed_72100216() -> None:
     assert not problems(script, run(script))
 
 
+def test_seed_99000265() -> None:
+    # A growth took a group whose worker was killed before its first commit for one without workers.
+    first_seen = 329.42195411237844
+    script = Script(
+        99000265,
+        (
+            Row(at=379.7657764472572, name="r0", value='{"keys": "*", "high": 20, "low": 20, "hold": 0}'),
+            Sent(384.7657764472572, "d0", "s0", first_seen, 384.7657764472572, "p2", 44),
+            Sent(384.78786536740716, "d0", "f7", first_seen, 384.78786536740716, "p2", 58),
+            Fault(at=384.8778105448172, kind="freeze", part="derive-1", lasts=19.33912308350627, amount=3.0),
+            Fault(at=386.1301572483397, kind="crash", part="derive-0", lasts=22.0),
+            Fault(at=389.82181432735746, kind="growth", part="job", lasts=60.0, amount=5),
+        ),
+        application="visits",
+        partitions=3,
+        derivers=2,
+    )
+    assert not problems(script, run(script))
+
+
 def test_seed_77000232() -> None:
     # No defect: a run was judged while the job waited for two acknowledgements, for two minutes each.
     at = 1637.34567297006

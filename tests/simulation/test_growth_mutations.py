@@ -109,7 +109,7 @@ def copies_have_the_versions_of_their_offsets(patch: pytest.MonkeyPatch) -> None
     ),
 )
 def the_workers_need_not_have_read_all(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Followers, "await_end", lambda _: None)
+    patch.setattr(Followers, "await_end", lambda *_: None)
 
 
 @mutation(Script(1, (sent(10.0), GROWTH, NEXT_GROWTH), partitions=1), is_found_by_seeds=True)

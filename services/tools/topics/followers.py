@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from services.runtime.errors import KafkaRequestError, NoBrokerError
@@ -37,12 +38,16 @@ class Followers:
     require_lease: Callable[[], object]
     """Raises an error if a job may run. It is called before each look, and so before each commit."""
 
-    def await_end(self) -> None:
-        """Wait until the workers of each group have read the topic to its end. Raises NoBrokerError."""
+    def await_end(self, used: Collection[str]) -> None:
+        """Wait until the workers of each group have read the topic to its end.
+
+        A group that has committed nothing, and has no members, counts as done unless it is one of the `used` ones: its
+        workers were killed before they committed. Raises NoBrokerError.
+        """
         for name in self.groups:
             problem = f"waits until the workers of the group {name} have read {self.topic}: they must run until then"
             with ConsumerGroup.open(self.admin, self.address, self.topic, name) as group:
-                self._await(group.has_read_all, problem)
+                self._await(partial(group.has_read_all, is_used=name in used), problem)
 
     def move_to_end(self) -> None:
         """Wait until each group has no members, and move it to the end of the topic. Raises NoBrokerError."""
@@ -88,17 +93,17 @@ class ConsumerGroup:
         ends = topic_ends(self._admin, self._topic)
         return self._commit(ends) if any(self._positions(ends).values()) else self._try_to_begin(ends)
 
-    def has_read_all(self) -> bool:
+    def has_read_all(self, *, is_used: bool) -> bool:
         """Return whether the end of each partition is committed.
 
-        A group that has read nothing, and has no members, is left at the beginning: it counts as done. Raises
+        A group that is not used, and has no members, is left at the beginning: it counts as done. Raises
         KafkaRequestError.
         """
         ends = topic_ends(self._admin, self._topic)
         positions = self._positions(ends)
         if all(positions[partition] >= end for partition, end in ends.items()):
             return True
-        return not any(positions.values()) and self._try_to_begin(ends)
+        return not is_used and not any(positions.values()) and self._try_to_begin(ends)
 
     def _try_to_begin(self, partitions: Collection[Partition]) -> bool:
         """Commit the beginning for a group that has read nothing; return False if it has members."""

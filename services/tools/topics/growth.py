@@ -101,7 +101,7 @@ class PartitionGrowth:
         snapshots, last = self._application.topics.snapshots, self._application.layout_topic
         followers = Followers(self._admin, self._address, snapshots, groups, report, self._sleep, require_lease)
         if self._application.derived_names and snapshots in self.missing:  # else there are copies
-            followers.await_end()
+            followers.await_end(self._used(groups))
         followers.move_to_end()
         require_lease()
         self._add(self._names - {last})
@@ -115,6 +115,19 @@ class PartitionGrowth:
         require_lease()
         self._add({last})
         self._sleep(FOLLOW_S)
+
+    def _used(self, groups: Collection[str]) -> Collection[str]:
+        """Return the groups that have read snapshots, also if they have committed nothing.
+
+        There are derived records, so derive workers have: those of the default group, unless there are further groups.
+        """
+        own, topics = self._application, self._application.topics
+        derived = self.counts.keys() & {topics.derived(name) for name in own.derived_names}
+        try:
+            has_records = any(end for name in sorted(derived) for end in topic_ends(self._admin, name).values())
+        except KafkaRequestError as error:
+            raise NoBrokerError(self._address, error.detail) from error
+        return [own.derive_group] if has_records and set(groups) <= set(self.groups) else []
 
     def _spread_progress(self) -> None:
         """Record the job's progress for the copies: derive workers know by it which windows are over."""
