@@ -65,14 +65,14 @@ class LastEvent:
     at: datetime = EPOCH
     offsets: dict[int, int | None] = field(default_factory=dict)
     """By layout, which is a number of partitions: the largest offset in the partition of the key."""
-    repeated: set[int] = field(default_factory=set)
-    """The offsets of other copies of its events there."""
+    copies: set[int] = field(default_factory=set)
+    """The offsets of all copies of its events there."""
 
     def add(self, record: Record, key: bytes, layouts: Collection[int], *, is_first: bool) -> None:
         """Add an event, or another copy of it."""
         places = {layout for layout in layouts if partition_of(key, layout) == record.partition}
+        self.copies |= {record.offset} if places else set()
         if not is_first:
-            self.repeated |= {record.offset} if places else set()
             return
         self.at = max(self.at, record.timestamp)
         for layout in layouts:
@@ -80,8 +80,11 @@ class LastEvent:
             self.offsets[layout] = max(former or 0, record.offset) if layout in places else former
 
     def may_have(self, offset: int | None, *, is_grown: bool) -> bool:
-        """Return whether a state may have this offset: after a growth, copies are in several partitions."""
-        return offset in self.offsets.values() or (is_grown and offset in self.repeated)
+        """Return whether a state may have this offset.
+
+        After a growth the copies of an event are in several partitions, and that of another one may count.
+        """
+        return offset in self.offsets.values() or (is_grown and offset in self.copies)
 
 
 class Expected(NamedTuple):
