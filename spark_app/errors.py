@@ -323,6 +323,17 @@ class ActivationConflictError(JobError, RetryableError):
         self.checkpoint = checkpoint
 
 
+class SwitchInterruptedError(JobError, RetryableError):
+    """A job took the checkpoint over while `stateloop rebuild` was frozen."""
+
+    def __init__(self, checkpoint: str, owner: str) -> None:
+        super().__init__(
+            f"{owner} took the checkpoint {checkpoint} over while this command stood still, so nothing was activated: "
+            "run the same command again, and it continues"
+        )
+        self.owner = owner
+
+
 class RebuildFailedError(JobError, RetryableError):
     """The query that builds a generation failed."""
 

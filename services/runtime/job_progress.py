@@ -19,7 +19,7 @@ from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka.values import GroupOffset, Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from services.runtime.kafka.interfaces import Admin
 
@@ -54,16 +54,21 @@ class JobProgress:
         with suppress(KafkaRequestError):  # the next batch records a later time
             self._admin.commit_async(GROUP, self._commits(time, epoch, end_offsets))
 
-    def spread(self, end_offsets: Mapping[int, int]) -> None:
-        """Record the earliest progress in these partitions for all of them, which have copies from each other.
+    def spread(
+        self, partitions: int, end_offsets: Callable[[], Mapping[int, int]], require_lease: Callable[[], object]
+    ) -> None:
+        """Record the earliest progress of all partitions for each of them: they have copies from each other.
 
-        The job records the progress in all partitions that it has, so others have none: they were added. Raises
-        KafkaRequestError.
+        The job records the progress in all partitions that it has, so others have none: they were added. The offsets
+        are looked up after the time, for the snapshots before later ones have its records, too. Raises
+        KafkaRequestError, and what `require_lease` raises if a job may run.
         """
-        known = self._read(end_offsets).values()
+        known = self._read(range(partitions)).values()
         if known:
             time, epoch = min(one.time for one in known), min(one.epoch for one in known)
-            self._admin.commit(GROUP, self._commits(time, epoch, end_offsets))
+            commits = self._commits(time, epoch, end_offsets())
+            require_lease()
+            self._admin.commit(GROUP, commits)
 
     def read(self, numbers: Collection[int]) -> dict[int, Published] | None:
         """Return the progress in these partitions; None if no broker answers.

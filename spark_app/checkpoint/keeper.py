@@ -5,6 +5,7 @@ withholds the rows, the next renewal finds out whose the lease is, and the query
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -45,6 +46,17 @@ def kept(
             fence.close()
         with suppress(JobError):
             lease.release()
+
+
+def require_renewed(lease: CheckpointLease, sleep: Callable[[float], object] = time.sleep) -> None:
+    """Return when the lease was renewed so lately that no other job can have it, by the thread of `kept`.
+
+    It waits after this process stood still, and while the file system does not answer. Raises LeaseLostError.
+    """
+    while lease.problem():
+        if lease.is_lost:
+            lease.renew()  # it raises, with the name of the owner
+        sleep(WATCH_S)
 
 
 def renew(lease: CheckpointLease, ended: threading.Event, renewal: Callable[[], object]) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -32,15 +33,17 @@ from spark_app.checkpoint.generations import (
     unfinished,
 )
 from spark_app.checkpoint.identity import claim, found_at, identity
-from spark_app.checkpoint.keeper import kept
+from spark_app.checkpoint.keeper import kept, require_renewed
 from spark_app.checkpoint.lease import acquire, take_over
 from spark_app.checkpoint.owner import this_job
 from spark_app.checkpoint.republish import request_republication
 from spark_app.errors import (
+    LeaseLostError,
     NoGenerationError,
     NotMergedError,
     PartitionsAddedError,
     RebuildFailedError,
+    SwitchInterruptedError,
     UnreadableCheckpointError,
 )
 from spark_app.lifecycle.handover import Handover
@@ -167,7 +170,7 @@ class Rebuild:
         """Stop the running job, and activate a generation for the next one. Return also the handover.
 
         `when_stopped` runs while no job can. It receives a function to call before each of its steps, which raises
-        LeaseLostError if a job may run. Raises ActivationConflictError, LeaseLostError, and what it raises.
+        LeaseLostError if a job may run. Raises ActivationConflictError, SwitchInterruptedError, and what it raises.
         """
 
         def prepare(require_lease: Callable[[], object]) -> None:
@@ -175,36 +178,45 @@ class Rebuild:
             if self._application.emit is Emit.CLOSE:
                 self._leave_out_closed(generation_folder(self._checkpoint, generation))
 
-        return self._switch(generation, now_ms, prepare)
+        return self._switch(lambda: generation, now_ms, prepare)
 
     def _switch(
-        self, generation: str, now_ms: int, when_stopped: Callable[[Callable[[], object]], object]
+        self, chosen: Callable[[], str], now_ms: int, when_stopped: Callable[[Callable[[], object]], object]
     ) -> tuple[Activation, Handover]:
-        lease = take_over(self._checkpoint, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
-        folder = generation_folder(self._checkpoint, generation)
-        with kept(lease, lambda: False):
-            left = Handover.begin(self._settings, self._application, folder)
-            when_stopped(lease.renew)
-            lease.renew()
-            request_republication(folder)
-            activation = activate(self._checkpoint, generation, now_ms, self._epoch())
-            Handover.finish(folder)
-            return activation, left
+        """Activate the generation that is chosen while no job can run."""
+        try:
+            lease = take_over(self._checkpoint, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
+            with kept(lease, lambda: False):
+                generation = chosen()
+                folder = generation_folder(self._checkpoint, generation)
+                left = Handover.begin(self._settings, self._application, folder)
+                when_stopped(partial(require_renewed, lease))
+                require_renewed(lease)
+                request_republication(folder)
+                activation = activate(self._checkpoint, generation, now_ms, self._epoch())
+                Handover.finish(folder)
+                return activation, left
+        except LeaseLostError as error:
+            raise SwitchInterruptedError(self._checkpoint.path, error.owner) from error
 
     def roll_back(self, now_ms: int) -> tuple[Activation, Handover]:
         """Activate the generation that was active before.
 
-        Raises NoGenerationError, PartitionsAddedError, and what `plan` raises.
+        Raises NoGenerationError, PartitionsAddedError, SwitchInterruptedError, and what `plan` raises.
 
         Its job reads the records that came since; those that the topics do not hold any more stop it.
         """
+        self._former()  # or else the job would be stopped in vain
+        return self._switch(self._former, now_ms, lambda _: None)
+
+    def _former(self) -> str:
         former = previous(self._checkpoint)
         if former is None:
             raise NoGenerationError(self._settings.checkpoint)
         stored = found_at(generation_folder(self._checkpoint, former))
         if stored is not None and stored.identity.partitions != self._partitions:
             raise PartitionsAddedError(former, stored.identity.partitions, self._partitions)
-        return self._switch(former, now_ms, lambda _: None)
+        return former
 
     def _leave_out_closed(self, folder: CheckpointFolder) -> None:
         """Raise the bound of a generation to the windows that the former one has published as closed."""

@@ -16,7 +16,6 @@ from services.runtime.kafka.values import LATEST, GroupOffset, Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
-    from typing import Self
 
     from services.runtime.kafka.interfaces import Admin
 
@@ -36,7 +35,7 @@ class Followers:
     report: Callable[[str], object]
     sleep: Callable[[float], object]
     require_lease: Callable[[], object]
-    """Raises an error if a job may run. It is called before each look, and so before each commit."""
+    """Raises an error if a job may run. It is called before each commit, after what is committed was read."""
 
     def await_end(self, used: Collection[str]) -> None:
         """Wait until the workers of each group have read the topic to its end.
@@ -46,44 +45,42 @@ class Followers:
         """
         for name in self.groups:
             problem = f"waits until the workers of the group {name} have read {self.topic}: they must run until then"
-            with ConsumerGroup.open(self.admin, self.address, self.topic, name) as group:
+            with self._opened(name) as group:
                 self._await(partial(group.has_read_all, is_used=name in used), problem)
 
     def move_to_end(self) -> None:
         """Wait until each group has no members, and move it to the end of the topic. Raises NoBrokerError."""
         for name in self.groups:
-            with ConsumerGroup.open(self.admin, self.address, self.topic, name) as group:
+            with self._opened(name) as group:
                 self._await(group.try_to_move, f"waits until the workers of the group {name} have stopped")
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[ConsumerGroup]:
+        """Connect to a group for a while. Raises NoBrokerError, which names the address."""
+        try:
+            yield ConsumerGroup(self.admin, self.topic, name, self.require_lease)
+        except KafkaRequestError as error:
+            raise NoBrokerError(self.address, error.detail) from error
+        finally:
+            self.admin.close()
 
     def _await(self, condition: Callable[[], bool], problem: str) -> None:
         """Wait for a condition; report once if it is not true at first."""
-        self.require_lease()
         if condition():
             return
         self.report(problem)
         while not condition():
             self.sleep(LOOK_S)
-            self.require_lease()
 
 
 class ConsumerGroup:
-    """A consumer group on a topic to which nothing is written."""
+    """A consumer group on a topic to which nothing is written, as long as `require_lease` raises nothing."""
 
-    def __init__(self, admin: Admin, topic: str, name: str) -> None:
+    def __init__(self, admin: Admin, topic: str, name: str, require_lease: Callable[[], object]) -> None:
         self._admin = admin
         self._topic = topic
         self._name = name
-
-    @classmethod
-    @contextmanager
-    def open(cls, admin: Admin, address: str, topic: str, name: str) -> Iterator[Self]:
-        """Connect to the group for a while. Raises NoBrokerError, which names the address."""
-        try:
-            yield cls(admin, topic, name)
-        except KafkaRequestError as error:
-            raise NoBrokerError(address, error.detail) from error
-        finally:
-            admin.close()
+        self._require_lease = require_lease
 
     def try_to_move(self) -> bool:
         """Commit the end of each partition, or the beginning if the group has read nothing.
@@ -110,6 +107,7 @@ class ConsumerGroup:
         return self._commit(dict.fromkeys(partitions, 0))
 
     def _commit(self, positions: Mapping[Partition, int]) -> bool:
+        self._require_lease()
         return self._admin.commit(self._name, {partition: GroupOffset(at) for partition, at in positions.items()})
 
     def _positions(self, partitions: Collection[Partition]) -> Mapping[Partition, int]:

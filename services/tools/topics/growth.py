@@ -9,8 +9,8 @@ The application's `layout_topic` gets its partitions last. As long as it has few
 number, and finds every key in what it has read. Every step may be repeated, so a growth that was interrupted continues
 with the next call.
 
-Each step requires the lease of the checkpoint: a command that was frozen for longer wakes while a job may run, which
-another command has let start.
+Each write requires the lease of the checkpoint: a command that was frozen for longer than it lasts may wake while a job
+runs, and stops then.
 
 Alerts and derived states follow from each snapshot, and the workers continue behind the copies. So with these the
 growth begins when the workers have read all snapshots.
@@ -31,7 +31,7 @@ from services.tools.topics.followers import Followers, topic_ends
 from services.tools.topics.rewrite import CLIENT, rewrite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from contracts.model.application import Application
     from contracts.wire import OffsetVersioned
@@ -69,11 +69,7 @@ class PartitionGrowth:
         counts = {self.counts[name] for name in equal} or {topics.partitions}
         self.partitions = partitions or max(counts)
         self._is_due = partitions is not None or len(counts) > 1
-        if self.missing and any(alert.webhook for alert in application.alerts):
-            raise WebhooksError(application.name)
-        for name, count in self.counts.items():
-            if self._is_due and count > self.partitions:
-                raise FewerPartitionsError(name, count, self.partitions)
+        self._require_possible()
 
     @property
     def missing(self) -> dict[str, int]:
@@ -96,6 +92,9 @@ class PartitionGrowth:
 
         Raises TopicRefusedError, and what `require_lease` raises if a job may run.
         """
+        require_lease()
+        self.counts = self._read()  # another command may have changed them
+        self._require_possible()
         if not self.missing:
             return
         snapshots, last = self._application.topics.snapshots, self._application.layout_topic
@@ -110,11 +109,17 @@ class PartitionGrowth:
             report(f"{states[name].topic} has {self.partitions} partitions, and is rewritten")
             rewrite(self._kafka, self._address, states[name], self.partitions, models.get(name), require_lease)
         followers.move_to_end()
-        require_lease()
-        self._spread_progress()
+        self._spread_progress(require_lease)
         require_lease()
         self._add({last})
         self._sleep(FOLLOW_S)
+
+    def _require_possible(self) -> None:
+        if self.missing and any(alert.webhook for alert in self._application.alerts):
+            raise WebhooksError(self._application.name)
+        for name, count in self.counts.items():
+            if self._is_due and count > self.partitions:
+                raise FewerPartitionsError(name, count, self.partitions)
 
     def _used(self, groups: Collection[str]) -> Collection[str]:
         """Return the groups that have read snapshots, also if they have committed nothing.
@@ -129,12 +134,15 @@ class PartitionGrowth:
             raise NoBrokerError(self._address, error.detail) from error
         return [own.derive_group] if has_records and set(groups) <= set(self.groups) else []
 
-    def _spread_progress(self) -> None:
+    def _spread_progress(self, require_lease: Callable[[], object]) -> None:
         """Record the job's progress for the copies: derive workers know by it which windows are over."""
         snapshots = self._application.topics.snapshots
+
+        def ends() -> Mapping[int, int]:
+            return {partition.number: end for partition, end in topic_ends(self._admin, snapshots).items()}
+
         try:
-            ends = topic_ends(self._admin, snapshots)
-            JobProgress(self._admin, snapshots).spread({partition.number: end for partition, end in ends.items()})
+            JobProgress(self._admin, snapshots).spread(self.partitions, ends, require_lease)
         except KafkaRequestError as error:
             raise NoBrokerError(self._address, error.detail) from error
 

@@ -52,6 +52,7 @@ def rewrite(  # noqa: PLR0913, PLR0917  # a topic of a broker, and its next layo
     TopicRefusedError, NoBrokerError, which name the `address` of the brokers.
     """
     reader = kafka.blocking_reader(CLIENT)
+    require_lease()  # a new producer ends the transaction of another command
     try:
         producer = kafka.transactional_producer(CLIENT, f"{NAME}-{state.topic}", WRITE)
         bounds = reader.bounds(reader.partitions([state.topic]), LEADERS_S)

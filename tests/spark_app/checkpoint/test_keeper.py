@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from spark_app.checkpoint import keeper
-from spark_app.checkpoint.keeper import CONFIRM_S, UNANSWERED_S, guard, kept, renew
+from spark_app.checkpoint.keeper import CONFIRM_S, UNANSWERED_S, guard, kept, renew, require_renewed
 from spark_app.checkpoint.lease import LEASE_S, PREFIX, RENEW_S, WATCH_S, newest
 from spark_app.errors import CheckpointUnreachableError, LeaseLostError
 from tests.spark_app.leasing import World, job
@@ -122,6 +122,30 @@ def test_a_job_that_was_frozen_goes_on_unless_another_one_has_the_lease(
     guard(lease, stop, lambda _: None, Rounds(world, looks, happen), is_fenced=True)
     assert lease.is_lost == bool(stopped) == is_claimed
     assert lease.is_overdue() == is_claimed
+
+
+def test_a_step_after_a_freeze_waits_for_a_renewal() -> None:
+    """Of the thread of `kept`: two would write one file."""
+    world, naps = World(), list[float]()
+    lease = world.acquire(job("a"))
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        renew(lease, Rounds(world, 1), lease.renew)
+
+    require_renewed(lease, nap)
+    assert naps == []
+    world.now += LEASE_S
+    require_renewed(lease, nap)
+    assert naps == [WATCH_S]
+
+
+def test_a_step_after_a_freeze_fails_when_another_job_has_the_lease() -> None:
+    world = World()
+    lease = world.acquire(job("a"))
+    world.acquire(job("b", place="another kernel"))
+    with pytest.raises(LeaseLostError, match="host-b"):
+        require_renewed(lease, lambda _: renew(lease, Rounds(world, 1), lease.renew))
 
 
 def test_a_query_behind_a_fence_goes_on_while_each_renewal_takes_longer_than_a_lease() -> None:

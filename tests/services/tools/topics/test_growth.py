@@ -52,9 +52,11 @@ WRITES = (
     (KafkaAdmin, "grow"),
     (KafkaAdmin, "commit"),
     (KafkaAdmin, "delete_records"),
+    (TransactionalKafkaProducer, "__init__"),
     (TransactionalKafkaProducer, "commit"),
 )
-"""What changes topics and groups."""
+"""What changes topics and groups, and ends the transaction of another command."""
+READS = ((KafkaAdmin, "partition_counts"), (KafkaAdmin, "offsets"), (KafkaAdmin, "committed"))
 START = datetime(2026, 5, 1, 8, tzinfo=UTC)
 DEVICES = [f"device-{number}" for number in range(30)]
 
@@ -242,7 +244,7 @@ def test_copies_have_the_progress_of_the_job(world: World) -> None:
     progress.close()
 
 
-def test_the_lease_is_required_before_each_write(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lease_is_required_right_before_each_write(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that was frozen for longer than a lease wakes anywhere, and a job may have started meanwhile."""
     progress = JobProgress(KafkaAdmin(world.settings.client(), "progress"), world.topics.snapshots)
     progress.record(START, 1, {0: 4, 1: 4})
@@ -253,19 +255,34 @@ def test_the_lease_is_required_before_each_write(world: World, monkeypatch: pyte
     def traced(owner: type, name: str) -> None:
         method = getattr(owner, name)
 
-        def noted(*arguments: object) -> object:
+        def noted(*arguments: object, **options: object) -> object:
             steps.append(name)
-            return method(*arguments)
+            return method(*arguments, **options)
 
         monkeypatch.setattr(owner, name, noted)
 
-    for owner, name in WRITES:
+    for owner, name in (*WRITES, *READS):
         traced(owner, name)
     world.grow(AFTER, lambda: steps.append(LEASE))
-    writes = [number for number, step in enumerate(steps) if step != LEASE]
-    assert {steps[number] for number in writes} == {name for _, name in WRITES}
+    names = {name for _, name in WRITES}
+    writes = [number for number, step in enumerate(steps) if step in names]
+    assert {steps[number] for number in writes} == names
     assert all(steps[number - 1] == LEASE for number in writes), steps
     world.check()
+
+
+def test_a_growth_that_another_command_has_completed_changes_nothing(world: World) -> None:
+    """It has read the number of partitions before, as while it built the state."""
+    late = world.growth(world.application, AFTER)
+    late_and_smaller = world.growth(world.application, AFTER - 1)
+    world.grow()
+    world.worker_commits(1)
+    late.run([world.group], world.reports.append, lambda: None)
+    with pytest.raises(FewerPartitionsError):
+        late_and_smaller.run([world.group], world.reports.append, lambda: None)
+    with closing(Consumer({"bootstrap.servers": world.settings.kafka, "group.id": world.group})) as group:
+        place = TopicPartition(world.topics.snapshots, 0)
+        assert group.committed([place], 10)[0].offset == group.get_watermark_offsets(place, 10)[1] - 1
 
 
 @contextmanager
