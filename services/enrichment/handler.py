@@ -20,7 +20,7 @@ from services.runtime.errors import EverythingFailsError
 from services.runtime.kafka.values import Output
 from services.runtime.worker.alarm import Alarm
 from services.runtime.worker.handler import Handler, WorkerMetrics
-from services.runtime.worker.newest_record import BacklogClock
+from services.runtime.worker.newest_record import BacklogTime
 
 if TYPE_CHECKING:
     import asyncio
@@ -63,7 +63,7 @@ class EnrichmentHandler(Handler[PartitionState]):
         self._now = dependencies.now
         self._clock = dependencies.clock
         self._broker_clock = BrokerClock(dependencies.clock)
-        self._backlog_clock = BacklogClock(dependencies.newest, self._broker_clock, self._now, self._clock)
+        self._backlog_time = BacklogTime(dependencies.newest, self._broker_clock, self._now, self._clock)
         self._backpressure = backpressure
         limits = settings.failure_limits
         self._alarm = Alarm(limits.window, limits.share, limits.first)
@@ -97,7 +97,7 @@ class EnrichmentHandler(Handler[PartitionState]):
     async def open(self, partition: AssignedPartition) -> PartitionState:
         """Return an empty state: everything that is not committed is planned again."""
         if self._planner.can_expire:
-            await self._backlog_clock.note(partition)
+            await self._backlog_time.note(partition)
         clocks = self._clock, self._broker_clock
         state = PartitionState(partition, self._recent_entries, self._kept_for, *clocks)
         self._states.append(state)

@@ -13,7 +13,7 @@ from contracts.records.state_record import EPOCH, MICROSECOND
 from contracts.sinks import PositionConflictError, RowBatch, RowsRefusedError
 from services.runtime.broker_clock import BrokerClock
 from services.runtime.worker.handler import Handler, WorkerMetrics
-from services.runtime.worker.newest_record import BacklogClock
+from services.runtime.worker.newest_record import BacklogTime
 from services.sink.partition import SinkPartition, WaitingRecords
 from services.sink.plan import RefusedRecord
 
@@ -70,7 +70,7 @@ class SinkHandler(Handler[SinkPartition]):
         self._now = dependencies.now
         self._clock = dependencies.clock
         self._broker_clock = BrokerClock(dependencies.clock)
-        self._backlog_clock = BacklogClock(dependencies.newest, self._broker_clock, self._now, self._clock)
+        self._backlog_time = BacklogTime(dependencies.newest, self._broker_clock, self._now, self._clock)
         self._backpressure = backpressure
         self._partitions: dict[int, SinkPartition] = {}
         self._waiting: list[WaitingRecords] = []
@@ -93,7 +93,7 @@ class SinkHandler(Handler[SinkPartition]):
     @override
     async def open(self, partition: AssignedPartition) -> SinkPartition:
         if self._planner.can_expire:
-            await self._backlog_clock.note(partition)
+            await self._backlog_time.note(partition)
         state = self._partitions[partition.number] = SinkPartition(partition)
         return state
 

@@ -16,6 +16,7 @@ from spark_app.checkpoint.commit_log import COMMITS, committed_positions, last_b
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import active, active_folder
 from spark_app.checkpoint.identity import CheckpointIdentity, FormatVersion, found_at, write
+from spark_app.checkpoint.lease import PREFIX
 from spark_app.checkpoint.republish import request_republication
 from spark_app.errors import (
     EmptyCheckpointError,
@@ -138,26 +139,33 @@ def read(source: CheckpointFolder) -> Savepoint:
     return parse(content, source.path)
 
 
-def restore(
+def restore(  # noqa: PLR0913, PLR0917  # from where, to where, as what
     source: CheckpointFolder,
     checkpoint: CheckpointFolder,
     mine: CheckpointIdentity,
     ranges: Mapping[tuple[str, int], tuple[int, int]],
     now_ms: int,
+    require_lease: Callable[[], object],
 ) -> Savepoint:
     """Create a checkpoint from a savepoint; return the savepoint.
 
     `mine` is the identity of the application on the topics as they are now. `ranges` has the first and the end offset
-    of each of their partitions. Raises RestoreRefusedError, with each reason, and as `read`.
+    of each of their partitions. Raises RestoreRefusedError, with each reason, as `read`, and what `require_lease`
+    raises if a job may run.
     """
     savepoint = read(source)
     reasons = [*mine.differences(savepoint.identity), *_lost(savepoint.positions, ranges)]
-    if checkpoint.names():
+    if not is_empty(checkpoint):
         reasons.append(f"the checkpoint {checkpoint.path} is not empty")
     if reasons:
         raise RestoreRefusedError(source.path, reasons)
-    copy_checkpoint(source, checkpoint, mine, savepoint, now_ms)
+    copy_checkpoint(source, checkpoint, mine, savepoint, now_ms, require_lease)
     return savepoint
+
+
+def is_empty(checkpoint: CheckpointFolder) -> bool:
+    """Return whether a folder has nothing, or nothing but leases."""
+    return all(name.startswith(PREFIX) for name in checkpoint.names())
 
 
 def copy_checkpoint(  # noqa: PLR0913, PLR0917  # from where, to where, as what
@@ -166,14 +174,21 @@ def copy_checkpoint(  # noqa: PLR0913, PLR0917  # from where, to where, as what
     mine: CheckpointIdentity,
     savepoint: Savepoint,
     now_ms: int,
+    require_lease: Callable[[], object],
     change: Callable[[], object] = lambda: None,
 ) -> None:
-    """Copy a savepoint into an empty checkpoint, change that, and complete it: before, no job starts from it."""
+    """Copy a savepoint into an empty checkpoint, change that, and complete it: before, no job starts from it.
+
+    Each file requires the lease: a job that has it may have found the folder empty.
+    """
     for path in source.files():
         if path != FILE:
+            require_lease()
             source.copy(path, checkpoint)
+    require_lease()
     change()
     request_republication(checkpoint)
+    require_lease()
     write(checkpoint, mine, max(now_ms, savepoint.epoch + 1))  # the clock may be behind
 
 

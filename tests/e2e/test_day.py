@@ -49,7 +49,7 @@ class Watched:
         return self.comparison.agrees()
 
     def await_snapshots(self, count: int) -> None:
-        """Wait until so many snapshots are published, or all flights agree: a job that catches up publishes fewer."""
+        """Wait until `count` snapshots are published, or all flights agree: a job that catches up publishes fewer."""
         self._until(lambda: self.agrees() or self.comparison.reader.seen >= count, f"{count} snapshots")
 
     def await_agreement(self) -> None:

@@ -103,7 +103,7 @@ def published_by_window(snapshots: Iterable[Record], emit: Emit) -> dict[Window,
 def followed_for(application: Application) -> timedelta:
     """Return the least time from the start of a window after which workers know that it is over.
 
-    With `Emit.CLOSE` the progress is the watermark, so that they follow a window as long after its snapshot.
+    With `Emit.CLOSE` the progress is the watermark: workers follow a window for the same time again after its snapshot.
     """
     kept_for = application.kept_for + application.skew
     return 2 * kept_for if application.emit is Emit.CLOSE else kept_for

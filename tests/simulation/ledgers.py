@@ -11,7 +11,7 @@ from contracts import Emit
 from contracts.records.record import Reason
 from contracts.types.origin import Origin
 from contracts.wire import REDRIVEN, DeadLetter, Feedback
-from tests.simulation.application import HEAVY, WEBHOOK, application_of
+from tests.simulation.application import EMIT_INTERVAL, HEAVY, WEBHOOK, application_of
 from tests.simulation.closed import closed_problems
 from tests.simulation.deliveries import delivery_problems
 from tests.simulation.derived import derive_problems
@@ -66,7 +66,9 @@ class _Judge:
         self._ledgers = ledgers
         self._application = application_of(script)
         self._kept_for = KEPT_FOR[script.application]
-        self._emits_closed = self._application.emit is Emit.CLOSE
+        emit = self._application.emit
+        self._emits_closed = emit is Emit.CLOSE
+        self._batch_s = script.batch_s if emit is Emit.EVENT else EMIT_INTERVAL.total_seconds()
         topics, records = self._application.topics, ledgers.records
         self._events, self._feedback = records[topics.events], records.get(topics.feedback, ())
         self._layouts = [script.partitions, *(growth.partitions for growth in ledgers.growths)]
@@ -302,7 +304,7 @@ class _Judge:
                         yield f"at {at:g}, {group} has committed {committed}, without {topic} {record[1:3]}"
                         break
         positions = self._ledgers.commit.positions
-        least = time_at(ENDS_S - QUIET_S - self._script.batch_s)
+        least = time_at(ENDS_S - QUIET_S - self._batch_s)
         for record in (*self._events, *self._feedback):
             if record.timestamp < least and positions[record.topic, record.partition] <= record.offset:  # type: ignore[index]
                 yield f"the job has not committed {record.topic} {record.partition} {record.offset}"
@@ -319,9 +321,9 @@ class _Judge:
 
     def _progress(self) -> Iterator[str]:
         """The job has recorded its progress: it is some batches old, because all faults ended long before."""
-        if self._script.batch_s > SHORT_S:
+        if self._batch_s > SHORT_S:
             return
-        least = time_at(PROGRESS_READ_S - QUIET_S - PROGRESS_BATCHES * self._script.batch_s)
+        least = time_at(PROGRESS_READ_S - QUIET_S - PROGRESS_BATCHES * self._batch_s)
         least = self._forgotten() - FOLLOWED if self._emits_closed else least
         found = self._ledgers.progress
         for number in range(len(self._ledgers.logs[self._application.topics.snapshots])):
@@ -330,7 +332,7 @@ class _Judge:
 
     def _expiry(self) -> Iterator[str]:
         """The job has forgotten the windows that ended long ago, by heartbeats alone if no event came."""
-        if self._script.batch_s > SHORT_S:
+        if self._batch_s > SHORT_S:
             return
         for window in self._ledgers.commit.windows:
             if window[1] < self._forgotten():
@@ -338,7 +340,7 @@ class _Judge:
 
     def _forgotten(self) -> datetime:
         """Return the time before which windows begin that the job has forgotten at the end."""
-        return time_at(ENDS_S - QUIET_S - HEARTBEAT_BATCHES * self._script.batch_s) - self._kept_for - SKEW
+        return time_at(ENDS_S - QUIET_S - HEARTBEAT_BATCHES * self._batch_s) - self._kept_for - SKEW
 
     def _repeats(self, apis: Collection[str]) -> int:
         """Return how often something happens at most that happens once without a fault, but of these APIs."""

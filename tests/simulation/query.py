@@ -2,7 +2,8 @@
 
 It publishes a snapshot for each record at once, with `Emit.BATCH` the last one of each window at the end of a batch,
 and with `Emit.CLOSE` the last one of each window that is over, and commits positions and state together. Its watermark
-moves by heartbeats, and a batch applies the watermark that was known when it began.
+moves by heartbeats, and a batch applies the watermark that was known when it began. Spark publishes the windows that
+are over in its next batch, which may have records; the model in one without, just after the commit.
 """
 
 from __future__ import annotations

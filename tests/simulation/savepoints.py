@@ -101,7 +101,8 @@ class Savepoints:
         }
         counts = {name: len(logs.topic(name).logs) for name in sources(self._application)}
         try:
-            savepoint.restore(self._last, folder, self._identity(counts), ranges, now_ms)  # type: ignore[arg-type]
+            mine, restored = self._identity(counts), savepoint.restore
+            restored(self._last, folder, mine, ranges, now_ms, lambda: None)  # type: ignore[arg-type]  # in memory
         except StateloopError as error:
             self.refusals.append(str(error))
             return None

@@ -52,7 +52,7 @@ def newest_record(reader: TopicReader, topic: str) -> NewestRecord:
     return newest
 
 
-class BacklogClock:
+class BacklogTime:
     """Sets the `broker_clock` by the newest record of a backlog before it is read, unless it is near `now` already."""
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,18 +17,22 @@ from services.runtime.kafka.broker_check import require_broker
 from services.tools.cli.spark import selected, spark_session
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.identity import identity
+from spark_app.checkpoint.keeper import kept, require_renewed
+from spark_app.checkpoint.lease import acquire
+from spark_app.checkpoint.owner import this_job
 from spark_app.errors import UnreadableOffsetsError
 from spark_app.lifecycle import savepoint
 from spark_app.lifecycle.other_topics import former_ends, partition_copies, restore_onto
 from spark_app.lifecycle.savepoint import positions
 from spark_app.lifecycle.start_offsets import StartAt
+from spark_app.run.session import java_pid
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import identify
 from spark_app.topics.offsets import offset_ranges
 from spark_app.topics.record_times import RecordTimes, record_times
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -102,11 +107,24 @@ def restore(spark: SparkSession, application: Application, settings: JobSettings
     topics = identify(settings, application)
     mine = identity(application, topics, settings.state_partitions or topics[0].partitions)
     source, checkpoint = CheckpointFolder(spark, path), CheckpointFolder(spark, settings.checkpoint)
-    restored = savepoint.restore(source, checkpoint, mine, offset_ranges(settings, topics), time.time_ns() // 1_000_000)
+    ranges, now_ms = offset_ranges(settings, topics), time.time_ns() // 1_000_000
+    with leased(spark, checkpoint) as require_lease:
+        restored = savepoint.restore(source, checkpoint, mine, ranges, now_ms, require_lease)
     print(
         f"{settings.checkpoint} is {path} again ({restored.files} files): "
         "start the job, which publishes each window once"
     )
+
+
+@contextmanager
+def leased(spark: SparkSession, checkpoint: CheckpointFolder) -> Iterator[Callable[[], object]]:
+    """Have the lease of a checkpoint for a while; give a function that raises LeaseLostError when it is lost.
+
+    Raises CheckpointInUseError.
+    """
+    lease = acquire(checkpoint, this_job(java_pid(spark)), time.monotonic, time.sleep)
+    with kept(lease, lambda: False):
+        yield partial(require_renewed, lease)
 
 
 def restore_elsewhere(  # noqa: PLR0913  # as `restore`, and how
@@ -123,8 +141,9 @@ def restore_elsewhere(  # noqa: PLR0913  # as `restore`, and how
     mine = identity(application, topics, settings.state_partitions or topics[0].partitions)
     source, checkpoint = CheckpointFolder(spark, path), CheckpointFolder(spark, settings.checkpoint)
     copies = partition_copies(settings, topics, former_ends(application, savepoint.read(source)))
-    now_ms = time.time_ns() // 1_000_000
-    _, made = restore_onto(source, checkpoint, application, mine, copies, start, now_ms, accepts_loss=accepts_loss)
+    target, now_ms = (source, checkpoint, application, mine, copies, start), time.time_ns() // 1_000_000
+    with leased(spark, checkpoint) as require_lease:
+        _, made = restore_onto(*target, now_ms, require_lease, accepts_loss=accepts_loss)
     for problem in made.losses:
         print(f"lost: {problem}")
     for note in made.notes:

@@ -62,9 +62,8 @@ class Restored:
     def onto(self, copy: PartitionCopy = COPY, *, accepts_loss: bool = False, **changes: Any) -> dict[Any, int]:
         """Restore the savepoint; return the offsets at which the job begins."""
         arguments: dict[str, Any] = {"application": COUNTS, "mine": HERE, "start": StartAt.TIME} | changes
-        _, made = restore_onto(
-            self.source, self.checkpoint, copies={EVENTS: copy}, now_ms=8, accepts_loss=accepts_loss, **arguments
-        )
+        arguments |= {"copies": {EVENTS: copy}, "now_ms": 8, "require_lease": lambda: None}
+        _, made = restore_onto(self.source, self.checkpoint, accepts_loss=accepts_loss, **arguments)
         return made.offsets
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 
 import orjson
@@ -17,7 +18,14 @@ from contracts.wire import Snapshot, decode_snapshot
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import activate
 from spark_app.checkpoint.identity import identity, parse, write
-from spark_app.errors import EmptyCheckpointError, FilesDeletedError, RestoreRefusedError, UnreadableSavepointError
+from spark_app.checkpoint.lease import PREFIX
+from spark_app.errors import (
+    EmptyCheckpointError,
+    FilesDeletedError,
+    LeaseLostError,
+    RestoreRefusedError,
+    UnreadableSavepointError,
+)
 from spark_app.lifecycle.savepoint import Savepoint, create, restore, savepoints
 from spark_app.lifecycle.savepoint import parse as read_description
 from spark_app.topics.identity import TopicIdentity
@@ -195,6 +203,26 @@ TOPICS = [TopicIdentity("events", "id", 1)]
 MINE = identity(everything.app, TOPICS, 2)
 
 
+class LostLease:
+    """A lease that is lost before a step."""
+
+    def __init__(self, checkpoint: CheckpointFolder, lost_at: int) -> None:
+        self._checkpoint = checkpoint
+        self._left = lost_at
+        self.files: list[str] = []
+        """Those of the checkpoint when it was lost."""
+
+    def require(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self.files = sorted(self._checkpoint.files())
+            raise LeaseLostError(self._checkpoint.path, "a job")
+
+
+def held_lease() -> None:
+    """Raise nothing: no job can run."""
+
+
 def description() -> Savepoint:
     """Return a savepoint without state, which ends at offset 5 of 1 partition."""
     return Savepoint(
@@ -228,14 +256,33 @@ def test_a_savepoint_whose_records_are_gone_is_refused(
     source, checkpoint = (CheckpointFolder(spark, str(tmp_path / name)) for name in ("source", "checkpoint"))
     made(source)
     with pytest.raises(RestoreRefusedError, match=reason):
-        restore(source, checkpoint, MINE, {("events", 0): held}, 8)
+        restore(source, checkpoint, MINE, {("events", 0): held}, 8, held_lease)
     assert checkpoint.names() == []
+
+
+def test_a_restore_writes_nothing_after_it_has_lost_the_lease(spark: SparkSession, tmp_path: Path) -> None:
+    """Wherever it is lost. A folder that has nothing but a lease is empty."""
+    source = CheckpointFolder(spark, str(tmp_path / "source"))
+    made(source)
+    for lost in count(1):
+        checkpoint = CheckpointFolder(spark, str(tmp_path / f"checkpoint-{lost}"))
+        checkpoint.create(f"{PREFIX}1", "{}")
+        lease = LostLease(checkpoint, lost)
+        try:
+            restore(source, checkpoint, MINE, {("events", 0): (5, 5)}, 8, lease.require)
+        except LeaseLostError:
+            assert sorted(checkpoint.files()) == lease.files
+            assert "stateloop.json" not in checkpoint.names()
+        else:
+            assert lost > len(source.files())
+            assert "stateloop.json" in checkpoint.names()
+            return
 
 
 def test_a_savepoint_that_ends_where_the_topic_now_begins_is_restored(spark: SparkSession, tmp_path: Path) -> None:
     source, checkpoint = (CheckpointFolder(spark, str(tmp_path / name)) for name in ("source", "checkpoint"))
     made(source)
-    restore(source, checkpoint, MINE, {("events", 0): (5, 5)}, 8)
+    restore(source, checkpoint, MINE, {("events", 0): (5, 5)}, 8, held_lease)
     assert "stateloop.json" in checkpoint.names()
 
 
@@ -246,7 +293,7 @@ def test_a_savepoint_is_refused_by_another_application_and_by_a_checkpoint_that_
     made(source)
     checkpoint.create("stateloop.json", "{}")
     with pytest.raises(RestoreRefusedError) as refused:
-        restore(source, checkpoint, identity(everything.app, TOPICS, 4), {("events", 0): (0, 5)}, 8)
+        restore(source, checkpoint, identity(everything.app, TOPICS, 4), {("events", 0): (0, 5)}, 8, held_lease)
     assert len(refused.value.reasons) == 2
 
 
@@ -254,7 +301,7 @@ def test_a_restored_checkpoint_has_a_later_epoch_than_its_savepoint(spark: Spark
     """Also where the clock is behind the clock of the machine whose job wrote it."""
     source, checkpoint = (CheckpointFolder(spark, str(tmp_path / name)) for name in ("source", "checkpoint"))
     made(source, epoch=7_000)
-    restore(source, checkpoint, MINE, {("events", 0): (0, 5)}, 6_000)
+    restore(source, checkpoint, MINE, {("events", 0): (0, 5)}, 6_000, held_lease)
     assert parse(checkpoint.read("stateloop.json") or "", checkpoint.path).epoch == 7_001
 
 
@@ -266,7 +313,7 @@ def test_an_unfinished_copy_is_no_savepoint(spark: SparkSession, tmp_path: Path)
     paths = [path for path, _ in savepoints(folder, partial(CheckpointFolder, spark))]
     assert [path.rpartition("/")[2] for path in paths] == ["first", "second"]
     with pytest.raises(UnreadableSavepointError):
-        restore(unfinished, CheckpointFolder(spark, str(tmp_path / "checkpoint")), MINE, {}, 8)
+        restore(unfinished, CheckpointFolder(spark, str(tmp_path / "checkpoint")), MINE, {}, 8, held_lease)
 
 
 def test_fields_of_a_later_release_are_ignored_and_another_format_is_refused() -> None:
