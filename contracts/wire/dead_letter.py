@@ -56,6 +56,8 @@ class DeadLetter(TopicRecord):
     """With `first_seen`, `epoch` and the record's key: the snapshot that the request was planned on."""
     spent: int | None = None
     """The same number as in the failure's feedback; null without a budget."""
+    failed_at: AwareDatetime | None = None
+    """The time of the failure by the worker's clock, as in its feedback. Earlier releases did not write it."""
     attempts: int | None = None
     """The number of calls."""
     response: str | None = None

@@ -43,26 +43,27 @@ def encode(request: Request, outcome: Outcome, now: datetime, largest: int) -> t
     return failure, feedback(request, failure, now).encode()
 
 
-def failed_request(record: Record, request: Request, outcome: Outcome) -> DeadLetter:
+def failed_request(record: Record, request: Request, outcome: Outcome, now: datetime) -> DeadLetter:
     """Return the dead letter of a failed request, with everything that a redrive needs."""
     detail = f"{request.enrichment}: {outcome.reason}"
-    return DeadLetter.of(record, Reason.ENRICHMENT_FAILED, detail, **_facts(request, outcome))
+    return DeadLetter.of(record, Reason.ENRICHMENT_FAILED, detail, **_facts(request, outcome, now))
 
 
-def failed_delivery(record: Record, request: Request, outcome: Outcome) -> DeadLetter:
+def failed_delivery(record: Record, request: Request, outcome: Outcome, now: datetime) -> DeadLetter:
     """Return the dead letter of an event that was not delivered, with everything that a redrive needs."""
     detail = f"{outcome.reason}: {request.inputs['event']} {request.inputs['id']}"
-    facts = _facts(request, outcome) | {"idempotency_key": request.fingerprint}
+    facts = _facts(request, outcome, now) | {"idempotency_key": request.fingerprint}
     return DeadLetter.of(record, Reason.DELIVERY_FAILED, detail, **facts)
 
 
-def _facts(request: Request, outcome: Outcome) -> dict[str, Any]:
+def _facts(request: Request, outcome: Outcome, now: datetime) -> dict[str, Any]:
     return {
         "enrichment": request.recorded_as,
         "first_seen": request.first_seen,
         "epoch": request.epoch,
         "version": request.version,
         "spent": request.spent,
+        "failed_at": now,
         "attempts": outcome.attempts,
         "response": outcome.response,
     }

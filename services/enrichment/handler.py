@@ -202,9 +202,10 @@ class EnrichmentHandler(Handler[PartitionState]):
         """Answer one request: make its calls, write its outcome, and finish its offsets once Kafka has that."""
         request = pending.request
         outcome = self._skipped(request) or await self._caller.answer(request)
-        outcome, output = self._planner.encode(request, outcome, self._now())
+        now = self._now()
+        outcome, output = self._planner.encode(request, outcome, now)
         if outcome.status == "failure":
-            dead_letter = self._planner.dead_letter(pending.record, request, outcome)
+            dead_letter = self._planner.dead_letter(pending.record, request, outcome, now)
             await self._send_to_dead_letters(request.device_id.encode(), dead_letter)
         self._counts.add(metrics.SUPERSEDED, by=state.begin_write(pending))
         if output is not None:

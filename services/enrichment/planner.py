@@ -56,8 +56,8 @@ class RequestPlanner(ABC):
         """Return the outcome, which may have become a failure, and what is to be written for it."""
 
     @abstractmethod
-    def dead_letter(self, record: Record, request: Request, outcome: Outcome) -> DeadLetter:
-        """Return the dead letter of a failure."""
+    def dead_letter(self, record: Record, request: Request, outcome: Outcome, now: datetime) -> DeadLetter:
+        """Return the dead letter of a failure at a time, which its feedback has too."""
 
 
 class EnrichmentPlanner(RequestPlanner):
@@ -114,9 +114,9 @@ class EnrichmentPlanner(RequestPlanner):
         return outcome, Output(topic, key, value, timestamp_ms=timestamp_ms(request.as_of))
 
     @override
-    def dead_letter(self, record: Record, request: Request, outcome: Outcome) -> DeadLetter:
+    def dead_letter(self, record: Record, request: Request, outcome: Outcome, now: datetime) -> DeadLetter:
         """See `RequestPlanner.dead_letter`."""
-        return failed_request(record, request, outcome)
+        return failed_request(record, request, outcome, now)
 
     def _count(self, metric: Metric, requests: Sequence[Request]) -> None:
         for request in requests:

@@ -59,6 +59,6 @@ class DeliveryPlanner(RequestPlanner):
         return outcome, None
 
     @override
-    def dead_letter(self, record: Record, request: Request, outcome: Outcome) -> DeadLetter:
+    def dead_letter(self, record: Record, request: Request, outcome: Outcome, now: datetime) -> DeadLetter:
         """See `RequestPlanner.dead_letter`."""
-        return failed_delivery(record, request, outcome)
+        return failed_delivery(record, request, outcome, now)

@@ -28,6 +28,7 @@ AGAIN_S = 5.0
 """The pause before the command is run again after an error."""
 REACTION_S = 20.0
 """The longest time in which the operator follows a line that the command prints."""
+MOMENT_S = 0.001
 MUST_RUN = "must run"
 """A part of the line that asks to let the workers run."""
 
@@ -44,7 +45,8 @@ class Growth:
     """The growth of the topics. `activate` makes the state of the next job, while no other job runs.
 
     The job is stopped when it begins, and the workers when the command asks for that. All start after it. An operator
-    who sees no progress may start the job before that: it gets the lease if the command does not run.
+    who sees no progress may start the job before that, which gets the lease if the command does not run, or may run the
+    command once more.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917  # its surroundings
@@ -91,6 +93,13 @@ class Growth:
                 await asyncio.sleep(AGAIN_S)
         await asyncio.Event().wait()
 
+    async def run_again(self, network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:  # noqa: ARG002  # it ends by itself
+        """Run the command once more, while the first one perhaps runs: it takes the lease over."""
+        with suppress(StateloopError):
+            if self.is_running:
+                await ModelCalls(network).call(lambda: self._grow(network, now()))
+        await asyncio.Event().wait()
+
     async def start_job(self, network: ProcessNetwork, now: Callable[[], datetime], on_stop: OnStop) -> None:  # noqa: ARG002  # it ends by itself
         """Start the job of the former state, unless the command runs or has added partitions."""
         with suppress(StateloopError):
@@ -101,8 +110,14 @@ class Growth:
         growth = self._command(network)
         self._stop_job()
         lease = self._files.take_over(network.time, now)
-        growth.run(growth.groups, self._follow, lease.renew)
-        lease.renew()
+
+        def require_lease() -> None:
+            network.carry_out()
+            network.time.sleep(MOMENT_S)  # it may be frozen here
+            lease.renew()
+
+        growth.run(growth.groups, self._follow, require_lease)
+        require_lease()
         self._end()
         lease.release()
 

@@ -21,8 +21,12 @@ GROWTH_S = 60.0
 """The time of a growth that nothing delays."""
 FORMER_S = 2700.0
 """The time at which the restored job has claimed the topics."""
-COMMAND = ("crash", "crash", "cut", "unacknowledged", "freeze")
+COMMAND = ("crash", "crash", "cut", "unacknowledged", "freeze", "interrupted", "suspended", "suspended")
 """The faults of the command that adds the partitions."""
+OPERATOR = ("start", "again")
+"""What an operator does while the command is frozen."""
+WRITES = 60
+"""The number of its looks and writes: a crash or a freeze comes before one of them."""
 FREEZE_S = (5.0, 120.0)
 """How long it is frozen. The lease of the checkpoint lasts for 15 s."""
 
@@ -57,9 +61,11 @@ def _growth(random: Random, at: float, partitions: int) -> Iterator[Fault]:
             kind = random.choice(COMMAND)
             lasts, amount = random.uniform(0.5, 20.0), float(random.randint(1, 2))
             begin = at + random.uniform(0.0, GROWTH_S)
-            if kind == "freeze":
-                lasts = random.uniform(*FREEZE_S)
-                yield Fault(begin + random.uniform(0.0, lasts), "start", "job")
+            if kind in {"interrupted", "suspended"}:
+                begin, amount = at, float(random.randint(1, WRITES))
+            if kind in {"freeze", "suspended"}:
+                lasts = GROWTH_S + random.uniform(*FREEZE_S)
+                yield Fault(begin + random.uniform(0.0, lasts), random.choice(OPERATOR), "job")
             yield Fault(begin, kind, "growth", lasts, amount)
         at += random.uniform(2 * GROWTH_S, 600.0)
         if at > LATEST_S:

@@ -106,7 +106,8 @@ class Fault:
     (nothing arrives of what it writes, while it reads and commits); of the job also `lag` (it does not read partition
     `amount` of the events), `rebuild` (it is started again with an empty state, of a later epoch), `restore` (with the
     state of the last savepoint), and `growth` (with an empty one, and its topics get more partitions, until they have
-    `amount`; the command that adds them is the part `growth`), and `start` (an operator starts it before that).
+    `amount`; the command that adds them is the part `growth`), `start` (an operator starts it before that), and `again`
+    (runs the command once more).
     Of the broker: `away`. Of the store: `loss` of everything, `rollback` (in the end it has again what it had at the
     beginning), and the faults of `StoreServer`. Of an API: the faults of `ApiStub`, in this share (`amount`) of its
     calls.

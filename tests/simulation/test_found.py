@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.simulation.ledgers import problems
-from tests.simulation.script import Compact, Fault, Forged, Row, Script, Sent
+from tests.simulation.script import Compact, Fault, Forged, Redrive, Row, Script, Sent
 from tests.simulation.world import run
 
 
@@ -258,6 +258,24 @@ def test_seed_99000265() -> None:
         application="visits",
         partitions=3,
         derivers=2,
+    )
+    assert not problems(script, run(script))
+
+
+def test_seed_101001531() -> None:
+    # A redrive did not replace the failure of a worker whose clock was ahead: it was later by that clock.
+    script = Script(
+        101001531,
+        (
+            Fault(at=1119.7974549349915, kind="clock", part="worker-0", lasts=1000.0, amount=3600.0),
+            Sent(1602.1273750998228, "d0", "e0", 640.412941392718, 1602.1273750998228, "p0", -1),
+            Sent(2063.057330398603, "d0", "e7", 640.412941392718, 2063.057330398603, "p0", 46),
+            Fault(at=2063.6025625348943, kind="down", part="registry", lasts=135.48996252213564),
+            Redrive(at=2303.002717838375),
+        ),
+        application="visits",
+        partitions=1,
+        slowest_s=1.5,
     )
     assert not problems(script, run(script))
 

@@ -154,6 +154,8 @@ class World:
             self._grow(int(fault.amount))
         elif fault.kind == "start":
             self._start_beside(f"start-{len(self.parts)}", self._growth.start_job)
+        elif fault.kind == "again":
+            self._start_beside(f"again-{len(self.parts)}", self._growth.run_again)
         elif (part := self.parts.get(fault.part)) is not None:
             if fault.kind in {"interrupted", "suspended"}:
                 part.interrupt(int(fault.amount), partial(self._interrupt, part, fault))

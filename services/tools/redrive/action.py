@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.wire import DeadLetter
     from services.tools.redrive.dead_letters import StoredDeadLetter
+
+TICK = timedelta(microseconds=1)
 
 
 class RedriveAction(StrEnum):
@@ -58,8 +61,9 @@ def action_for(application: Application, found: StoredDeadLetter, now: datetime)
 def reopening(found: StoredDeadLetter, now: datetime) -> Feedback:
     """Return the feedback that reopens a slot: a failure of the same version that answers no inputs.
 
-    It is later than the failure in the slot and replaces it. Any other answer wins over it: a result of the same
-    version, and every answer of a later version. So a repetition has no effect. The device's spent budget stays spent.
+    It is later than the failure in the slot and replaces it, also if the clock of its worker was ahead. Any other
+    answer wins over it: a result of the same version, and every answer of a later version. So a repetition has no
+    effect. The device's spent budget stays spent.
     Raises ValueError for a dead letter that does not name a request.
     """
     dead_letter, key = found.dead_letter, found.key
@@ -78,7 +82,7 @@ def reopening(found: StoredDeadLetter, now: datetime) -> Feedback:
         epoch=dead_letter.epoch or 0,
         version=dead_letter.version,
         status="failure",
-        ts=now,
+        ts=now if dead_letter.failed_at is None else max(now, dead_letter.failed_at + TICK),
         fingerprint=REDRIVEN,
         reason="to be requested again",
         spent=dead_letter.spent,

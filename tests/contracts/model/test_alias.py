@@ -118,7 +118,7 @@ def test_a_failed_request_has_the_first_name_and_can_be_redriven() -> None:
     now = datetime.now(UTC)
     (request,) = plan(renamed(), folded(renamed(), records()), NOW)
     record = Record("snapshots", 0, 0, 0, b"m", b"{}")
-    dead_letter = failed_request(record, request, Outcome("failure", reason="down"))
+    dead_letter = failed_request(record, request, Outcome("failure", reason="down"), now)
     dead_letter = dead_letter.model_copy(update={"first_seen": now - timedelta(minutes=1)})
     stored = StoredDeadLetter(dead_letter, b"m", now)
     assert dead_letter.enrichment == "owner"

@@ -15,7 +15,7 @@ from contracts.planning.plan import plan
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
 from contracts.records.record import Delta, Reason, Record, timestamp_ms
-from contracts.wire import Answer, DeadLetter
+from contracts.wire import REDRIVEN, Answer, DeadLetter
 from services.tools.redrive.action import RedriveAction, action_for, reopening
 from services.tools.redrive.dead_letters import DeadLetterFilter, StoredDeadLetter
 from tests.services.enrichment.alerted import LIMITS, WEBHOOK, above
@@ -194,6 +194,16 @@ def test_an_opening_undoes_the_failure_it_is_for_and_nothing_else(
         assert after["fingerprint"] not in "fg"
     else:
         assert after == before
+
+
+@pytest.mark.parametrize("ahead", [timedelta(0), timedelta(hours=1)])
+def test_a_failure_of_a_worker_whose_clock_was_ahead_is_undone(ahead: timedelta) -> None:
+    fold, failed_at = Fold(app), LATER + ahead
+    failure = answer(3, "failure", "f") | {"ts": failed_at}
+    fold.add(Delta("d1", START, "f", START, slot="owner", answer=failure))
+    value = reopening(found(failed_at=failed_at), LATER).encode()
+    fold.add(Decoder(app).feedback(Record("feedback", 0, 0, timestamp_ms(START), b"d1", value)))
+    assert fold.windows["d1", START].fields["owner"]["fingerprint"] == REDRIVEN
 
 
 def test_a_reopened_slot_is_requested_again() -> None:
