@@ -396,6 +396,15 @@ class LeaseLostError(JobError, RetryableError):
         self.owner = owner
 
 
+class ClockSetBackError(JobError, RetryableError):
+    """The system clock was set back during a batch, which ends by that clock."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the system clock was set back by {seconds:.0f} s, so the present batch would not end for as long"
+        )
+
+
 class QueryFailsError(JobError, RetryableError):
     """The query failed again and again without any progress between."""
 

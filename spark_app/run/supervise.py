@@ -14,12 +14,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_app.errors import (
     BrokerUnreachableError,
     CheckpointUnreachableError,
+    ClockSetBackError,
     ConcurrentCommitError,
     QueryFailsError,
     SparkExitedError,
 )
 from spark_app.run.report import QueryReport
 from spark_app.run.start import QueryRun
+from spark_app.run.wall_clock import WallClock
 
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 15.0
@@ -28,6 +30,9 @@ RAN = "addBatch"
 """The phase of a batch in which it reads and writes records."""
 CONCURRENT_COMMIT = "[CONCURRENT_STREAM_LOG_UPDATE]"
 """The condition in Spark's error, which it raises at the end of a batch that another job has committed."""
+
+TEMPORARY = (PySparkException, Py4JError, BrokerUnreachableError, CheckpointUnreachableError, ClockSetBackError)
+"""The errors after which the query starts again."""
 
 
 @dataclass
@@ -105,8 +110,16 @@ def attempt(
     try:
         run = start()
         report.running()
+        wall_clock = WallClock()
+
+        def look() -> None:
+            if not run.is_catch_up:  # which ends when it has read all
+                wall_clock.check()
+            listener.look()
+
         try:
-            for progress in batches(run.query, stopping, listener.look):
+            for progress in batches(run.query, stopping, look):
+                wall_clock.begin()
                 if progress is None:
                     report.idle()
                     listener.idle()
@@ -118,7 +131,7 @@ def attempt(
             run.query.stop()
     except Py4JNetworkError as error:
         raise SparkExitedError from error
-    except (PySparkException, Py4JError, BrokerUnreachableError, CheckpointUnreachableError) as error:
+    except TEMPORARY as error:
         if CONCURRENT_COMMIT in str(error):
             raise ConcurrentCommitError from error
         return first_line(str(error))

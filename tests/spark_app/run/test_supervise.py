@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from spark_app.errors import (
     BrokerUnreachableError,
+    ClockSetBackError,
     ConcurrentCommitError,
     ForeignCheckpointError,
     LeaseLostError,
@@ -24,6 +25,7 @@ from spark_app.run.metrics import JobMetrics
 from spark_app.run.report import JobReport, QueryReport
 from spark_app.run.start import QueryRun
 from spark_app.run.supervise import LONGEST_PAUSE_S, Failures, batches, since, supervise
+from spark_app.run.wall_clock import WallClock
 from tests.spark_app.run.test_metrics import progress_of
 
 if TYPE_CHECKING:
@@ -156,6 +158,22 @@ def test_a_query_that_just_stops_is_a_failure() -> None:
             Events(),
         )
     assert json.loads(reported[0])["problem"] == "it ended without an error"
+
+
+@pytest.mark.parametrize(("catches_up", "lines"), [(False, ["batch", "failed", "batch"]), (True, ["batch"] * 4)])
+def test_a_batch_whose_clock_was_set_back_is_started_again(
+    monkeypatch: pytest.MonkeyPatch, *, catches_up: bool, lines: list[str]
+) -> None:
+    """One that catches up ends when it has read all, and not by the clock."""
+    first = Query(3, catches_up=catches_up)
+
+    def check(_: object) -> None:
+        if first.recentProgress and not first.stopped:
+            raise ClockSetBackError(3600)
+
+    monkeypatch.setattr(WallClock, "check", check)
+    reported = run([first, Query(1, fails=False)], give_up=timedelta(minutes=5), step=1)
+    assert [line["job"] for line in reported] == lines
 
 
 def test_a_query_that_has_caught_up_is_followed_by_the_next_at_once() -> None:
