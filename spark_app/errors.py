@@ -323,13 +323,24 @@ class ActivationConflictError(JobError, RetryableError):
         self.checkpoint = checkpoint
 
 
-class SwitchInterruptedError(JobError, RetryableError):
-    """A job took the checkpoint over while `stateloop rebuild` was frozen."""
+class RestoreInterruptedError(JobError):
+    """A job took the checkpoint over while `stateloop savepoint restore` was frozen."""
 
     def __init__(self, checkpoint: str, owner: str) -> None:
         super().__init__(
-            f"{owner} took the checkpoint {checkpoint} over while this command stood still, so nothing was activated: "
-            "run the same command again, and it continues"
+            f"{owner} took the checkpoint {checkpoint} over while this command stood still, so the copy is not "
+            "complete: stop that job, remove the folder, and restore again"
+        )
+        self.owner = owner
+
+
+class SwitchInterruptedError(JobError, RetryableError):
+    """Another process took the checkpoint over while `stateloop rebuild` was frozen."""
+
+    def __init__(self, checkpoint: str, owner: str) -> None:
+        super().__init__(
+            f"{owner} took the checkpoint {checkpoint} over while this command stood still, so it activated nothing: "
+            "run `stateloop rebuild` again, and it continues; a `--rollback` may have been done by that process"
         )
         self.owner = owner
 
@@ -397,11 +408,11 @@ class LeaseLostError(JobError, RetryableError):
 
 
 class ClockSetBackError(JobError, RetryableError):
-    """The system clock was set back during a batch, which ends by that clock."""
+    """The system clock was set back, by which batches end and begin."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
-            f"the system clock was set back by {seconds:.0f} s, so the present batch would not end for as long"
+            f"the system clock was set back by {seconds:.0f} s, and batches end and begin by it: the query starts again"
         )
 
 

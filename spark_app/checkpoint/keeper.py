@@ -49,13 +49,23 @@ def kept(
 
 
 def require_renewed(lease: CheckpointLease, sleep: Callable[[float], object] = time.sleep) -> None:
-    """Return when the lease was renewed so lately that no other job can have it, by the thread of `kept`.
+    """Return when the lease is the newest one, and was renewed lately by the thread of `kept`.
 
-    It waits after this process stood still, and while the file system does not answer. Raises LeaseLostError.
+    It waits after this process stood still, and while the file system does not answer, but not for long. Raises
+    LeaseLostError and CheckpointUnreachableError.
     """
-    while lease.problem():
-        if lease.is_lost:
-            lease.renew()  # it raises, with the name of the owner
+    began = lease.clock()
+    while True:
+        try:
+            lease.require_newest()  # a machine that was suspended has a monotonic clock that stood still
+        except CheckpointUnreachableError as error:
+            unreachable = error
+        else:
+            if (problem := lease.problem()) is None:
+                return
+            unreachable = CheckpointUnreachableError(lease.files.path, problem)
+        if lease.clock() - began > UNANSWERED_S:
+            raise unreachable
         sleep(WATCH_S)
 
 

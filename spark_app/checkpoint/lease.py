@@ -166,6 +166,10 @@ class CheckpointLease:
         self._require_own(newest(self.files))
         self.renewed_at = began
 
+    def require_newest(self) -> None:
+        """Raise LeaseLostError if another job has a later lease, or CheckpointUnreachableError. It writes nothing."""
+        self._require_own(newest(self.files))
+
     def _require_own(self, lease: StoredLease | None) -> None:
         if lease is None or lease.number != self.number or (lease.owner or self.owner).id != self.owner.id:
             raise LeaseLostError(self.files.path, str(lease.owner) if lease else "no other job")

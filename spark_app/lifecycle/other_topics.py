@@ -4,7 +4,7 @@ Ids and offsets differ there, so the positions in the copied checkpoint are repl
 watermark and the digests of duplicates stay as they are.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from contracts.model.application import Application
 from contracts.model.topics import Stamp
@@ -13,7 +13,7 @@ from spark_app.checkpoint.commit_log import move
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.identity import CheckpointIdentity
 from spark_app.errors import RecordsLostError, RestoreRefusedError
-from spark_app.lifecycle.savepoint import Savepoint, copy_checkpoint, is_empty, positions, read
+from spark_app.lifecycle.savepoint import Leased, Savepoint, copy_checkpoint, occupied, positions, read
 from spark_app.lifecycle.start_offsets import BROKER_CLOCKS, FormerEnd, PartitionCopy, StartAt, StartPlan, plan
 from spark_app.topics.identity import TopicIdentity
 from spark_app.topics.offsets import EARLIEST_MS, Positions, TopicOffsets, offset_ranges
@@ -33,14 +33,14 @@ def restore_onto(  # noqa: PLR0913, PLR0917  # from where, to where, onto what, 
     copies: Mapping[tuple[str, int], PartitionCopy],
     start: StartAt | Positions,
     now_ms: int,
-    require_lease: Callable[[], object],
+    leased: Leased,
     *,
     accepts_loss: bool,
 ) -> tuple[Savepoint, StartPlan]:
     """Create a checkpoint from a savepoint, whose job reads `copies` of its topics; return both plan and savepoint.
 
-    Raises RestoreRefusedError, RecordsLostError unless `accepts_loss`, UnreadableSavepointError, and what
-    `require_lease` raises if a job may run.
+    Raises RestoreRefusedError, RecordsLostError unless `accepts_loss`, UnreadableSavepointError, and what `leased`
+    raises if a job may run.
     """
     savepoint = read(source)
     ends, events = former_ends(application, savepoint), application.topics.events
@@ -48,13 +48,12 @@ def restore_onto(  # noqa: PLR0913, PLR0917  # from where, to where, onto what, 
     reasons = [*mine.differences(savepoint.identity.on_topics(mine.topics)), *made.refusals]
     if application.raw and start is not StartAt.BEGINNING:
         reasons.append(RAW)
-    if not is_empty(checkpoint):
-        reasons.append(f"the checkpoint {checkpoint.path} is not empty")
+    reasons += occupied(checkpoint)
     if reasons:
         raise RestoreRefusedError(source.path, reasons)
     if made.losses and not accepts_loss:
         raise RecordsLostError(source.path, made.losses)
-    copy_checkpoint(source, checkpoint, mine, savepoint, now_ms, require_lease, lambda: move(checkpoint, made.offsets))
+    copy_checkpoint(source, checkpoint, mine, savepoint, now_ms, leased, lambda: move(checkpoint, made.offsets))
     return savepoint, made
 
 

@@ -38,6 +38,7 @@ from spark_app.checkpoint.lease import acquire, take_over
 from spark_app.checkpoint.owner import this_job
 from spark_app.checkpoint.republish import request_republication
 from spark_app.errors import (
+    ActivationConflictError,
     LeaseLostError,
     NoGenerationError,
     NotMergedError,
@@ -202,12 +203,19 @@ class Rebuild:
     def roll_back(self, now_ms: int) -> tuple[Activation, Handover]:
         """Activate the generation that was active before.
 
-        Raises NoGenerationError, PartitionsAddedError, SwitchInterruptedError, and what `plan` raises.
+        Raises NoGenerationError, PartitionsAddedError, ActivationConflictError, SwitchInterruptedError, and what `plan`
+        raises.
 
         Its job reads the records that came since; those that the topics do not hold any more stop it.
         """
-        self._former()  # or else the job would be stopped in vain
-        return self._switch(self._former, now_ms, lambda _: None)
+        former = self._former()
+
+        def unchanged() -> str:
+            if self._former() != former:
+                raise ActivationConflictError(self._checkpoint.path)
+            return former
+
+        return self._switch(unchanged, now_ms, lambda _: None)
 
     def _former(self) -> str:
         former = previous(self._checkpoint)

@@ -6,6 +6,7 @@ order than before; its job publishes each window once, so that readers prefer th
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -33,6 +34,8 @@ FORMAT: Literal[1] = 1
 """The version of the file's format. A field that older releases may ignore needs no other one."""
 ATTEMPTS = 5
 Open = Callable[[str], CheckpointFolder]
+Leased = Callable[[], AbstractContextManager[Callable[[], object]]]
+"""Gives a function that raises LeaseLostError if the lease of a checkpoint is lost."""
 
 
 class Savepoint(BaseModel):
@@ -145,27 +148,27 @@ def restore(  # noqa: PLR0913, PLR0917  # from where, to where, as what
     mine: CheckpointIdentity,
     ranges: Mapping[tuple[str, int], tuple[int, int]],
     now_ms: int,
-    require_lease: Callable[[], object],
+    leased: Leased,
 ) -> Savepoint:
     """Create a checkpoint from a savepoint; return the savepoint.
 
     `mine` is the identity of the application on the topics as they are now. `ranges` has the first and the end offset
-    of each of their partitions. Raises RestoreRefusedError, with each reason, as `read`, and what `require_lease`
-    raises if a job may run.
+    of each of their partitions. `leased` gives the lease of the checkpoint, and what requires it. Raises
+    RestoreRefusedError, with each reason, as `read`, and what `leased` raises if a job may run.
     """
     savepoint = read(source)
     reasons = [*mine.differences(savepoint.identity), *_lost(savepoint.positions, ranges)]
-    if not is_empty(checkpoint):
-        reasons.append(f"the checkpoint {checkpoint.path} is not empty")
+    reasons += occupied(checkpoint)
     if reasons:
         raise RestoreRefusedError(source.path, reasons)
-    copy_checkpoint(source, checkpoint, mine, savepoint, now_ms, require_lease)
+    copy_checkpoint(source, checkpoint, mine, savepoint, now_ms, leased)
     return savepoint
 
 
-def is_empty(checkpoint: CheckpointFolder) -> bool:
-    """Return whether a folder has nothing, or nothing but leases."""
-    return all(name.startswith(PREFIX) for name in checkpoint.names())
+def occupied(checkpoint: CheckpointFolder) -> list[str]:
+    """Return that a folder has more than leases; nothing if it is empty but for them."""
+    is_empty = all(name.startswith(PREFIX) for name in checkpoint.names())
+    return [] if is_empty else [f"the checkpoint {checkpoint.path} is not empty"]
 
 
 def copy_checkpoint(  # noqa: PLR0913, PLR0917  # from where, to where, as what
@@ -174,22 +177,25 @@ def copy_checkpoint(  # noqa: PLR0913, PLR0917  # from where, to where, as what
     mine: CheckpointIdentity,
     savepoint: Savepoint,
     now_ms: int,
-    require_lease: Callable[[], object],
+    leased: Leased,
     change: Callable[[], object] = lambda: None,
 ) -> None:
     """Copy a savepoint into an empty checkpoint, change that, and complete it: before, no job starts from it.
 
-    Each file requires the lease: a job that has it may have found the folder empty.
+    Each file requires the lease: a job that has it may have found the folder empty. Raises RestoreRefusedError.
     """
-    for path in source.files():
-        if path != FILE:
-            require_lease()
-            source.copy(path, checkpoint)
-    require_lease()
-    change()
-    request_republication(checkpoint)
-    require_lease()
-    write(checkpoint, mine, max(now_ms, savepoint.epoch + 1))  # the clock may be behind
+    with leased() as require_lease:
+        if reasons := occupied(checkpoint):
+            raise RestoreRefusedError(source.path, reasons)
+        for path in source.files():
+            if path != FILE:
+                require_lease()
+                source.copy(path, checkpoint)
+        require_lease()
+        change()
+        request_republication(checkpoint)
+        require_lease()
+        write(checkpoint, mine, max(now_ms, savepoint.epoch + 1))  # the clock may be behind
 
 
 def parse(content: str, path: str) -> Savepoint:

@@ -119,7 +119,6 @@ def attempt(
 
         try:
             for progress in batches(run.query, stopping, look):
-                wall_clock.begin()
                 if progress is None:
                     report.idle()
                     listener.idle()

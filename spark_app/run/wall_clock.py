@@ -1,4 +1,7 @@
-"""Notices that the system clock was set back. Spark ends a batch by that clock: it would last for so much longer."""
+"""Notices that the system clock was set back.
+
+Spark ends a batch in real-time mode, and begins the next micro-batch, by that clock: both would be late by so much.
+"""
 
 import time
 from collections.abc import Callable
@@ -10,19 +13,16 @@ TOLERANCE_S = 5.0
 
 
 class WallClock:
-    """The system clock (`now`) during a batch, compared with the monotonic one. Both are in seconds."""
+    """The system clock (`now`), compared with the monotonic one (`clock`). Both are in seconds."""
 
     def __init__(self, now: Callable[[], float] = time.time, clock: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._clock = clock
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin a batch."""
-        self._offset = self._now() - self._clock()
+        self._offset = now() - clock()
 
     def check(self) -> None:
-        """Raise ClockSetBackError if the clock was set back since the batch began."""
-        back_s = self._offset - (self._now() - self._clock())
+        """Raise ClockSetBackError if the clock was set back since the last check."""
+        former, self._offset = self._offset, self._now() - self._clock()
+        back_s = former - self._offset
         if back_s > TOLERANCE_S:
             raise ClockSetBackError(back_s)

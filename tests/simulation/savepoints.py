@@ -7,6 +7,7 @@ and a file of the state, which here is the commit itself.
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -102,7 +103,7 @@ class Savepoints:
         counts = {name: len(logs.topic(name).logs) for name in sources(self._application)}
         try:
             mine, restored = self._identity(counts), savepoint.restore
-            restored(self._last, folder, mine, ranges, now_ms, lambda: None)  # type: ignore[arg-type]  # in memory
+            restored(self._last, folder, mine, ranges, now_ms, lambda: nullcontext(lambda: None))  # type: ignore[arg-type]  # in memory
         except StateloopError as error:
             self.refusals.append(str(error))
             return None

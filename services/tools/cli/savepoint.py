@@ -20,7 +20,7 @@ from spark_app.checkpoint.identity import identity
 from spark_app.checkpoint.keeper import kept, require_renewed
 from spark_app.checkpoint.lease import acquire
 from spark_app.checkpoint.owner import this_job
-from spark_app.errors import UnreadableOffsetsError
+from spark_app.errors import LeaseLostError, RestoreInterruptedError, UnreadableOffsetsError
 from spark_app.lifecycle import savepoint
 from spark_app.lifecycle.other_topics import former_ends, partition_copies, restore_onto
 from spark_app.lifecycle.savepoint import positions
@@ -108,8 +108,7 @@ def restore(spark: SparkSession, application: Application, settings: JobSettings
     mine = identity(application, topics, settings.state_partitions or topics[0].partitions)
     source, checkpoint = CheckpointFolder(spark, path), CheckpointFolder(spark, settings.checkpoint)
     ranges, now_ms = offset_ranges(settings, topics), time.time_ns() // 1_000_000
-    with leased(spark, checkpoint) as require_lease:
-        restored = savepoint.restore(source, checkpoint, mine, ranges, now_ms, require_lease)
+    restored = savepoint.restore(source, checkpoint, mine, ranges, now_ms, partial(leased, spark, checkpoint))
     print(
         f"{settings.checkpoint} is {path} again ({restored.files} files): "
         "start the job, which publishes each window once"
@@ -120,11 +119,14 @@ def restore(spark: SparkSession, application: Application, settings: JobSettings
 def leased(spark: SparkSession, checkpoint: CheckpointFolder) -> Iterator[Callable[[], object]]:
     """Have the lease of a checkpoint for a while; give a function that raises LeaseLostError when it is lost.
 
-    Raises CheckpointInUseError.
+    Raises CheckpointInUseError, and RestoreInterruptedError instead of LeaseLostError.
     """
-    lease = acquire(checkpoint, this_job(java_pid(spark)), time.monotonic, time.sleep)
-    with kept(lease, lambda: False):
-        yield partial(require_renewed, lease)
+    try:
+        lease = acquire(checkpoint, this_job(java_pid(spark)), time.monotonic, time.sleep)
+        with kept(lease, lambda: False):
+            yield partial(require_renewed, lease)
+    except LeaseLostError as error:
+        raise RestoreInterruptedError(checkpoint.path, error.owner) from error
 
 
 def restore_elsewhere(  # noqa: PLR0913  # as `restore`, and how
@@ -142,8 +144,7 @@ def restore_elsewhere(  # noqa: PLR0913  # as `restore`, and how
     source, checkpoint = CheckpointFolder(spark, path), CheckpointFolder(spark, settings.checkpoint)
     copies = partition_copies(settings, topics, former_ends(application, savepoint.read(source)))
     target, now_ms = (source, checkpoint, application, mine, copies, start), time.time_ns() // 1_000_000
-    with leased(spark, checkpoint) as require_lease:
-        _, made = restore_onto(*target, now_ms, require_lease, accepts_loss=accepts_loss)
+    _, made = restore_onto(*target, now_ms, partial(leased, spark, checkpoint), accepts_loss=accepts_loss)
     for problem in made.losses:
         print(f"lost: {problem}")
     for note in made.notes:

@@ -65,8 +65,8 @@ class PartitionGrowth:
         self._names = {topic.name for topic in application.catalogue() if topic.grows}
         self.counts = self._read()
         topics = application.topics
-        equal = {application.layout_topic, topics.events, topics.snapshots} & self.counts.keys()
-        counts = {self.counts[name] for name in equal} or {topics.partitions}
+        self._equal = {application.layout_topic, topics.events, topics.snapshots}
+        counts = {self.counts[name] for name in self._equal & self.counts.keys()} or {topics.partitions}
         self.partitions = partitions or max(counts)
         self._is_due = partitions is not None or len(counts) > 1
         self._require_possible()
@@ -118,7 +118,7 @@ class PartitionGrowth:
         if self.missing and any(alert.webhook for alert in self._application.alerts):
             raise WebhooksError(self._application.name)
         for name, count in self.counts.items():
-            if self._is_due and count > self.partitions:
+            if (self._is_due or name in self._equal) and count > self.partitions:
                 raise FewerPartitionsError(name, count, self.partitions)
 
     def _used(self, groups: Collection[str]) -> Collection[str]:

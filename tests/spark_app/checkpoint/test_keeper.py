@@ -148,6 +148,27 @@ def test_a_step_after_a_freeze_fails_when_another_job_has_the_lease() -> None:
         require_renewed(lease, lambda _: renew(lease, Rounds(world, 1), lease.renew))
 
 
+def test_a_step_after_a_suspension_fails_when_another_job_has_the_lease() -> None:
+    """A machine that is suspended has a monotonic clock that stands still."""
+    world = World()
+    lease = world.acquire(job("a"))
+    world.acquire(job("b", place="another kernel"))
+    lease.renewed_at = world.now
+    assert lease.problem() is None
+    with pytest.raises(LeaseLostError, match="host-b"):
+        require_renewed(lease, world.sleep)
+
+
+def test_a_step_does_not_wait_for_ever_for_a_renewal() -> None:
+    """As of a thread that has died with its JVM."""
+    world = World()
+    lease = world.acquire(job("a"))
+    world.now += LEASE_S
+    with pytest.raises(CheckpointUnreachableError, match="was not renewed"):
+        require_renewed(lease, world.sleep)
+    assert world.now - LEASE_S < UNANSWERED_S + RENEW_S
+
+
 def test_a_query_behind_a_fence_goes_on_while_each_renewal_takes_longer_than_a_lease() -> None:
     world = World()
     lease = world.acquire(job("a"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import count
@@ -39,6 +40,7 @@ from tests.spark_app.running import Job, Topics, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -212,15 +214,19 @@ class LostLease:
         self.files: list[str] = []
         """Those of the checkpoint when it was lost."""
 
-    def require(self) -> None:
+    def held(self) -> AbstractContextManager[Callable[[], object]]:
+        return nullcontext(self._require)
+
+    def _require(self) -> None:
         self._left -= 1
         if self._left == 0:
             self.files = sorted(self._checkpoint.files())
             raise LeaseLostError(self._checkpoint.path, "a job")
 
 
-def held_lease() -> None:
-    """Raise nothing: no job can run."""
+def held_lease() -> AbstractContextManager[Callable[[], object]]:
+    """Give a lease that is never lost."""
+    return nullcontext(lambda: None)
 
 
 def description() -> Savepoint:
@@ -269,7 +275,7 @@ def test_a_restore_writes_nothing_after_it_has_lost_the_lease(spark: SparkSessio
         checkpoint.create(f"{PREFIX}1", "{}")
         lease = LostLease(checkpoint, lost)
         try:
-            restore(source, checkpoint, MINE, {("events", 0): (5, 5)}, 8, lease.require)
+            restore(source, checkpoint, MINE, {("events", 0): (5, 5)}, 8, lease.held)
         except LeaseLostError:
             assert sorted(checkpoint.files()) == lease.files
             assert "stateloop.json" not in checkpoint.names()

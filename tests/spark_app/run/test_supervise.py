@@ -14,7 +14,6 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from spark_app.errors import (
     BrokerUnreachableError,
-    ClockSetBackError,
     ConcurrentCommitError,
     ForeignCheckpointError,
     LeaseLostError,
@@ -26,6 +25,7 @@ from spark_app.run.report import JobReport, QueryReport
 from spark_app.run.start import QueryRun
 from spark_app.run.supervise import LONGEST_PAUSE_S, Failures, batches, since, supervise
 from spark_app.run.wall_clock import WallClock
+from tests.clock import Clock
 from tests.spark_app.run.test_metrics import progress_of
 
 if TYPE_CHECKING:
@@ -160,19 +160,29 @@ def test_a_query_that_just_stops_is_a_failure() -> None:
     assert json.loads(reported[0])["problem"] == "it ended without an error"
 
 
-@pytest.mark.parametrize(("catches_up", "lines"), [(False, ["batch", "failed", "batch"]), (True, ["batch"] * 4)])
-def test_a_batch_whose_clock_was_set_back_is_started_again(
+class SetBack(Events):
+    """Sets the system clock back an hour after the second batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock, self.monotonic = Clock(1e9), Clock()
+
+    def after(self, progress: Any) -> None:
+        super().after(progress)
+        self.clock.now -= 3600.0 if self.batches == 2 else 0.0
+
+
+@pytest.mark.parametrize(
+    ("catches_up", "lines"), [(False, ["batch", "batch", "failed", "batch"]), (True, ["batch"] * 4)]
+)
+def test_a_query_whose_clock_was_set_back_is_started_again(
     monkeypatch: pytest.MonkeyPatch, *, catches_up: bool, lines: list[str]
 ) -> None:
-    """One that catches up ends when it has read all, and not by the clock."""
-    first = Query(3, catches_up=catches_up)
-
-    def check(_: object) -> None:
-        if first.recentProgress and not first.stopped:
-            raise ClockSetBackError(3600)
-
-    monkeypatch.setattr(WallClock, "check", check)
-    reported = run([first, Query(1, fails=False)], give_up=timedelta(minutes=5), step=1)
+    """Also if each look finds a batch. One that catches up ends when it has read all, and not by the clock."""
+    events = SetBack()
+    monkeypatch.setattr("spark_app.run.supervise.WallClock", lambda: WallClock(events.clock, events.monotonic))
+    queries = [Query(3, catches_up=catches_up), Query(1, fails=False)]
+    reported = run(queries, give_up=timedelta(minutes=5), step=1, events=events)
     assert [line["job"] for line in reported] == lines
 
 

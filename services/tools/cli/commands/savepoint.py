@@ -47,7 +47,7 @@ def restore(
     ] = False,
     application: ApplicationName = None,
 ) -> None:
-    """Make the checkpoint, which must not exist, of SAVEPOINT."""
+    """Make the checkpoint, which must be empty, of SAVEPOINT."""
     from services.tools.cli import savepoint as checkpoint
 
     checkpoint.restore_one(savepoint, application, other_topics, accepts_loss=accept_loss)
