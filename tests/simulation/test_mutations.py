@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -180,6 +180,7 @@ def the_job_of_an_older_checkpoint_is_not_refused(patch: pytest.MonkeyPatch) -> 
 def failures_are_reopened_too_early(patch: pytest.MonkeyPatch) -> None:
     early = partial(reopening, now=time_at(0.0))
     patch.setattr("services.tools.redrive.redrive.reopening", lambda found, _: early(found))
+    patch.setattr("services.tools.redrive.action.TICK", timedelta(hours=-1))
 
 
 @mutation(
