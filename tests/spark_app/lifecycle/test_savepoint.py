@@ -270,6 +270,8 @@ def test_a_restore_writes_nothing_after_it_has_lost_the_lease(spark: SparkSessio
     """Wherever it is lost. A folder that has nothing but a lease is empty."""
     source = CheckpointFolder(spark, str(tmp_path / "source"))
     made(source)
+    for name in ("metadata", "first", "second"):
+        source.create(name, "content")
     for lost in count(1):
         checkpoint = CheckpointFolder(spark, str(tmp_path / f"checkpoint-{lost}"))
         checkpoint.create(f"{PREFIX}1", "{}")
