@@ -59,9 +59,9 @@ class JobProgress:
     ) -> None:
         """Record the earliest progress of all partitions for each of them: they have copies from each other.
 
-        The job records the progress in all partitions that it has, so others have none: they were added. The offsets
-        are looked up after the time, for the snapshots before later ones have its records, too. Raises
-        KafkaRequestError, and what `require_lease` raises if a job may run.
+        The job records the progress in all partitions that it has, so others have none: they were added. The end
+        offsets are read after the progress, which is also true of later ones. Raises KafkaRequestError, and what
+        `require_lease` raises if a job may run.
         """
         known = self._read(range(partitions)).values()
         if known:

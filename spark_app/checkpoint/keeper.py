@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from spark_app.checkpoint.fence import Fence
 from spark_app.checkpoint.lease import LEASE_S, RENEW_S, WATCH_S, CheckpointLease
@@ -25,8 +26,8 @@ def kept(
     stop_queries: Callable[[], bool],
     warn: Callable[[str], object] = lambda _: None,
     fence: Fence | None = None,
-) -> Iterator[None]:
-    """Renew the lease in the background, and give it back at the end.
+) -> Iterator[Callable[[], None]]:
+    """Renew the lease in the background, and give it back at the end. Give `require_lease` of it.
 
     `stop_queries` returns whether one ran, and `warn` gets the reason why it was stopped. `fence` gets each renewal.
 
@@ -39,7 +40,7 @@ def kept(
     threading.Thread(target=renew, args=(lease, ended, renewal), daemon=True).start()
     threading.Thread(target=guard, args=(lease, stop_queries, warn, ended, is_fenced), daemon=True).start()
     try:
-        yield
+        yield partial(require_lease, lease)
     finally:
         ended.set()
         if fence is not None:
@@ -48,7 +49,7 @@ def kept(
             lease.release()
 
 
-def require_renewed(lease: CheckpointLease, sleep: Callable[[float], object] = time.sleep) -> None:
+def require_lease(lease: CheckpointLease, sleep: Callable[[float], object] = time.sleep) -> None:
     """Return when the lease is the newest one, and was renewed lately by the thread of `kept`.
 
     It waits after this process stood still, and while the file system does not answer, but not for long. Raises

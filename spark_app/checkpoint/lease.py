@@ -163,7 +163,7 @@ class CheckpointLease:
         self._require_own(newest(self.files) if content is None else StoredLease(self.number, content))
         began = self.clock()
         self.files.overwrite(name, _content(self.owner, next(self.renewals)))
-        self._require_own(newest(self.files))
+        self.require_newest()
         self.renewed_at = began
 
     def require_newest(self) -> None:

@@ -75,7 +75,7 @@ def archive(  # noqa: PLR0913  # two of them are options of the command
     topic = identify_topic(settings, application, application.topics.snapshots)
     checkpoint = CheckpointFolder(own, f"{folder}/{CHECKPOINT}")
     lease = _lease(own, checkpoint, folder)
-    with kept(lease, lambda: stop_queries(own)):
+    with kept(lease, lambda: stop_queries(own)) as require_lease:
         if not checkpoint.has(TOPIC):
             checkpoint.write_new(TOPIC, topic.id)
         elif checkpoint.read(TOPIC) != topic.id:
@@ -88,7 +88,7 @@ def archive(  # noqa: PLR0913  # two of them are options of the command
         sink = rows(records, application).writeStream.format("parquet").partitionBy(DATE).option("compression", "zstd")
         query = sink.option("checkpointLocation", checkpoint.path).trigger(availableNow=True).start(folder)
         query.awaitTermination()
-        lease.renew()  # or the loss of it has stopped the query before its end
+        require_lease()  # or the loss of it has stopped the query before its end
     return _counts(query)
 
 

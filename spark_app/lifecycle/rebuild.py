@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -33,7 +32,7 @@ from spark_app.checkpoint.generations import (
     unfinished,
 )
 from spark_app.checkpoint.identity import claim, found_at, identity
-from spark_app.checkpoint.keeper import kept, require_renewed
+from spark_app.checkpoint.keeper import kept
 from spark_app.checkpoint.lease import acquire, take_over
 from spark_app.checkpoint.owner import this_job
 from spark_app.checkpoint.republish import request_republication
@@ -187,12 +186,12 @@ class Rebuild:
         """Activate the generation that is chosen while no job can run."""
         try:
             lease = take_over(self._checkpoint, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
-            with kept(lease, lambda: False):
+            with kept(lease, lambda: False) as require_lease:
                 generation = chosen()
                 folder = generation_folder(self._checkpoint, generation)
                 left = Handover.begin(self._settings, self._application, folder)
-                when_stopped(partial(require_renewed, lease))
-                require_renewed(lease)
+                when_stopped(require_lease)
+                require_lease()
                 request_republication(folder)
                 activation = activate(self._checkpoint, generation, now_ms, self._epoch())
                 Handover.finish(folder)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from spark_app.checkpoint.lease import acquire, take_over
 from spark_app.checkpoint.owner import JobOwner, Process
+from tests.spark_app.leasing import MemoryFiles
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -14,35 +15,12 @@ if TYPE_CHECKING:
     from tests.simulation.kafka.network import Time
 
 
-class ModelFiles:
-    """The folder of a checkpoint. Implements `Files` of the product."""
-
-    path = "the checkpoint"
-    is_exclusive = True
+class ModelFiles(MemoryFiles):
+    """The folder of a checkpoint, and the leases of processes of other machines."""
 
     def __init__(self) -> None:
-        self._contents: dict[str, str] = {}
+        super().__init__()
         self._owners = 0
-
-    def names(self) -> list[str]:
-        """See `Files.names`."""
-        return list(self._contents)
-
-    def read(self, name: str) -> str | None:
-        """See `Files.read`."""
-        return self._contents.get(name)
-
-    def create(self, name: str, content: str) -> bool:
-        """See `Files.create`."""
-        return self._contents.setdefault(name, content) is content
-
-    def overwrite(self, name: str, content: str) -> None:
-        """See `Files.overwrite`."""
-        self._contents[name] = content
-
-    def delete(self, name: str) -> None:
-        """See `Files.delete`."""
-        self._contents.pop(name, None)
 
     def acquire(self, time: Time, now: datetime) -> CheckpointLease:
         """Return the lease when nobody has it any more. Raises CheckpointInUseError, LeaseLostError."""

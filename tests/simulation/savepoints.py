@@ -102,8 +102,14 @@ class Savepoints:
         }
         counts = {name: len(logs.topic(name).logs) for name in sources(self._application)}
         try:
-            mine, restored = self._identity(counts), savepoint.restore
-            restored(self._last, folder, mine, ranges, now_ms, lambda: nullcontext(lambda: None))  # type: ignore[arg-type]  # in memory
+            savepoint.restore(
+                self._last,  # type: ignore[arg-type]  # in memory
+                folder,
+                self._identity(counts),
+                ranges,
+                now_ms,
+                lambda: nullcontext(lambda: None),
+            )
         except StateloopError as error:
             self.refusals.append(str(error))
             return None

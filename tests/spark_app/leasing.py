@@ -6,6 +6,8 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from spark_app.checkpoint.lease import PREFIX, CheckpointLease, acquire
 from spark_app.checkpoint.owner import JobOwner, Process, started
 
@@ -17,27 +19,17 @@ LONGEST_S = 1_000.0
 """The time after which nobody waits for a lease any more."""
 
 
-class World:
-    """A folder and a clock; whatever happens meanwhile happens when somebody sleeps."""
+class MemoryFiles:
+    """The folder of a checkpoint, in memory. Implements `Files` of the product."""
 
     path = "folder"
 
     def __init__(self, *, is_exclusive: bool = True) -> None:
-        self.now = 0.0
         self.is_exclusive = is_exclusive
         self.content: dict[str, str] = {}
-        self.meanwhile: Callable[[], object] = lambda: None
-
-    def clock(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        assert self.now < LONGEST_S, "it waits for ever"
-        self.meanwhile()
 
     def names(self) -> list[str]:
-        return ["offsets", f"{PREFIX}copy", *self.content]
+        return list(self.content)
 
     def read(self, name: str) -> str | None:
         return self.content.get(name)
@@ -53,6 +45,27 @@ class World:
 
     def delete(self, name: str) -> None:
         self.content.pop(name, None)
+
+
+class World(MemoryFiles):
+    """A folder and a clock; whatever happens meanwhile happens when somebody sleeps."""
+
+    def __init__(self, *, is_exclusive: bool = True) -> None:
+        super().__init__(is_exclusive=is_exclusive)
+        self.now = 0.0
+        self.meanwhile: Callable[[], object] = lambda: None
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        assert self.now < LONGEST_S, "it waits for ever"
+        self.meanwhile()
+
+    @override
+    def names(self) -> list[str]:
+        return ["offsets", f"{PREFIX}copy", *super().names()]
 
     def acquire(self, owner: JobOwner) -> CheckpointLease:
         return acquire(self, owner, self.clock, self.sleep)

@@ -17,7 +17,7 @@ from services.runtime.kafka.broker_check import require_broker
 from services.tools.cli.spark import selected, spark_session
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.identity import identity
-from spark_app.checkpoint.keeper import kept, require_renewed
+from spark_app.checkpoint.keeper import kept
 from spark_app.checkpoint.lease import acquire
 from spark_app.checkpoint.owner import this_job
 from spark_app.errors import LeaseLostError, RestoreInterruptedError, UnreadableOffsetsError
@@ -123,8 +123,8 @@ def leased(spark: SparkSession, checkpoint: CheckpointFolder) -> Iterator[Callab
     """
     try:
         lease = acquire(checkpoint, this_job(java_pid(spark)), time.monotonic, time.sleep)
-        with kept(lease, lambda: False):
-            yield partial(require_renewed, lease)
+        with kept(lease, lambda: False) as require_lease:
+            yield require_lease
     except LeaseLostError as error:
         raise RestoreInterruptedError(checkpoint.path, error.owner) from error
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from contracts.model.suite import load_suite
 from contracts.settings import read
 from services.runtime.command_line import report, run
-from services.runtime.errors import KafkaRequestError, NoBrokerError
+from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.broker_check import require_broker
 from services.runtime.kafka.values import NewTopic
 from services.runtime.topic_owners import TopicOwners
-from services.tools.topics.errors import TopicRefusedError, WrongPartitionsError, refused
+from services.tools.topics.errors import TopicRefusedError, WrongPartitionsError, answered_at, refused
 from services.tools.topics.settings import TopicsSettings
 
 if TYPE_CHECKING:
@@ -113,10 +113,8 @@ def _partitions(admin: Admin, settings: TopicsSettings, awaited: Collection[str]
     """Return the number of partitions by topic; a broker may list an awaited topic a moment after its creation."""
     deadline = time.monotonic() + ANSWER_S
     while True:
-        try:
+        with answered_at(settings.kafka):
             counts = admin.partition_counts()
-        except KafkaRequestError as error:
-            raise NoBrokerError(settings.kafka, error.detail) from error
         if counts.keys() >= set(awaited) or time.monotonic() >= deadline:
             return counts
         time.sleep(PAUSE_S)

@@ -1,7 +1,10 @@
 """The errors of the topics command, each with a remedy in its message."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from contracts.errors import PermanentError, StateloopError
-from services.runtime.errors import KafkaOperationError, NoBrokerError
+from services.runtime.errors import KafkaOperationError, KafkaRequestError, NoBrokerError
 
 RIGHTS = "grant this user Create, Describe and DescribeConfigs on it, or log in as another with STATELOOP_KAFKA_OPTIONS"
 ADVICE = {
@@ -68,3 +71,12 @@ def refused(topic: str, kafka: str, error: KafkaOperationError) -> TopicsError |
     if error.is_of_client:
         return NoBrokerError(kafka, error.detail)
     return TopicRefusedError(topic, error.code, error.detail)
+
+
+@contextmanager
+def answered_at(address: str) -> Iterator[None]:
+    """Raise NoBrokerError, which names the address of the brokers, instead of KafkaRequestError."""
+    try:
+        yield
+    except KafkaRequestError as error:
+        raise NoBrokerError(address, error.detail) from error

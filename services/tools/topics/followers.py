@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from services.runtime.errors import KafkaRequestError, NoBrokerError
 from services.runtime.kafka.values import LATEST, GroupOffset, Partition
+from services.tools.topics.errors import answered_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -60,9 +60,8 @@ class Followers:
     def _opened(self, name: str) -> Iterator[ConsumerGroup]:
         """Connect to a group for a while. Raises NoBrokerError, which names the address."""
         try:
-            yield ConsumerGroup(self.admin, self.topic, name, self.require_lease)
-        except KafkaRequestError as error:
-            raise NoBrokerError(self.address, error.detail) from error
+            with answered_at(self.address):
+                yield ConsumerGroup(self.admin, self.topic, name, self.require_lease)
         finally:
             self.admin.close()
 

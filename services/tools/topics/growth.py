@@ -9,8 +9,8 @@ The application's `layout_topic` gets its partitions last. As long as it has few
 number, and finds every key in what it has read. Every step may be repeated, so a growth that was interrupted continues
 with the next call.
 
-Each write requires the lease of the checkpoint: a command that was frozen for longer than it lasts may wake while a job
-runs, and stops then.
+Each write requires the lease of the checkpoint. A command that was frozen for longer than the lease lasts may wake
+while a job runs: it stops.
 
 Alerts and derived states follow from each snapshot, and the workers continue behind the copies. So with these the
 growth begins when the workers have read all snapshots.
@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 from contracts.records.named_states import named
 from contracts.wire import DerivedRecord
 from contracts.wire.alert_record import AlertRecord
-from services.runtime.errors import KafkaRequestError, NoBrokerError
+from services.runtime.errors import KafkaRequestError
 from services.runtime.job_progress import JobProgress
-from services.tools.topics.errors import FewerPartitionsError, WebhooksError, refused
+from services.tools.topics.errors import FewerPartitionsError, WebhooksError, answered_at, refused
 from services.tools.topics.followers import Followers, topic_ends
 from services.tools.topics.rewrite import CLIENT, rewrite
 
@@ -128,10 +128,8 @@ class PartitionGrowth:
         """
         own, topics = self._application, self._application.topics
         derived = self.counts.keys() & {topics.derived(name) for name in own.derived_names}
-        try:
+        with answered_at(self._address):
             has_records = any(end for name in sorted(derived) for end in topic_ends(self._admin, name).values())
-        except KafkaRequestError as error:
-            raise NoBrokerError(self._address, error.detail) from error
         return [own.derive_group] if has_records and set(groups) <= set(self.groups) else []
 
     def _spread_progress(self, require_lease: Callable[[], object]) -> None:
@@ -141,10 +139,8 @@ class PartitionGrowth:
         def ends() -> Mapping[int, int]:
             return {partition.number: end for partition, end in topic_ends(self._admin, snapshots).items()}
 
-        try:
+        with answered_at(self._address):
             JobProgress(self._admin, snapshots).spread(self.partitions, ends, require_lease)
-        except KafkaRequestError as error:
-            raise NoBrokerError(self._address, error.detail) from error
 
     def _offset_versioned(self) -> dict[str, type[OffsetVersioned]]:
         """The models of the records whose versions are offsets, by the name of their state."""
@@ -164,8 +160,6 @@ class PartitionGrowth:
             self.counts = self._read()
 
     def _read(self) -> dict[str, int]:
-        try:
+        with answered_at(self._address):
             counts = self._admin.partition_counts()
-        except KafkaRequestError as error:
-            raise NoBrokerError(self._address, error.detail) from error
         return {name: counts[name] for name in sorted(self._names) if name in counts}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from spark_app.checkpoint import keeper
-from spark_app.checkpoint.keeper import CONFIRM_S, UNANSWERED_S, guard, kept, renew, require_renewed
+from spark_app.checkpoint.keeper import CONFIRM_S, UNANSWERED_S, guard, kept, renew, require_lease
 from spark_app.checkpoint.lease import LEASE_S, PREFIX, RENEW_S, WATCH_S, newest
 from spark_app.errors import CheckpointUnreachableError, LeaseLostError
 from tests.spark_app.leasing import World, job
@@ -133,10 +133,10 @@ def test_a_step_after_a_freeze_waits_for_a_renewal() -> None:
         naps.append(seconds)
         renew(lease, Rounds(world, 1), lease.renew)
 
-    require_renewed(lease, nap)
+    require_lease(lease, nap)
     assert naps == []
     world.now += LEASE_S
-    require_renewed(lease, nap)
+    require_lease(lease, nap)
     assert naps == [WATCH_S]
 
 
@@ -145,7 +145,7 @@ def test_a_step_after_a_freeze_fails_when_another_job_has_the_lease() -> None:
     lease = world.acquire(job("a"))
     world.acquire(job("b", place="another kernel"))
     with pytest.raises(LeaseLostError, match="host-b"):
-        require_renewed(lease, lambda _: renew(lease, Rounds(world, 1), lease.renew))
+        require_lease(lease, lambda _: renew(lease, Rounds(world, 1), lease.renew))
 
 
 def test_a_step_after_a_suspension_fails_when_another_job_has_the_lease() -> None:
@@ -156,7 +156,7 @@ def test_a_step_after_a_suspension_fails_when_another_job_has_the_lease() -> Non
     lease.renewed_at = world.now
     assert lease.problem() is None
     with pytest.raises(LeaseLostError, match="host-b"):
-        require_renewed(lease, world.sleep)
+        require_lease(lease, world.sleep)
 
 
 def test_a_step_does_not_wait_for_ever_for_a_renewal() -> None:
@@ -165,7 +165,7 @@ def test_a_step_does_not_wait_for_ever_for_a_renewal() -> None:
     lease = world.acquire(job("a"))
     world.now += LEASE_S
     with pytest.raises(CheckpointUnreachableError, match="was not renewed"):
-        require_renewed(lease, world.sleep)
+        require_lease(lease, world.sleep)
     assert world.now - LEASE_S < UNANSWERED_S + RENEW_S
 
 

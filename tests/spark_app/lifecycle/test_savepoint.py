@@ -214,7 +214,7 @@ class LostLease:
         self.files: list[str] = []
         """Those of the checkpoint when it was lost."""
 
-    def held(self) -> AbstractContextManager[Callable[[], object]]:
+    def leased(self) -> AbstractContextManager[Callable[[], object]]:
         return nullcontext(self._require)
 
     def _require(self) -> None:
@@ -224,7 +224,7 @@ class LostLease:
             raise LeaseLostError(self._checkpoint.path, "a job")
 
 
-def held_lease() -> AbstractContextManager[Callable[[], object]]:
+def leased() -> AbstractContextManager[Callable[[], object]]:
     """Give a lease that is never lost."""
     return nullcontext(lambda: None)
 
@@ -262,7 +262,7 @@ def test_a_savepoint_whose_records_are_gone_is_refused(
     source, checkpoint = (CheckpointFolder(spark, str(tmp_path / name)) for name in ("source", "checkpoint"))
     made(source)
     with pytest.raises(RestoreRefusedError, match=reason):
-        restore(source, checkpoint, MINE, {("events", 0): held}, 8, held_lease)
+        restore(source, checkpoint, MINE, {("events", 0): held}, 8, leased)
     assert checkpoint.names() == []
 
 
@@ -277,7 +277,7 @@ def test_a_restore_writes_nothing_after_it_has_lost_the_lease(spark: SparkSessio
         checkpoint.create(f"{PREFIX}1", "{}")
         lease = LostLease(checkpoint, lost)
         try:
-            restore(source, checkpoint, MINE, {("events", 0): (5, 5)}, 8, lease.held)
+            restore(source, checkpoint, MINE, {("events", 0): (5, 5)}, 8, lease.leased)
         except LeaseLostError:
             assert sorted(checkpoint.files()) == lease.files
             assert "stateloop.json" not in checkpoint.names()
@@ -290,7 +290,7 @@ def test_a_restore_writes_nothing_after_it_has_lost_the_lease(spark: SparkSessio
 def test_a_savepoint_that_ends_where_the_topic_now_begins_is_restored(spark: SparkSession, tmp_path: Path) -> None:
     source, checkpoint = (CheckpointFolder(spark, str(tmp_path / name)) for name in ("source", "checkpoint"))
     made(source)
-    restore(source, checkpoint, MINE, {("events", 0): (5, 5)}, 8, held_lease)
+    restore(source, checkpoint, MINE, {("events", 0): (5, 5)}, 8, leased)
     assert "stateloop.json" in checkpoint.names()
 
 
@@ -301,7 +301,7 @@ def test_a_savepoint_is_refused_by_another_application_and_by_a_checkpoint_that_
     made(source)
     checkpoint.create("stateloop.json", "{}")
     with pytest.raises(RestoreRefusedError) as refused:
-        restore(source, checkpoint, identity(everything.app, TOPICS, 4), {("events", 0): (0, 5)}, 8, held_lease)
+        restore(source, checkpoint, identity(everything.app, TOPICS, 4), {("events", 0): (0, 5)}, 8, leased)
     assert len(refused.value.reasons) == 2
 
 
@@ -309,7 +309,7 @@ def test_a_restored_checkpoint_has_a_later_epoch_than_its_savepoint(spark: Spark
     """Also where the clock is behind the clock of the machine whose job wrote it."""
     source, checkpoint = (CheckpointFolder(spark, str(tmp_path / name)) for name in ("source", "checkpoint"))
     made(source, epoch=7_000)
-    restore(source, checkpoint, MINE, {("events", 0): (0, 5)}, 6_000, held_lease)
+    restore(source, checkpoint, MINE, {("events", 0): (0, 5)}, 6_000, leased)
     assert parse(checkpoint.read("stateloop.json") or "", checkpoint.path).epoch == 7_001
 
 
@@ -321,7 +321,7 @@ def test_an_unfinished_copy_is_no_savepoint(spark: SparkSession, tmp_path: Path)
     paths = [path for path, _ in savepoints(folder, partial(CheckpointFolder, spark))]
     assert [path.rpartition("/")[2] for path in paths] == ["first", "second"]
     with pytest.raises(UnreadableSavepointError):
-        restore(unfinished, CheckpointFolder(spark, str(tmp_path / "checkpoint")), MINE, {}, 8, held_lease)
+        restore(unfinished, CheckpointFolder(spark, str(tmp_path / "checkpoint")), MINE, {}, 8, leased)
 
 
 def test_fields_of_a_later_release_are_ignored_and_another_format_is_refused() -> None:
