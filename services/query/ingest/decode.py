@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contracts.records.state_record import US_PER_MS, StateRecordDecoder, UndecodableRecordError
+from contracts.wire.layout_header import is_of_larger_layout
 from services.query.store import Entry, Update
 from services.query.store.entry import make_tuple
 from services.query.store.keys import encode_key
@@ -19,11 +20,17 @@ class UpdateDecoder:
 
     def __init__(self, state: NamedState) -> None:
         self._decoder = StateRecordDecoder(state)
+        self._partitions = state.partitions
         self._stores_windows = state.window is not None
 
     def decode(self, record: Record) -> Update | None:
-        """Return the update; None for a tombstone without a key. Raises UndecodableRecordError."""
-        _, partition, offset, timestamp_ms, key, value, _ = record
+        """Return the update; None for a record that is skipped. Raises UndecodableRecordError.
+
+        Skipped are tombstones without a key, and copies for a number of partitions that is not in use yet.
+        """
+        _, partition, offset, timestamp_ms, key, value, headers = record
+        if headers and is_of_larger_layout(record, self._partitions):
+            return None
         if value is None:
             return self._tombstone(key, partition, offset)
         name, start, epoch, version, time, _ = self._decoder.value(key, value, offset, timestamp_ms)

@@ -1,9 +1,12 @@
 """Rewrites the topic of a state, after partitions were added to it.
 
 Records whose versions are offsets get the former one in their copies. So each copy has the order of the record that it
-replaces, and readers drop what they have seen. The copies of a partition are one transaction: after an interruption
-there are all of them or, for readers and for the next call, none. A part of them would end with an older value of a key
-than the next call reads elsewhere, and compaction keeps what was written last.
+replaces, and readers drop what they have seen. Each copy has a header with the number of partitions: instances of the
+query service that use fewer skip it.
+
+The copies of a partition are one transaction: after an interruption there are all of them or, for readers and for the
+next call, none. A part of them would end with an older value of a key than the next call reads elsewhere, and
+compaction keeps what was written last.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from contracts.records.state_record import StateRecordDecoder, UndecodableRecordError
+from contracts.wire.layout_header import with_layout
 from contracts.wire.partition import partition
 from services.runtime.errors import KafkaOperationError
 from services.runtime.kafka.values import Output
@@ -90,7 +94,8 @@ class RecordMover:
         for record in records:
             if (copy := self.moved(record)) is not None:
                 number, value = copy
-                yield Output(record.topic, record.key, value, number, headers=record.headers)
+                headers = with_layout(record.headers, self._partitions)
+                yield Output(record.topic, record.key, value, number, headers=headers)
 
     def moved(self, record: Record) -> tuple[int, bytes | None] | None:
         """Return partition and value of the copy; None for what no reader reads, and what is copied already."""

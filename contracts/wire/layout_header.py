@@ -1,0 +1,34 @@
+"""The header of a copy that is made while partitions are added: the number of partitions by which it is placed.
+
+Copies repeat the history of a key, in partitions that are not in use yet. A reader that places keys by fewer partitions
+skips them: it has read the records that they replace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from contracts.records.record import Record
+
+NAME = "stateloop-partitions"
+
+
+def with_layout(
+    headers: Iterable[tuple[str, bytes | str | None]], partitions: int
+) -> tuple[tuple[str, bytes | str | None], ...]:
+    """Return the headers of a copy, which is placed by this number of partitions."""
+    return (*(header for header in headers if header[0] != NAME), (NAME, str(partitions).encode()))
+
+
+def is_of_larger_layout(record: Record, partitions: int) -> bool:
+    """Return whether a record is a copy that is placed by more partitions than these."""
+    return any(name == NAME and _number(value) > partitions for name, value in record.headers)
+
+
+def _number(value: bytes | str | None) -> int:
+    """Return the number; 0 of a value that is none."""
+    text = value.decode(errors="replace") if isinstance(value, bytes) else value or ""
+    return int(text) if text.isascii() and text.isdecimal() else 0
