@@ -32,6 +32,8 @@ class AnnouncedState(BaseModel):
 
     watermark: int = 0
     """The largest start of a window that it read, or the clock, in milliseconds since 1970."""
+    partitions: int = Field(default=0, ge=0)
+    """The number of partitions by which it places keys; 0 of a release that does not announce it."""
     parts: tuple[AnnouncedPart, ...] = ()
 
 

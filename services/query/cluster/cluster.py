@@ -37,11 +37,15 @@ log = logging.getLogger(__name__)
 STEP_S = 0.1
 CATCH_UP_STEP_S = 0.01
 """The interval of steps while a lease waits for the end of its partition."""
+GROWING_S = 1.0
+"""The pause before the number of partitions is requested again, while partitions are being added."""
 RETRY_S = 0.2
 """The pause before end offsets that the brokers did not return are requested again."""
 SILENCE_PER_LEASE = 1.25
 """Others wait a quarter longer than a lease lasts, so that clocks may drift a little."""
 ANNOUNCEMENTS_PER_LEASE = 4
+SESSIONS = 2
+"""A partition that is assigned to no instance for so many sessions is taken by one more replica."""
 
 
 clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
@@ -73,6 +77,7 @@ class Cluster:
         self._announced_at = float("-inf")
         self._wake = asyncio.Event()
         self._needs_end_offsets = asyncio.Event()
+        self._needs_counts = asyncio.Event()
 
     @property
     def has_joined(self) -> bool:
@@ -115,6 +120,7 @@ class Cluster:
             tasks.create_task(self._announcements.run(self._receive))
             tasks.create_task(self._group.run(self._assign))
             tasks.create_task(self._set_targets())
+            tasks.create_task(self._check_targets())
             try:
                 await self._step()
             finally:  # first of all: the others take over as soon as they have read it
@@ -130,6 +136,8 @@ class Cluster:
                 self._announcements.send(self.instance.announce(now, datetime.now(UTC)))
             if self.instance.open_targets():
                 self._needs_end_offsets.set()
+            if self.instance.unchecked_targets():
+                self._needs_counts.set()
             self._wake.clear()
             try:
                 async with asyncio.timeout(CATCH_UP_STEP_S if self.instance.is_catching_up else STEP_S):
@@ -149,6 +157,18 @@ class Cluster:
             self._wake.set()
             if targets.keys() - end_offsets.keys():
                 await asyncio.sleep(RETRY_S)
+
+    async def _check_targets(self) -> None:
+        while True:
+            await self._needs_counts.wait()
+            self._needs_counts.clear()
+            targets = self.instance.unchecked_targets()
+            growing = await self._ingestion.growing(targets)
+            for target in [one for state in targets.keys() - growing for one in targets[state]]:
+                target.is_whole = True
+            self._wake.set()
+            if growing:
+                await asyncio.sleep(GROWING_S)
 
     def _receive(self, announcements: Sequence[Announcement]) -> None:
         now = self._now()
@@ -181,17 +201,18 @@ def build_cluster(  # noqa: PLR0913  # what a test replaces
 
     The instances of a suite announce themselves in the topic of its first application.
     """
-    lease, group = settings.lease.total_seconds(), group_name(settings, suite)
+    lease, session = settings.lease.total_seconds(), settings.session_timeout.total_seconds()
+    group = group_name(settings, suite)
     member = KafkaGroupMember(
         kafka,
         group=group,
         instance=me.instance,
-        session=settings.session_timeout.total_seconds(),
+        session=session,
         topics={state.topic: state.name for state in dependencies.states.values()},
     )
     topic, broker_clock = suite.applications[0].topics.instances, BrokerClock(now)
     announcements = KafkaAnnouncements(kafka, topic=topic, group=group, timeout=lease, broker_clock=broker_clock)
-    timing = LeaseTiming(lease, lease * SILENCE_PER_LEASE)
+    timing = LeaseTiming(lease, lease * SILENCE_PER_LEASE, unassigned_s=session * SESSIONS)
     instance = Instance(me, timing, dependencies, settings.replicas, broker_clock)
     clients = ClusterDependencies(member, announcements, dependencies.ingestion)
     return Cluster(instance, clients, lease / ANNOUNCEMENTS_PER_LEASE, now)

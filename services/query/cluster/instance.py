@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from contracts.records.record import timestamp_ms
 from contracts.records.state_record import AHEAD_MS
 from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
-from services.query.cluster.leases import CatchUpTarget, LeaseTable, Replica
+from services.query.cluster.leases import LeaseTable, Replica, ReplicaTarget
 from services.query.cluster.placement import select_standbys
 from services.query.cluster.routing import Member, PartitionStatus, Role
+from services.query.errors import PartitionsChangedError
 from services.query.store import StatePartition
 from services.query.store.buckets import clock_watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from contracts.model.named_state import NamedState
-    from services.query.cluster.leases import LeaseTiming
+    from services.query.cluster.leases import CatchUpTarget, LeaseTiming
     from services.query.cluster.membership import InstanceIdentity, Peer
     from services.query.ingest import Ingestion
     from services.runtime.broker_clock import BrokerClock
@@ -68,7 +69,9 @@ class Instance:
         self._all = [StatePartition(name, at) for name, one in self._states.items() for at in range(one.partitions)]
         self._in_use = frozenset(self._all)
         self._replicas = replicas
-        self._targets: dict[StatePartition, CatchUpTarget] = {}
+        self._unassigned_s = timing.unassigned_s
+        self._unassigned_since: dict[StatePartition, float] = {}
+        self._targets: dict[StatePartition, ReplicaTarget] = {}
         self._number = 0
         self._announced: object = None
         self._rejected: set[tuple[str, str]] = set()
@@ -92,6 +95,7 @@ class Instance:
         self.lease_table.receive(announcement, at)
         if after_contact:
             self._take_watermarks(announcement)
+            self._check_partitions(announcement)
 
     def _check_address(self, announcement: Announcement, *, is_alive: bool) -> None:
         """Note an instance of the same address. The one that announced itself later leaves.
@@ -123,19 +127,35 @@ class Instance:
                 facts = {"instance": announcement.instance, "state": name, "watermark": state.watermark}
                 log.warning("a watermark is a day ahead of the clock, and is rejected", extra={"facts": facts})
 
+    def _check_partitions(self, announcement: Announcement) -> None:
+        """Raise PartitionsChangedError if a live instance places keys by more partitions: this one starts again."""
+        for name, announced in announcement.states.items():
+            state = self._states.get(name)
+            if state is not None and announced.partitions > state.partitions:
+                raise PartitionsChangedError(state.topic, state.partitions, announced.partitions)
+
+    def _former_states(self) -> set[str]:
+        """Return the states whose keys a live instance places by fewer partitions: it may answer for any key."""
+        announced = [peer.announcement.states for peer in self.lease_table.membership.peers()]
+        return {
+            name
+            for name, state in self._states.items()
+            if any(name in found and 0 < found[name].partitions < state.partitions for found in announced)
+        }
+
     def restarted(self, partition: StatePartition) -> None:
         """Release the partition, which is read from its beginning again, until it has caught up."""
         if partition in self._targets:
-            self._targets[partition] = CatchUpTarget()
+            self._targets[partition] = ReplicaTarget()
         self.lease_table.leases.pop(partition, None)
 
     def step(self, now: float) -> bool:
         """Update what is read and leased; return whether there is a change to announce at once."""
         self.lease_table.tick(now)
         self.lease_table.membership.remove_gone()
-        self._assign()
-        replicas = {one: Replica(one in self.assigned, self._is_reached(one, to)) for one, to in self._targets.items()}
-        self.lease_table.update(replicas, now)
+        self._assign(now)
+        replicas = {one: Replica(one in self.assigned, self._is_ready(one, to)) for one, to in self._targets.items()}
+        self.lease_table.update(replicas, now, self._former_states())
         self._update_statuses()
         return self._announceable(now) != self._announced
 
@@ -154,7 +174,9 @@ class Instance:
 
     def open_targets(self) -> dict[StatePartition, list[CatchUpTarget]]:
         """Return the partitions whose end offsets are needed now, with the catch-up targets that receive them."""
-        targets = [(partition, target) for partition, target in self._targets.items() if target.offset is None]
+        targets: list[tuple[StatePartition, CatchUpTarget]] = [
+            (partition, target) for partition, target in self._targets.items() if target.offset is None
+        ]
         targets += [
             (partition, lease.catch_up)
             for partition, lease in self.lease_table.leases.items()
@@ -163,6 +185,14 @@ class Instance:
         found: dict[StatePartition, list[CatchUpTarget]] = {}
         for partition, target in targets:
             found.setdefault(partition, []).append(target)
+        return found
+
+    def unchecked_targets(self) -> dict[str, list[ReplicaTarget]]:
+        """Return, by state, the targets that are reached and wait for a check that no partitions are being added."""
+        found: dict[str, list[ReplicaTarget]] = {}
+        for partition, target in self._targets.items():
+            if target.reached and not target.is_whole:
+                found.setdefault(partition.state, []).append(target)
         return found
 
     def announce(self, now: float, ts: datetime) -> Announcement:
@@ -210,32 +240,49 @@ class Instance:
         peers = [peer.announcement for peer in self.lease_table.membership.peers()]
         return [Member(self.me.instance, self.me.url), *(Member(one.instance, one.url) for one in peers)]
 
-    def _assign(self) -> None:
-        wanted = self._wanted()
+    def _assign(self, now: float) -> None:
+        wanted = self._wanted(now)
         for partition in sorted(self._targets.keys() - wanted):
             self._ingestion.unassign(partition)
             del self._targets[partition]
         for partition in sorted(wanted - self._targets.keys()):
             self._ingestion.assign(partition)
-            self._targets[partition] = CatchUpTarget()
+            self._targets[partition] = ReplicaTarget()
 
-    def _wanted(self) -> set[StatePartition]:
+    def _wanted(self, now: float) -> set[StatePartition]:
         membership = self.lease_table.membership
         peers = membership.peers()
         stores = tuple(sorted({self.me.store, *(peer.announcement.store for peer in peers)}))
         wanted = self.assigned | self.lease_table.leases.keys()
-        if self._replicas > 1 and membership.contact is not None:
-            others = (one for one in self._all if one not in wanted)
-            wanted |= {
-                one
-                for one in others
-                if self.me.store in select_standbys(one, _assigned_store(one, peers), stores, self._replicas)
-            }
+        unassigned = self._unassigned(peers, now)
+        if membership.contact is None:
+            return wanted
+        for one in self._all if self._replicas > 1 else unassigned:
+            replicas = self._replicas + (one in unassigned)
+            if one not in wanted and self.me.store in select_standbys(
+                one, _assigned_store(one, peers), stores, replicas
+            ):
+                wanted.add(one)
         return wanted
 
-    def _is_reached(self, partition: StatePartition, target: CatchUpTarget) -> bool:
+    def _unassigned(self, peers: Sequence[Peer], now: float) -> set[StatePartition]:
+        """Return the partitions that the group has not assigned for too long.
+
+        It assigns nothing new to a member that starts again within its session, for example after partitions were
+        added.
+        """
+        assigned = self.assigned.union(
+            *({one for one, part in peer.partitions.items() if part.assigned} for peer in peers)
+        )
+        since = self._unassigned_since
+        self._unassigned_since = {one: since.get(one, now) for one in self._all if one not in assigned}
+        return {one for one, at in self._unassigned_since.items() if now - at >= self._unassigned_s}
+
+    def _is_ready(self, partition: StatePartition, target: ReplicaTarget) -> bool:
         progress = self._ingestion.progress(partition)
-        return target.reached or (progress is not None and target.check(progress.position))
+        if progress is not None:
+            target.check(progress.position)
+        return target.is_ready
 
     def _update_statuses(self) -> None:
         for partition, lease in self.lease_table.leases.items():
@@ -258,7 +305,7 @@ class Instance:
             self.lease_table.is_valid(now),
             self.lease_table.has_all_watermarks,
             tuple(
-                (partition, partition in self.assigned, target.reached, partition in self.lease_table.leases)
+                (partition, partition in self.assigned, target.is_ready, partition in self.lease_table.leases)
                 for partition, target in self._targets.items()
             ),
         )
@@ -275,7 +322,7 @@ class Instance:
                 AnnouncedPart(
                     partition=partition.number,
                     assigned=partition in self.assigned,
-                    ready=target.reached and can_take_over,
+                    ready=target.is_ready and can_take_over,
                     held=lease is not None,
                     term=lease.epoch if lease is not None else 0,
                     position=progress.position if progress else 0,
@@ -283,7 +330,11 @@ class Instance:
                 )
             )
         return {
-            name: AnnouncedState(watermark=store.watermark(), parts=tuple(partitions.get(name, ())))
+            name: AnnouncedState(
+                watermark=store.watermark(),
+                partitions=self._states[name].partitions,
+                parts=tuple(partitions.get(name, ())),
+            )
             for name, store in self._stores.items()
         }
 

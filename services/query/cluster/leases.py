@@ -21,7 +21,7 @@ from services.query.cluster.membership import Membership
 from services.query.cluster.placement import select_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from contracts.wire.announcement import Announcement
     from services.query.cluster.membership import InstanceIdentity, Peer
@@ -33,11 +33,15 @@ DISCARD_AFTER = 10
 
 
 class LeaseTiming(NamedTuple):
-    """In seconds. After `pause_s` without a tick this process cannot be sure any more that it is alone."""
+    """In seconds. After `pause_s` without a tick this process cannot be sure any more that it is alone.
+
+    A partition that the group has assigned to no instance for `unassigned_s` gets one more replica.
+    """
 
     lease_s: float
     silence_s: float
     pause_s: float = 1.0
+    unassigned_s: float = float("inf")
 
 
 class Replica(NamedTuple):
@@ -62,6 +66,26 @@ class CatchUpTarget:
         if not self.reached and self.offset is not None:
             self.reached = position >= self.offset
         return self.reached
+
+
+class ReplicaTarget(CatchUpTarget):
+    """The target of a partition that is read here.
+
+    Records may have been moved to other partitions before they were read, if partitions were being added. So the
+    partition is ready when the number of partitions, requested after the end was reached, is the one in use.
+    """
+
+    __slots__ = ("is_whole",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_whole = False
+        """Whether no partitions were being added after the end was reached."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all records were read that an earlier reader can have read."""
+        return self.reached and self.is_whole
 
 
 class Lease:
@@ -137,8 +161,13 @@ class LeaseTable:
         """
         return all(peer.after_contact for peer in self.membership.peers())
 
-    def update(self, replicas: Mapping[StatePartition, Replica], now: float) -> bool:
-        """Release what another instance should have, take what is due here; return whether anything changed."""
+    def update(
+        self, replicas: Mapping[StatePartition, Replica], now: float, former_states: Collection[str] = ()
+    ) -> bool:
+        """Release what another instance should have, take what is due here; return whether anything changed.
+
+        Of the `former_states` no lease is taken: an instance that is alive places their keys by fewer partitions.
+        """
         peers = self.membership.peers()
         before = set(self.leases)
         for partition in before:
@@ -151,7 +180,9 @@ class LeaseTable:
                 self.leases[partition].assigned = False
         if now < self._valid_until and self.has_all_watermarks:
             for partition, replica in replicas.items():
-                if partition not in self.leases and replica.ready and self._is_due(partition, replica, peers):
+                if partition in self.leases or partition.state in former_states or not replica.ready:
+                    continue
+                if self._is_due(partition, replica, peers):
                     epoch = 1 + self.membership.lease_epoch(partition)
                     self.leases[partition] = Lease(assigned=replica.assigned, epoch=epoch)
         return before != set(self.leases)

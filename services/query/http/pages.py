@@ -11,6 +11,7 @@ import orjson
 from services.query.cluster import Role
 from services.query.http.forwarding import sequence_response
 from services.query.http.peer_client import ForwardedRequest
+from services.query.layout import layout_header, require_same_layout
 from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
 from services.query.lookup.projection import parse_paths, project
 from services.query.lookup.state_reader import ANSWERING_ROLES
@@ -77,6 +78,7 @@ class PageReader:
 
         Raises ProblemError (421, 503): a partial page would be wrong.
         """
+        require_same_layout(request.headers, self._dependencies.states)
         local: list[int] = []
         others: dict[Owners, list[int]] = {}
         for partition in _partitions(reader, numbers):
@@ -119,7 +121,8 @@ class PageReader:
 
     async def _forward(self, owners: Sequence[Member], path: str, query: Query, partitions: Sequence[int]) -> PageItems:
         members = query.model_dump(exclude_none=True) | {"partitions": ",".join(map(str, partitions))}
-        request = ForwardedRequest(f"{path}?{urlencode(members, doseq=True)}")
+        headers = (layout_header(self._dependencies.states),)
+        request = ForwardedRequest(f"{path}?{urlencode(members, doseq=True)}", headers=headers)
         (head, *texts), _ = await self._forwarder.forward_sequence(owners, request)
         return decode_page(head, texts)
 

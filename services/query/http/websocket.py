@@ -18,6 +18,7 @@ from services.query.http.frames import control_message, delivery_message, websoc
 from services.query.http.peer_client import FORWARDED
 from services.query.http.request_context import METER, principal
 from services.query.http.validation import milliseconds_at, seconds_of
+from services.query.layout import require_same_layout
 from services.query.lookup.authentication import ANONYMOUS, PEER
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.version_reference import parse_tag
@@ -174,6 +175,7 @@ class WebSockets:
         self._check_origin(request)
         if request.headers.get("Upgrade", "").lower() != "websocket":
             raise ProblemError(Problem("bad_request", "This is a WebSocket: connect with Upgrade: websocket"))
+        require_same_layout(request.headers, self._dependencies.states)
         limits, sender = self._push.limits, principal(request)
         relays = FORWARDED in request.headers and sender in (PEER, ANONYMOUS)
         socket = web.WebSocketResponse(

@@ -62,7 +62,7 @@ class ChangeListeners:
 
 
 class Ingestion(Protocol):
-    """Reads topics into the stores. Called from the event loop; only `run` and `end_offsets` take time."""
+    """Reads topics into the stores. Called from the event loop; only the coroutines take time."""
 
     def assign(self, partition: StatePartition) -> None:
         """Read the partition from the store's position, or from its beginning if the store has nothing of it."""
@@ -77,6 +77,13 @@ class Ingestion(Protocol):
         """Request the current end offsets from the brokers; partitions without a response in time are left out.
 
         A partition whose position reaches this offset has all that any client can have read when this was called.
+        """
+        ...
+
+    async def growing(self, states: Collection[str]) -> Collection[str]:
+        """Return those of the states whose topics have another number of partitions than is in use.
+
+        Their records may have been moved to other partitions. Those without a response in time are returned too.
         """
         ...
 

@@ -17,6 +17,7 @@ from services.query.ingest.change_queue import ChangeQueue
 from services.query.ingest.decode import UpdateDecoder
 from services.query.ingest.freshness import FreshnessTracker
 from services.query.ingest.misplaced import MisplacedKeys
+from services.query.ingest.partition_counts import growing_states
 from services.query.ingest.tombstones import UNLIMITED
 from services.query.store import StatePartition
 from services.runtime.errors import ConsumerFailedError, KafkaRequestError
@@ -117,6 +118,13 @@ class KafkaIngestion:
             log.warning("end offsets are unknown", extra={"facts": {"detail": error.detail}})
             return {}
         return {requested[partition]: offset for partition, offset in found.items()}
+
+    async def growing(self, states: Collection[str]) -> Collection[str]:
+        """See `Ingestion`."""
+        watched = [source.state for source in self._sources.values() if source.state.name in states]
+        return await asyncio.get_running_loop().run_in_executor(
+            self._end_offset_thread, growing_states, watched, self._admin
+        )
 
     async def run(self) -> None:
         """See `Ingestion`. Raises IngestionError, StoreError."""

@@ -66,6 +66,19 @@ async def watch_partition_counts(states: Iterable[NamedState], admin: Admin) -> 
         thread.shutdown(wait=False, cancel_futures=True)
 
 
+def growing_states(states: Collection[NamedState], admin: Admin) -> set[str]:
+    """Return the names of the states whose topics do not have the number of partitions that is in use.
+
+    While partitions are added, records move to other partitions. All are returned without a response.
+    """
+    try:
+        counts = admin.partition_counts([state.topic for state in states], RESPONSE_TIMEOUT_S)
+    except KafkaRequestError as error:
+        log.warning("the partition counts are unknown", extra={"facts": {"detail": error.detail}})
+        return {state.name for state in states}
+    return {state.name for state in states if counts.get(state.topic) != state.partitions}
+
+
 def _read_counts(topics: Collection[str], admin: Admin, stopping: Callable[[], bool]) -> Mapping[str, int] | None:
     """Return the counts; None when the service stops. Raises KafkaRequestError without a broker."""
     deadline, listed_at = time.monotonic() + BROKER_TIMEOUT_S, float("inf")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
+from services.query.layout import layout_header
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -23,7 +25,7 @@ class PeerConnections:
 
     def __init__(self, dependencies: Dependencies, routing: RoutingTable, flush: Callable[[], None]) -> None:
         token = dependencies.settings.peer_token
-        self._headers = {FORWARDED: "1"}
+        self._headers = dict([(FORWARDED, "1"), layout_header(dependencies.states)])
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token.get_secret_value()}"
         self.clock = dependencies.clock

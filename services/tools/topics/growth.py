@@ -86,11 +86,17 @@ class PartitionGrowth:
         ]
 
     def run(
-        self, groups: Collection[str], report: Callable[[str], object], require_lease: Callable[[], object]
+        self,
+        groups: Collection[str],
+        report: Callable[[str], object],
+        require_lease: Callable[[], object],
+        left: Collection[str] = (),
     ) -> None:
         """Add the partitions, once the workers of these groups have stopped.
 
-        Raises TopicRefusedError, and what `require_lease` raises if a job may run.
+        The topics that are `left` get theirs with another application, whose layout topic is among them: it would be
+        read by the next number before it is rewritten. Raises TopicRefusedError, and what `require_lease` raises if a
+        job may run.
         """
         require_lease()
         self.counts = self._read()  # another command may have changed them
@@ -103,7 +109,7 @@ class PartitionGrowth:
             followers.await_end(self._used(groups))
         followers.move_to_end()
         require_lease()
-        self._add(self._names - {last})
+        self._add(self._names - {last, *left})
         states, models = named(self._application), self._offset_versioned()
         for name in (self._application.name, *self._application.derived_names):
             report(f"{states[name].topic} has {self.partitions} partitions, and is rewritten")
@@ -111,7 +117,7 @@ class PartitionGrowth:
         followers.move_to_end()
         self._spread_progress(require_lease)
         require_lease()
-        self._add({last})
+        self._add({last} - {*left})
         self._sleep(FOLLOW_S)
 
     def _require_possible(self) -> None:

@@ -64,6 +64,9 @@ class CaughtUpIngestion:
         self._end_offsets.update(found)
         return found
 
+    async def growing(self, states: Collection[str]) -> Collection[str]:
+        return []
+
     async def run(self) -> None:
         raise NotImplementedError
 

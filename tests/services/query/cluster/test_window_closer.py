@@ -58,6 +58,9 @@ class StoredIngestion:
     async def end_offsets(self, partitions: Collection[StatePartition]) -> dict[StatePartition, int]:
         raise NotImplementedError
 
+    async def growing(self, states: Collection[str]) -> Collection[str]:
+        raise NotImplementedError
+
     async def run(self) -> None:
         raise NotImplementedError
 

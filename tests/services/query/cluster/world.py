@@ -76,6 +76,9 @@ class SimulatedIngestion:
     async def end_offsets(self, parts: Collection[StatePartition]) -> dict[StatePartition, int]:
         raise NotImplementedError
 
+    async def growing(self, states: Collection[str]) -> Collection[str]:
+        raise NotImplementedError
+
     async def run(self) -> None:
         raise NotImplementedError
 
@@ -129,6 +132,8 @@ class World:
         self.outage_until = 0.0
         self.most_read = 6
         self.expires_by_clock = False
+        self.is_growing = False
+        """Whether partitions are being added to the topic."""
         self.time_of_day = NOW
         self.regressions: list[str] = []
         """A line for each answer that was older than an earlier one."""
@@ -210,6 +215,10 @@ class World:
             if self.rng.random() < lively:
                 for target in targets:
                     target.offset = self.end_offsets[partition]
+        for checked in process.instance.unchecked_targets().values():
+            if self.rng.random() < lively:
+                for one in checked:
+                    one.is_whole = not self.is_growing
 
     def _read_all(self) -> None:
         """Read all partitions at all instances: no answer may be older than an earlier one."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from services.query.cluster import Member
     from services.query.dependencies import Dependencies
     from services.query.http.peer_client import ForwardedRequest, PeerClient
-    from services.query.http.responses import HttpResponse
+    from services.query.http.responses import Headers, HttpResponse
     from services.query.http.server import Routes
     from services.query.http.table_routes import DeclaredTable
 
@@ -165,10 +165,12 @@ class Peers:
         self.instances: dict[str, Instance] = {}
         self.forwarded_to: list[str] = []
         self.targets: list[str] = []
+        self.headers: list[Headers] = []
 
     async def forward(self, members: Sequence[Member], request: ForwardedRequest) -> HttpResponse:
         target, method, headers, body = request
         self.targets.append(target)
+        self.headers.append(headers)
         response = await self.instances[members[0].instance].ask(
             target, method, {**dict(headers), "Stateloop-Hop": "1"}, body
         )

@@ -211,6 +211,18 @@ async def test_a_forwarded_request_is_not_forwarded_again() -> None:
         assert not peers.forwarded_to
 
 
+async def test_a_page_is_not_completed_by_an_instance_that_uses_other_partitions() -> None:
+    """Keys of the partitions that only one of them uses would be missing."""
+    async with two() as (one, _, peers):
+        assert (await one.ask("/v1/states/flights")).status == 200
+        (((name, value),),) = peers.headers
+        assert (name, value) == ("Stateloop-Partitions", "flights=4")
+        hop = {"Stateloop-Hop": "1"}
+        for text, status in (("flights=4", 200), ("flights=5", 421), ("other=5", 200), ("", 200)):
+            response = await one.ask("/v1/states/flights?partitions=0,2", headers=hop | {name: text})
+            assert response.status == status, text
+
+
 async def test_a_key_without_known_owner_does_not_fail_the_batch() -> None:
     routing = MemoryRouting()
     routing.others = {one: PartitionStatus(Role.ELSEWHERE, 0) for one in PARTITIONS if one % 2}

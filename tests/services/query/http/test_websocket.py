@@ -16,6 +16,7 @@ from contracts.model.named_state import QueryOptions
 from services.query.cluster import PartitionStatus, Role
 from services.query.http import websocket
 from services.query.http.peer_client import FORWARDED
+from services.query.layout import layout_header
 from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import QUICK, RARE, Instance, connected, eventually
 
@@ -295,6 +296,17 @@ async def test_another_instance_is_not_pinged(
     ):
         kinds = [(await client.socket.receive()).type for _ in range(5)]
         assert (WSMsgType.PING in kinds, kinds == [WSMsgType.TEXT] * 5) == (is_pinged, not is_pinged)
+
+
+async def test_an_instance_that_uses_other_partitions_cannot_watch_here(instance: Instance) -> None:
+    """It would miss the keys of the partitions that only one of them uses."""
+    name, value = layout_header(instance.dependencies.states)
+    async with connected(instance, headers={FORWARDED: "1", name: value}):
+        pass
+    with pytest.raises(WSServerHandshakeError) as refused:
+        async with connected(instance, headers={FORWARDED: "1", name: f"{value}0"}):
+            pass
+    assert refused.value.status == 421
 
 
 async def test_subscriptions_count_against_the_rate() -> None:

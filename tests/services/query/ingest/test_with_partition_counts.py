@@ -9,8 +9,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from contracts.model.named_state import NamedState
 from services.query.errors import NoTopicError
 from services.query.ingest import partition_counts
-from services.query.ingest.partition_counts import with_partition_counts
-from services.runtime.errors import NoBrokerError
+from services.query.ingest.partition_counts import growing_states, with_partition_counts
+from services.runtime.errors import KafkaRequestError, NoBrokerError
 from services.runtime.kafka.admin import KafkaAdmin
 from tests.deadline import DEADLINE_S
 
@@ -36,6 +36,28 @@ def test_the_number_of_partitions_is_read_from_the_broker(broker: EmbeddedBroker
     found = with_partition_counts(_state(topic), _admin(broker.bootstrap), broker.bootstrap)
     assert found
     assert found["cars"].partitions == 7
+
+
+@pytest.mark.parametrize(
+    ("counts", "growing"),
+    [
+        ({"cars": 4, "answers": 4, "tables": 2}, set()),
+        ({"cars": 7, "answers": 4, "tables": 2}, {"cars"}),
+        ({"cars": 4, "answers": 7, "tables": 2}, set()),
+        ({"tables": 2}, {"cars"}),
+    ],
+)
+def test_states_are_growing_while_their_topics_have_more_partitions(counts: dict[str, int], growing: set[str]) -> None:
+    """The layout topic gets its partitions last. A topic of events that others share may have had them before."""
+    admin = Mock()
+    admin.partition_counts.return_value = counts
+    states = [
+        NamedState(name="cars", topic="cars", schema={}, partitions=4, layout_topic="answers"),
+        NamedState(name="tables", topic="tables", schema={}, partitions=2),
+    ]
+    assert growing_states(states, admin) == growing
+    admin.partition_counts.side_effect = KafkaRequestError("list topics", "_TIMED_OUT", "no broker")
+    assert growing_states(states, admin) == {"cars", "tables"}, "what is not known may be growing"
 
 
 @pytest.mark.parametrize(("layout", "used"), [(4, 4), (7, 7), (9, 7), (0, 7)])

@@ -164,7 +164,8 @@ class World:
         for window, records in by_window.items():
             assert {record.partition() for record in records} == {partition(window.split(b"@")[0], AFTER)}
             assert [Snapshot.model_validate_json(record.value() or b"").version for record in records] == [1, 2, 3]
-            assert [record.headers() for record in records] == [[("n", str(n).encode())] for n in (1, 2, 3)]
+            layout = ("stateloop-partitions", str(AFTER).encode())
+            assert [record.headers() for record in records] == [[("n", str(n).encode()), layout] for n in (1, 2, 3)]
         derived = self.records(self.place_topic)
         for device in DEVICES:
             key = f"\x1fof {device}"
@@ -192,6 +193,15 @@ def test_records_are_where_their_keys_are(world: World) -> None:
     world.check()
     with pytest.raises(FewerPartitionsError, match=f"has {AFTER} partitions, not 3 or fewer"):
         world.grow(3)
+
+
+def test_a_topic_that_another_application_needs_is_left(world: World) -> None:
+    """That application would be read by the next number of partitions before its snapshots are rewritten."""
+    left = {world.application.layout_topic}
+    world.growth(world.application, AFTER).run([world.group], world.reports.append, lambda: None, left)
+    assert {name for name, count in world.counts().items() if count == BEFORE} == left == {world.topics.events}
+    world.grow(None)
+    world.check()
 
 
 def test_due_calls_of_webhooks_are_not_moved(world: World) -> None:
