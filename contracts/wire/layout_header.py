@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from contracts.records.record import Record
+    Headers = Iterable[tuple[str, bytes | str | None]]
 
 NAME = "stateloop-partitions"
 
 
-def with_layout(
-    headers: Iterable[tuple[str, bytes | str | None]], partitions: int
-) -> tuple[tuple[str, bytes | str | None], ...]:
+def with_layout(headers: Headers, partitions: int) -> tuple[tuple[str, bytes | str | None], ...]:
     """Return the headers of a copy, which is placed by this number of partitions."""
     return (*(header for header in headers if header[0] != NAME), (NAME, str(partitions).encode()))
 
 
-def is_of_larger_layout(record: Record, partitions: int) -> bool:
-    """Return whether a record is a copy that is placed by more partitions than these."""
-    return any(name == NAME and _number(value) > partitions for name, value in record.headers)
+def is_of_larger_layout(headers: Headers, partitions: int) -> bool:
+    """Return whether the headers are those of a copy that is placed by more partitions than these."""
+    return any(name == NAME and _number(value) > partitions for name, value in headers)
 
 
 def _number(value: bytes | str | None) -> int:

@@ -29,7 +29,7 @@ class UpdateDecoder:
         Skipped are tombstones without a key, and copies for a number of partitions that is not in use yet.
         """
         _, partition, offset, timestamp_ms, key, value, headers = record
-        if headers and is_of_larger_layout(record, self._partitions):
+        if headers and is_of_larger_layout(headers, self._partitions):
             return None
         if value is None:
             return self._tombstone(key, partition, offset)
