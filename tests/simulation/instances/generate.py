@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,14 @@ LONG_S = 8.0
 """How long a process is away that has to read its partitions again."""
 KEYS = ("k0", "k3", "k8", "k14")
 """Of different partitions, as far as there are so many."""
+GROWTHS, LATE = 0.15, 0.5
+"""The share of scripts whose topics get more partitions, and of growths that an instance notices late."""
+GROWTH_S = 18.0
+"""The time in which partitions are added, the next job starts, and all instances use them."""
+AGAIN_S = 16.0
+"""The time that a killed command takes more, while the lease of its former process lasts."""
+LOOKS = 14
+"""The number of requests of the command before its last pause: a crash comes after one of them."""
 KINDS = ("version", "version", "version", "window", "removed", "again")
 
 
@@ -43,7 +52,7 @@ def script(seed: int) -> Script:
     is_calm = random.random() < (CALM_WITH_SLOW_CLOCK if slow else CALM)
     faults = [] if is_calm else [*_faults(random, instances, bursts)]
     steps: list[Step] = [*_load(random, bursts, faults), *slow, *faults, *_cleaning(random)]
-    return Script(
+    made = Script(
         seed,
         tuple(sorted(steps, key=lambda step: step.at)),
         random.choice([*APPLICATIONS]),
@@ -57,6 +66,41 @@ def script(seed: int) -> Script:
         random.random() < 0.5,
         random.choice([0.02, 0.02, 0.3]),
     )
+    return _grown(made)
+
+
+def _grown(script: Script) -> Script:
+    """Return the script with growths of its topics, or as it is."""
+    random = Random(f"{script.seed} growth")
+    if random.random() >= GROWTHS:
+        return script
+    steps = [*script.steps, *_growths(random, script)]
+    return replace(script, steps=tuple(sorted(steps, key=lambda step: step.at)))
+
+
+def _growths(random: Random, script: Script) -> Iterator[Fault]:
+    """Yield one growth or two, some of which are killed, or noticed late by an instance."""
+    partitions, at = script.partitions, random.uniform(FIRST_S, FAULTS_S - 10.0)
+    away_s = sum(step.lasts for step in script.steps if isinstance(step, Fault) and step.kind == "away")
+    for _ in range(random.choice([1, 1, 1, 2])):
+        partitions += random.randint(1, 3)
+        lasts = GROWTH_S + away_s
+        if random.random() < LATE:
+            yield (late := _late(random, at, "abcd"[random.randrange(script.instances)]))
+            lasts = max(lasts, late.lasts + GROWTH_S / 2)
+        if random.random() < 0.3:
+            down_s, at_once = random.choice([0.3, 3.0]), random.random() < 0.5
+            after_s = random.uniform(0.0, GROWTH_S) if at_once else 0.0
+            yield Fault(at + after_s, "crash", "growth", down_s, 0.0 if at_once else float(random.randint(1, LOOKS)))
+            lasts += AGAIN_S + down_s + after_s
+        yield Fault(at, "grow", "topic", lasts, float(partitions))
+        at += lasts + random.uniform(0.0, 5.0)
+
+
+def _late(random: Random, at: float, name: str) -> Fault:
+    """Return the fault of an instance that notices a growth late: it begins with the growth."""
+    lasts = random.uniform(2.0, 14.0)
+    return random.choice([Fault(at, "late", name, lasts), Fault(at, "cut", name, lasts, float(CLIENTS.index("admin")))])
 
 
 def _time(random: Random, bursts: list[float]) -> float:

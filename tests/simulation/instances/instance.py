@@ -10,79 +10,57 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
+from random import Random
 from typing import TYPE_CHECKING, Any
-
-from typing_extensions import override
 
 from contracts.metrics.counts import Counts
 from contracts.metrics.query import CATALOGUE
 from services.query.cluster import InstanceDependencies, InstanceIdentity, WindowCloser, build_cluster
 from services.query.dependencies import Dependencies
+from services.query.errors import PartitionsChangedError
 from services.query.http.websocket import WatchConnection
-from services.query.ingest import ChangeListeners, KafkaIngestion, TombstoneRetention
+from services.query.ingest import ChangeListeners, KafkaIngestion, TombstoneRetention, watch_partition_counts
 from services.query.lookup.authentication import ANONYMOUS, PEER
 from services.query.lookup.rate_limit import RateMeter
 from services.query.lookup.state_reader import ANSWERING_ROLES
-from services.query.push.peer_connections import PeerConnections
 from services.query.push.push_service import PushService
 from services.query.settings import QuerySettings
 from services.query.store import Store
 from services.runtime.job_progress import JobProgress
+from tests.simulation.instances.connections import (
+    Connection,
+    InstanceConnections,
+    Metadata,
+    MetadataAdmin,
+    StartingClient,
+)
 from tests.simulation.instances.handlers import Handlers, InstancePeers, Reply
 from tests.simulation.instances.job import FIRST_MS
 from tests.simulation.instances.requests import settle
 from tests.simulation.instances.script import CLIENTS
 from tests.simulation.kafka.clients import ModelKafka
-from tests.simulation.kafka.errors import RefusedError
-from tests.simulation.kafka.network import Network
 from tests.simulation.loop import RUNNING, Process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
     from pathlib import Path
-    from random import Random
 
     from contracts import Suite
     from contracts.model.named_state import NamedState
     from services.query.cluster import Cluster
     from services.query.limits import WatchLimits
-    from services.query.push.routing_table import RoutingTable
     from services.query.store import StatePartition
     from services.runtime.kafka.interfaces import Admin
     from tests.simulation.instances.handlers import Request
     from tests.simulation.instances.requests import Requests
     from tests.simulation.instances.sockets import Socket
-    from tests.simulation.kafka.broker import Broker
     from tests.simulation.loop import SimulationLoop
+    from tests.simulation.network import WatchedBroker
 
 RESTART_S = 0.5
 """The pause before a process that has ended by itself is started again, at least."""
 RECOVERED_S = 1.0
 """The time after which an instance that was cut off has heard the others."""
-
-
-class Connection(Network):
-    """The connection of a client, whose requests from a thread fail at once while the broker is away."""
-
-    @override
-    def require(self) -> None:
-        if not self.is_up:
-            raise RefusedError("_TRANSPORT")
-
-
-class InstanceConnections(PeerConnections):
-    """The connections of an instance to the others."""
-
-    def __init__(
-        self, requests: Requests, dependencies: Dependencies, routing: RoutingTable, flush: Callable[[], None]
-    ) -> None:
-        super().__init__(dependencies, routing, flush)
-        self._requests = requests
-        self._source = dependencies.settings.instance
-
-    @override
-    def connect(self, url: str) -> Any:
-        return self._requests.connect(self._source, url)
 
 
 class CrashableStore(Store):
@@ -105,11 +83,13 @@ class CrashableStore(Store):
 class Surroundings:
     """What all instances share."""
 
+    seed: int
     loop: SimulationLoop
-    broker: Broker
+    broker: WatchedBroker
     requests: Requests
     suite: Suite
     state: NamedState
+    """As it is declared. Each process reads the number of its partitions."""
     retention_ms: int
     """The time for which the topic keeps tombstones."""
     replicas: int
@@ -142,6 +122,10 @@ class SimulatedInstance:
             client: Connection(around.loop, random, lambda found: found.uniform(0.001, around.broker_s))
             for client in CLIENTS[1:]
         }
+        self.metadata = Metadata(around.broker)
+        self._starting = StartingClient(
+            around.loop, around.broker, Random(f"{around.seed} {name} starts"), self.metadata
+        )
         self._cuts: Counter[str] = Counter()
         self._cut_at = float("-inf")
         """When a connection was cut or restored last."""
@@ -185,13 +169,19 @@ class SimulatedInstance:
 
     async def _serve(self) -> None:
         """Run until an error or a signal to stop, in the order of `services.query.service.serve`."""
-        self._store = store = CrashableStore(self._folder, self._around.state, f"boot {self._boots}")
-        tasks = [asyncio.ensure_future(work) for work in self._build(store)]
+        declared, stopping = self._around.state, self._stopping
+        states = await self._starting.states({declared.name: declared}, stopping.done)
+        if states is None:
+            return
+        state = states[declared.name]
+        self._store = store = CrashableStore(self._folder, state, f"boot {self._boots}")
+        tasks = [asyncio.ensure_future(work) for work in self._build(state, store)]
         await asyncio.wait([*tasks, self._stopping], return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:  # the cluster first: the others take over
             task.cancel()
             await asyncio.wait([task])
-            if not task.cancelled() and (error := task.exception()) is not None:
+            error = None if task.cancelled() else task.exception()
+            if error is not None and not is_restart(error):
                 self._around.errors.append(f"{self.name}: {causes(error)}")
         self._end()
         for task in list(self._answering):
@@ -199,15 +189,15 @@ class SimulatedInstance:
             await asyncio.wait([task])
         store.close()
 
-    def _build(self, store: Store) -> list[Coroutine[Any, Any, None]]:
+    def _build(self, state: NamedState, store: Store) -> list[Coroutine[Any, Any, None]]:
         """Build the parts below HTTP as the service does; return what they run, in the order in which they stop."""
         around, settings = self._around, self._settings
-        state, broker = around.state, around.broker
+        broker = around.broker
         states, stores = {state.name: state}, {state.name: store}
         kafka = {name: ModelKafka(broker, one, batch=around.batch) for name, one in self._connections.items()}
         listeners = ChangeListeners()
         retention = TombstoneRetention({state.name: around.retention_ms}, self.now_ms)
-        admin = kafka["admin"].admin("query")
+        admin = MetadataAdmin(broker, self._connections["admin"], self.metadata)
         ingestion = KafkaIngestion(kafka["ingest"], admin, states, stores, listeners, retention=retention)
         me = InstanceIdentity(self.name, f"http://{self.name}", f"{self.name} {self._folders}", len(self.processes))
         dependencies = InstanceDependencies(states, ingestion, stores, self.now_ms)
@@ -222,10 +212,11 @@ class SimulatedInstance:
         self.push = PushService(found, around.limits, partial(InstanceConnections, around.requests))
         listeners.on_changed += [self.handlers.waiters.changed, self.push.changed]
         listeners.on_restarted.append(self.push.restarted)
-        return [cluster.run(), self.push.run(), self._window_closer(cluster, store, admin).run(), ingestion.run()]
+        closer = self._window_closer(state, cluster, store, admin)
+        watch = watch_partition_counts([state], admin)
+        return [cluster.run(), self.push.run(), closer.run(), watch, ingestion.run()]
 
-    def _window_closer(self, cluster: Cluster, store: Store, admin: Admin) -> WindowCloser:
-        state = self._around.state
+    def _window_closer(self, state: NamedState, cluster: Cluster, store: Store, admin: Admin) -> WindowCloser:
         states = [state] if state.window is not None and state.expires_by_clock else []
         progress = JobProgress(admin, state.topic)
         return WindowCloser(
@@ -356,6 +347,7 @@ class SimulatedInstance:
     def _connect(self) -> None:
         for name, connection in self._connections.items():
             connection.is_up = not (self._cuts[name] or self._is_broker_away)
+        self._starting.network.is_up = self._connections["admin"].is_up
 
     def _end(self) -> None:
         self._store = self.handlers = self.cluster = self.push = None
@@ -371,6 +363,13 @@ class SimulatedInstance:
     def _start_after(self, ended: Process) -> None:
         if self.process is ended:
             self.start()
+
+
+def is_restart(error: BaseException) -> bool:
+    """Return whether an error only asks to start the process again, for another number of partitions."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_restart, error.exceptions))
+    return isinstance(error, PartitionsChangedError)
 
 
 def causes(error: BaseException) -> str:

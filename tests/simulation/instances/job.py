@@ -189,7 +189,8 @@ class Job:
         """The start of the newest window of all keys."""
         is_short = application.state.lifetime <= 4 * SHORT
         self._step_ms, self._is_short = milliseconds(SHORT if is_short else STEP), is_short
-        self._partitions = partitions
+        self.partitions = partitions
+        """The number by which it places keys."""
         self._broker = broker
         self._epoch = 1
         self._versions: dict[str, dict[int, tuple[int, int]]] = {}
@@ -197,7 +198,9 @@ class Job:
         self._written: dict[str, list[WindowRecord]] = {}
         self._repeating: dict[str, list[WindowRecord]] = {}
         """The records of each key that the job writes once more."""
-        self._is_stopped = False
+        self.is_stopped = False
+        self._lost: dict[str, list[int]] = {}
+        """The windows that it had when it was stopped."""
         self._progress = JobProgress(admin, self._topic)
         self._progress_ms = 0
         """The time up to which windows have closed."""
@@ -207,7 +210,7 @@ class Job:
 
     def write(self, step: Written) -> None:
         """Write a record, unless the job is stopped, or repeats records of the key."""
-        if self._is_stopped or step.key in self._repeating:
+        if self.is_stopped or step.key in self._repeating:
             return
         versions = self._versions.setdefault(step.key, {})
         first = self._broker.now_ms // self._step_ms * self._step_ms if self._is_short else FIRST_MS
@@ -225,7 +228,7 @@ class Job:
 
         A job that starts again repeats all that followed its last commit before it goes on.
         """
-        if self._is_stopped or step.key in self._repeating:
+        if self.is_stopped or step.key in self._repeating:
             return
         last = self._written.get(step.key, [])[-step.count :]
         if records := [one for one in last if not self._is_closed(one.start)]:
@@ -240,16 +243,21 @@ class Job:
 
     def rebuild(self) -> None:
         """Write all present windows anew, in a later epoch: the former job ends, and repeats nothing."""
-        self._is_stopped = False
+        self.is_stopped = False
         self._epoch += 1
         self._written, self._repeating = {}, {}
         for key, starts in self._present().items():
             for start in filter(self._has, starts):
                 self._record_version(key, start)
 
+    def grow(self, partitions: int) -> None:
+        """Place keys by more partitions from now on, and write all windows anew, as a rebuilt job."""
+        self.partitions = partitions
+        self.rebuild()
+
     def record_progress(self) -> None:
         """Record that windows are closed for which it has written everything. It is not far enough while it repeats."""
-        if not (self._is_stopped or self._repeating):
+        if not (self.is_stopped or self._repeating):
             self._progress_ms = self._broker.now_ms
             logs = self._broker.topics.topic(self._topic).logs
             self._progress.record(
@@ -258,16 +266,20 @@ class Job:
                 {number: log.end for number, log in enumerate(logs)},
             )
 
+    def stop(self) -> None:
+        """Write nothing until `rebuild`, not even what it repeats."""
+        self._lost = self._present()
+        self.is_stopped = True
+        self._written, self._repeating = {}, {}
+
     def lose_topic(self) -> None:
         """Note that the topic is empty, and stop until `rebuild`, which writes what it had."""
-        self._lost = self._present()
-        self._is_stopped = True
-        self._written, self._repeating = {}, {}
+        self.stop()
         for history in self.histories.values():
             history.clear()
 
     def _present(self) -> dict[str, list[int]]:
-        if self._is_stopped:
+        if self.is_stopped:
             return self._lost
         return {key: history.windows for key, history in self.histories.items()}
 
@@ -292,7 +304,7 @@ class Job:
 
     def _append(self, key: str, record: WindowRecord) -> None:
         value = None if record.order is None else _snapshot(key, record.order)
-        place = Partition(self._topic, partition(key.encode(), self._partitions))
+        place = Partition(self._topic, partition(key.encode(), self.partitions))
         offset = self._broker.append(place, Output(self._topic, window_key(key, _time(record.start)), value))
         self.histories[key].add(record, offset)
 

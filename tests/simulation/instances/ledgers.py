@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from services.query.store.entry import EntryOrder
+    from tests.simulation.instances.growth import Layout
     from tests.simulation.instances.job import Expiry
     from tests.simulation.instances.reader import Answered
     from tests.simulation.instances.script import Script
@@ -57,7 +58,8 @@ class Ledgers(NamedTuple):
     last_versions: Mapping[tuple[str, int, int], int]
     """The last version of each window of a key in each epoch."""
     expiry: Expiry
-    partitions: int
+    layouts: Sequence[Layout]
+    """The numbers of partitions, in their order."""
     errors: Sequence[str]
     """The errors with which processes ended, and of tasks that nobody awaited."""
     unready: Sequence[str]
@@ -246,17 +248,26 @@ def _has_removal(order: EntryOrder | None, states: Sequence[EntryOrder | None]) 
 def _wrong_marks(key: str, found: Ledgers) -> Iterator[str]:
     """Yield the marks before which a watcher of a key that is never gone has not got a record before their position."""
     states, offsets = found.states[key], found.offsets[key]
-    place = partition(key.encode(), found.partitions)
     for mark in found.marked:
-        position = mark.positions.get(place)
-        if position is None or mark.watcher not in (key, ALL):
+        layout = _layout_at(found.layouts, mark.at)
+        if layout is None or mark.watcher not in (key, ALL):
             continue
-        order = states[bisect_left(offsets, position) - 1]
+        position = mark.positions.get(partition(key.encode(), layout.partitions), 0)
+        first = bisect_left(found.times[key], layout.since) if layout.since else 0
+        index = bisect_left(offsets, position, first) - 1
+        order = states[index] if index >= first else None
         if order is None or found.expiry.may_have(order[0], _ms(mark.at + EXPIRED_S), mark.newest, found.expiry.kept):
             continue
         updates = [one for one in found.watched[: mark.after] if (one.watcher, one.key) == (mark.watcher, key)]
         if max((one.order for one in updates if one.order is not None), default=BEFORE_ALL) < order:
             yield f"{mark} precedes {order} of {key}"
+
+
+def _layout_at(layouts: Sequence[Layout], time: float) -> Layout | None:
+    """Return what all instances use at a time; None while they may use another number of partitions than the job."""
+    begun = [layout for layout in layouts if layout.began <= time]
+    is_used = begun[-1].since == 0 or time >= begun[-1].since + BOUND_S
+    return begun[-1] if is_used else None
 
 
 def _wrong_last(  # noqa: PLR0913, PLR0917  # all are facts of one watcher and key

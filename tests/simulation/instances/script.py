@@ -31,13 +31,15 @@ class Written:
 
 @dataclass(frozen=True)
 class Fault:
-    """A part breaks, for so many seconds: an instance (`a` and so on), the `broker`, the `topic` or the `job`.
+    """A part breaks, for so many seconds: an instance (`a` and so on), the `broker`, the `topic`, `job` or `growth`.
 
     Of an instance: `crash` (kill -9), `wipe` (the same, and its folder is lost), `power` (its machine goes down with
     what is not synced), `stop` (SIGTERM), each of them started again afterwards; `freeze`, `cut` (no connection of its
     client `amount` of CLIENTS to the broker, or of all), `apart` (no connection to other instances), `clock` (is ahead
-    by `amount` seconds).
-    Of the broker: `away`. Of the topic: `compact`, `recreate`. Of the job: `rebuild`.
+    by `amount` seconds), `late` (the broker that it asks for the numbers of partitions knows the former ones).
+    Of the broker: `away`. Of the topic: `compact`, `recreate`, `grow` (all topics get `amount` partitions; it `lasts`
+    until the instances use them). Of the job: `rebuild`. Of the `growth`, while its command runs: `crash` (it is
+    killed, with `amount` after so many of its requests, and run again).
     """
 
     at: float

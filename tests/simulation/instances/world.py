@@ -6,7 +6,6 @@ import asyncio
 import tempfile
 from contextlib import ExitStack
 from contextvars import Context
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -15,11 +14,15 @@ from unittest.mock import patch
 
 from contracts import Suite
 from services.client.watch import WatchFilter
+from services.query.ingest import partition_counts
 from services.query.limits import WatchLimits
 from services.query.store import StatePartition, scan, store, write_batch
 from services.runtime.kafka.values import NewTopic
 from tests.simulation.instances.client_reader import ClientReader
 from tests.simulation.instances.clients import SimulatedClient
+from tests.simulation.instances.connections import MonotonicTime
+from tests.simulation.instances.growth import NAME as GROWTH
+from tests.simulation.instances.growth import Growth, Layout
 from tests.simulation.instances.instance import SimulatedInstance, Surroundings, causes
 from tests.simulation.instances.job import APPLICATIONS, PLATE, Job, KeyHistory, state_of
 from tests.simulation.instances.ledgers import ALL, BY_VALUE, WINDOWS, Ledgers
@@ -29,9 +32,9 @@ from tests.simulation.instances.requests import Requests
 from tests.simulation.instances.script import CLIENTS, READ_S, Fault, Written
 from tests.simulation.instances.watchers import Watcher
 from tests.simulation.kafka.admin import ModelAdmin
-from tests.simulation.kafka.broker import Broker
 from tests.simulation.kafka.network import Network
 from tests.simulation.loop import SimulationLoop
+from tests.simulation.network import WatchedBroker
 from tests.simulation.script import START
 
 if TYPE_CHECKING:
@@ -68,7 +71,7 @@ class World:
         self._script = script
         self.loop = SimulationLoop()  # type: ignore[abstract]  # it has what asyncio's tasks and futures need
         self.loop.thread_s = partial(Random(f"{script.seed} threads").uniform, 0.0, 0.05)
-        self.broker = Broker(self.loop, START, Random(f"{script.seed} broker"))
+        self.broker = WatchedBroker(self.loop, START, Random(f"{script.seed} broker"))
         application = APPLICATIONS[script.application]
         self._topics = {
             topic.name: NewTopic(topic.name, script.partitions, 1, topic.config()) for topic in application.catalogue()
@@ -81,12 +84,15 @@ class World:
         self.requests = Requests(
             self.loop, Random(f"{script.seed} requests"), script.loss, script.slowest_s, script.room
         )
+        self._growth = Growth(application, self.broker, self.loop, script.seed, self._resume)
+        self._layouts = [Layout(0.0, 0.0, script.partitions)]
         self.around = Surroundings(
+            script.seed,
             self.loop,
             self.broker,
             self.requests,
             Suite(application),
-            replace(state_of(script.application), partitions=script.partitions),
+            state_of(script.application),
             round(RETENTION_S * 1000),
             script.replicas,
             script.batch,
@@ -99,7 +105,6 @@ class World:
         for name in "abcd"[: script.instances]:
             random = Random(f"{script.seed} {name}")
             self.requests.instances[name] = SimulatedInstance(name, folder / name, self.around, random)
-        self._partitions = [StatePartition(self.around.state.name, number) for number in range(script.partitions)]
         self.answers = Answers(self.job)
         self._waiting: list[Written] = []
         """What the job writes when the broker is back."""
@@ -108,12 +113,14 @@ class World:
         self._outages = 0
         self._disturbed = dict.fromkeys(self.requests.instances, 0.0)
         """The end of the last fault of each instance."""
+        self._refilled_at = 0.0
+        """The time at which the topic has its records again, after a recreation."""
 
     def run(self) -> Ledgers:
         """Run the script to its end."""
         self.loop.run_until_complete(self._play())
         states = {key: history.states for key, history in self.job.histories.items()}
-        errors = [*self.around.errors, *map(repr, self.loop.errors)]
+        errors = [*self.around.errors, *map(repr, (*self.loop.errors, *self._growth.errors))]
         times = {key: history.times for key, history in self.job.histories.items()}
         windows = {key: history.windows_then for key, history in self.job.histories.items()}
         found = Ledgers(
@@ -128,7 +135,7 @@ class World:
             windows,
             self.job.last_versions,
             self.job.expiry,
-            self._script.partitions,
+            self._layouts,
             errors,
             [*self._unready()],
         )
@@ -177,8 +184,11 @@ class World:
 
     def _unready(self) -> Iterator[str]:
         """Yield what the instances lack: each partition has a lease, and replicas that have read everything."""
+        if self._growth.is_running:
+            yield "the growth has not ended"
         running = [one for one in self.requests.instances.values() if one.cluster is not None]
-        for log, partition in zip(self.broker.topics.topic(self._snapshots).logs, self._partitions, strict=True):
+        for number, log in enumerate(self.broker.topics.topic(self._snapshots).logs):
+            partition = StatePartition(self.around.state.name, number)
             ready = [one for one in running if one.has_replica(partition, log.end)]
             leases = [one.name for one in running if one.answers_for(partition)]
             if len(leases) != 1 or len(ready) < min(self._script.replicas, len(self.requests.instances)):
@@ -187,6 +197,7 @@ class World:
     async def _unwind(self) -> None:
         """Let the code of all processes clean up, so that nothing is left of the run."""
         processes = [process for one in self.requests.instances.values() for process in one.processes]
+        processes += self._growth.processes
         for instance in self.requests.instances.values():
             instance.close()
         for process in processes:
@@ -205,13 +216,17 @@ class World:
             self._lose_broker(step)
         elif step.kind == "compact":
             self._compact()
-        elif step.kind == "rebuild" and not self._outages:
+        elif step.part == GROWTH:
+            self._growth.break_off(step)
+        elif step.kind == "grow":
+            self._grow(round(step.amount))
+        elif step.kind == "rebuild" and not (self._outages or self._growth.is_running):
             self.job.rebuild()
-        elif step.kind == "recreate" and not self._outages:
+        elif step.kind == "recreate" and not (self._outages or self._growth.is_running):
             self._recreate()
 
     def _write(self, step: Written) -> None:
-        if self._outages:
+        if self._outages or self._growth.is_running:
             self._waiting.append(step)
         elif step.kind == "again":
             for number, repeat in enumerate(self.job.repeats(step)):
@@ -236,6 +251,12 @@ class World:
                 process, requests_first = instance.process, fault.amount > 0
                 instance.freeze()
                 self._at(end, lambda: instance.thaw(process, requests_first=requests_first))
+            case _:
+                self._impair(instance, fault, end)
+
+    def _impair(self, instance: SimulatedInstance, fault: Fault, end: float) -> None:
+        """Disconnect an instance, or let it know something wrong."""
+        match fault.kind:
             case "cut":
                 client = CLIENTS[int(fault.amount)]
                 instance.cut(client, 1)
@@ -243,6 +264,9 @@ class World:
             case "apart":
                 self.requests.apart.append(instance.name)
                 self._at(end, lambda: self.requests.apart.remove(instance.name))
+            case "late":
+                instance.metadata.delay(1)
+                self._at(end, lambda: instance.metadata.delay(-1))
             case "clock":
                 instance.step_clock(fault.amount)
                 self._at(end, lambda: instance.step_clock(-fault.amount))
@@ -251,6 +275,7 @@ class World:
         end = fault.at + fault.lasts
         self._outages += 1
         self._disturb(self._disturbed, end)
+        self._growth.lose_broker(is_away=True)
         for instance in self.requests.instances.values():
             instance.lose_broker(is_away=True)
         self._at(end, self._restore_broker)
@@ -260,11 +285,32 @@ class World:
         if self._outages:
             return
         self.broker.resume()
+        self._growth.lose_broker(is_away=False)
+        self._write_waiting()
+        for instance in self.requests.instances.values():
+            instance.lose_broker(is_away=False)
+
+    def _write_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         for step in waiting:
             self._write(step)
-        for instance in self.requests.instances.values():
-            instance.lose_broker(is_away=False)
+
+    def _grow(self, partitions: int) -> None:
+        """Stop the job and add partitions, when nothing else of this kind is under way."""
+        now = self.loop.time()
+        if self._growth.is_running or now < self._refilled_at:
+            self._at(now + PROGRESS_S, partial(self._grow, partitions))
+        elif partitions > self.job.partitions:
+            self.job.stop()
+            self._growth.begin(partitions, is_broker_away=self._outages > 0)
+
+    def _resume(self, partitions: int) -> None:
+        """Start the job that uses the new partitions: it publishes each window once."""
+        now = self.loop.time()
+        self._layouts.append(Layout(self._growth.began, now, partitions))
+        self.job.grow(partitions)
+        if not self._outages:
+            self._write_waiting()
 
     def _record_progress(self) -> None:
         """Have the job record its progress, again and again."""
@@ -284,7 +330,7 @@ class World:
         """Replace the topic by an empty one. The folders of instances that may not notice it are deleted."""
         began = self.loop.time()
         self.broker.delete_topic(self._snapshots)
-        self.broker.topics.create(self._topics[self._snapshots])
+        self.broker.topics.create(self._topics[self._snapshots]._replace(partitions=self.job.partitions))
         self.job.lose_topic()
 
         def fill() -> None:
@@ -293,7 +339,8 @@ class World:
                     instance.kill(1.0, loses="folder")
             self.job.rebuild()
 
-        self._at(began + NOTICED_S, fill)
+        self._refilled_at = began + NOTICED_S
+        self._at(self._refilled_at, fill)
 
     def _disturb(self, names: Iterable[str], until: float) -> None:
         for name in names:
@@ -308,4 +355,6 @@ def run(script: Script) -> Ledgers:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         for module, name, value in SMALL if script.is_small else ():
             stack.enter_context(patch.object(module, name, value))
-        return World(script, Path(folder)).run()
+        world = World(script, Path(folder))
+        stack.enter_context(patch.object(partition_counts, "time", MonotonicTime(world.loop)))
+        return world.run()
