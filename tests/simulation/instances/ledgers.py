@@ -254,7 +254,7 @@ def _wrong_marks(key: str, found: Ledgers) -> Iterator[str]:
             continue
         position = mark.positions.get(partition(key.encode(), layout.partitions), 0)
         first = bisect_left(found.times[key], layout.since) if layout.since else 0
-        index = bisect_left(offsets, position, first) - 1
+        index = bisect_left(offsets, position, first, max(first, mark.written[key])) - 1
         order = states[index] if index >= first else None
         if order is None or found.expiry.may_have(order[0], _ms(mark.at + EXPIRED_S), mark.newest, found.expiry.kept):
             continue
