@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
@@ -15,6 +16,7 @@ from services.query.cluster.instance import Instance
 from services.query.cluster.leases import CatchUpTarget, LeaseTable
 from services.query.http import pages, windows_routes
 from services.query.http.pages import PageItems
+from services.query.ingest import decode
 from services.query.ingest.freshness import FreshnessTracker
 from services.query.ingest.kafka_ingestion import KafkaIngestion
 from services.query.lookup.version_reference import VersionReference
@@ -28,6 +30,7 @@ from services.query.store.folder import StoreFolder
 from services.query.store.index import TermIndex
 from services.query.store.packing import order
 from services.runtime.broker_clock import BrokerClock
+from tests.simulation.instances import instance as simulated
 from tests.simulation.instances.generate import KEYS
 from tests.simulation.instances.generate import script as script_of
 from tests.simulation.instances.job import APPLICATIONS
@@ -259,6 +262,32 @@ BUSY = tuple(Written(5.0 + number / 5, f"k{number % 3}") for number in range(60)
 @mutation(Script(1, BUSY, room=0))
 def a_mark_has_positions_while_names_wait(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(stream, "ProgressMark", lambda lag, _: ProgressMark(lag, complete=True))
+
+
+GROWING = Script(
+    3,
+    (
+        *OF_BOTH.steps,
+        *(Written(17.0 + number / 10, key, "removed") for number, key in enumerate(KEYS[2:])),
+        Fault(20.0, "grow", "topic", 18.0, 5.0),
+        *(Written(45.0 + number, key) for number, key in enumerate(KEYS)),
+    ),
+    partitions=2,
+)
+"""Two of the keys are removed before the topics get more partitions."""
+
+
+@mutation(GROWING, is_found_by_seeds=True)
+def an_instance_does_not_notice_new_partitions(patch: pytest.MonkeyPatch) -> None:
+    async def watch(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    patch.setattr(simulated, "watch_partition_counts", watch)
+
+
+@mutation(GROWING, is_found_by_seeds=True)
+def copies_for_more_partitions_are_read(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(decode, "is_of_larger_layout", lambda *_: False)
 
 
 @pytest.mark.parametrize("name", mutation.names)
