@@ -38,7 +38,12 @@ if TYPE_CHECKING:
     from services.runtime.kafka.interfaces import Kafka
 
 PAUSE_S = 0.1
-FOLLOW_S = 10.0
+METADATA_S = 5.0
+"""The time after which all brokers list the partitions that were added.
+
+An instance of the query service that begins to read after it waits until the records have been moved.
+"""
+FOLLOW_S = 5.0 + METADATA_S
 """The time for which the next job waits: the instances of the query service check every 5 s, and restart."""
 
 
@@ -110,6 +115,7 @@ class PartitionGrowth:
         followers.move_to_end()
         require_lease()
         self._add(self._names - {last, *left})
+        self._sleep(METADATA_S)
         states, models = named(self._application), self._offset_versioned()
         for name in (self._application.name, *self._application.derived_names):
             report(f"{states[name].topic} has {self.partitions} partitions, and is rewritten")

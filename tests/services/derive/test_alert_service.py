@@ -152,6 +152,7 @@ class Sensors:
 def test_alerts_continue_in_the_partitions_that_were_added(
     broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(growth, "METADATA_S", 0.0)
     monkeypatch.setattr(growth, "FOLLOW_S", 0.0)
     world, count = Sensors(broker.bootstrap, topics_prefix, tmp_path), len(SENSORS)
     rule = world.put("high", Limit(high=5, low=4))

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from services.query.ingest import with_partition_counts
 from services.query.push.peer_connections import PeerConnections
+from services.tools.topics.growth import METADATA_S
 from tests.simulation.blocking import ModelCalls, ProcessTime
 from tests.simulation.kafka.admin import ModelAdmin
 from tests.simulation.kafka.errors import RefusedError
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from tests.simulation.network import WatchedBroker
 
 ADDRESS = "the broker"
+NOTED_S = 0.1
+LATEST_S = METADATA_S - 1.0
+"""How far the metadata of a broker is behind, at most: as far as a growth takes into account, but for the readers."""
 
 
 class Connection(Network):
@@ -54,23 +58,29 @@ class InstanceConnections(PeerConnections):
 
 
 class Metadata:
-    """The numbers of partitions that the broker of an instance knows: while it is late, the former ones."""
+    """The numbers of partitions that the broker of an instance knows: while it is late, those of a while ago."""
 
-    def __init__(self, broker: WatchedBroker) -> None:
+    def __init__(self, broker: WatchedBroker, clock: Callable[[], float]) -> None:
         self._broker = broker
+        self._clock = clock
         self._late = 0
-        self._former: dict[str, int] = {}
+        self._noted: list[tuple[float, Mapping[str, int]]] = []
 
     def delay(self, by: int) -> None:
         """Let it be late from now on, or with -1 end that."""
-        if not self._late:
-            self._former = {name: len(topic.logs) for name, topic in self._broker.topics.by_name.items()}
         self._late += by
+
+    def note(self) -> None:
+        """Note the numbers that there are now."""
+        present = {name: len(topic.logs) for name, topic in self._broker.topics.by_name.items()}
+        if not self._noted or self._noted[-1][1] != present:
+            self._noted.append((self._clock(), present))
 
     def known(self, counts: Mapping[str, int]) -> Mapping[str, int]:
         """Return what it answers in place of the present numbers."""
-        former = self._former if self._late else {}
-        return {name: min(count, former.get(name, count)) for name, count in counts.items()}
+        until = self._clock() - LATEST_S
+        former = [present for at, present in self._noted if at <= until] if self._late else []
+        return {name: min(count, former[-1].get(name, count)) for name, count in counts.items()} if former else counts
 
 
 class MetadataAdmin(ModelAdmin):

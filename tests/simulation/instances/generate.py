@@ -34,7 +34,7 @@ KEYS = ("k0", "k3", "k8", "k14")
 """Of different partitions, as far as there are so many."""
 GROWTHS, LATE = 0.15, 0.5
 """The share of scripts whose topics get more partitions, and of growths that an instance notices late."""
-GROWTH_S = 18.0
+GROWTH_S = 23.0
 """The time in which partitions are added, the next job starts, and all instances use them."""
 AGAIN_S = 16.0
 """The time that a killed command takes more, while the lease of its former process lasts."""

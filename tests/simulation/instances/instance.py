@@ -122,7 +122,7 @@ class SimulatedInstance:
             client: Connection(around.loop, random, lambda found: found.uniform(0.001, around.broker_s))
             for client in CLIENTS[1:]
         }
-        self.metadata = Metadata(around.broker)
+        self.metadata = Metadata(around.broker, around.loop.time)
         self._starting = StartingClient(
             around.loop, around.broker, Random(f"{around.seed} {name} starts"), self.metadata
         )

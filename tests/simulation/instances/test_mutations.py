@@ -168,6 +168,15 @@ def a_client_that_was_reset_does_not_subscribe_again(patch: pytest.MonkeyPatch) 
     patch.setattr(watch, "SIGNS", (*watch.SIGNS, "reset"))
 
 
+@mutation(Script(2, ROUNDS, room=0))
+def a_mark_counts_what_a_reset_has_dropped(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        stream.Stream,
+        "_is_complete",
+        property(lambda one: not (one.names.waiting or one._scans or one._copied)),  # noqa: SLF001
+    )
+
+
 SLOW = Script(
     1,
     (
@@ -259,7 +268,7 @@ def a_page_of_windows_begins_with_the_last_one_again(patch: pytest.MonkeyPatch) 
 BUSY = tuple(Written(5.0 + number / 5, f"k{number % 3}") for number in range(60))
 
 
-@mutation(Script(1, BUSY, room=0))
+@mutation(Script(7, BUSY, room=0))
 def a_mark_has_positions_while_names_wait(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(stream, "ProgressMark", lambda lag, _: ProgressMark(lag, complete=True))
 

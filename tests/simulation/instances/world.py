@@ -20,7 +20,7 @@ from services.query.store import StatePartition, scan, store, write_batch
 from services.runtime.kafka.values import NewTopic
 from tests.simulation.instances.client_reader import ClientReader
 from tests.simulation.instances.clients import SimulatedClient
-from tests.simulation.instances.connections import MonotonicTime
+from tests.simulation.instances.connections import NOTED_S, MonotonicTime
 from tests.simulation.instances.growth import NAME as GROWTH
 from tests.simulation.instances.growth import Growth, Layout
 from tests.simulation.instances.instance import SimulatedInstance, Surroundings, causes
@@ -150,6 +150,7 @@ class World:
             self._at(step.at, partial(self._take, step))
         keys = sorted({step.key for step in self._script.steps if isinstance(step, Written)})
         self.job.histories |= {key: KeyHistory(self.loop.time, has_windows=self.job.has_windows) for key in keys}
+        self._note_metadata()
         await asyncio.sleep(3.0)
         self._record_progress()
         reads = Reads(self.around.state.name, keys, random, has_windows=self.job.has_windows)
@@ -315,6 +316,13 @@ class World:
         self.job.grow(partitions)
         if not self._outages:
             self._write_waiting()
+
+    def _note_metadata(self) -> None:
+        """Have the instances note the numbers of partitions, if one is to learn of them late."""
+        if any(isinstance(step, Fault) and step.kind == "late" for step in self._script.steps):
+            for instance in self.requests.instances.values():
+                instance.metadata.note()
+            self._at(self.loop.time() + NOTED_S, self._note_metadata)
 
     def _record_progress(self) -> None:
         """Have the job record its progress, again and again."""

@@ -27,6 +27,7 @@ from services.query.push.stream_items import (
     Delivery,
     InitialStateSent,
     PartitionsStarted,
+    ProgressMark,
     StreamReset,
     SubscriptionDenied,
 )
@@ -376,6 +377,23 @@ async def test_a_reset_leaves_room_for_copies(stream: Stream) -> None:
     assert stream.next_item() == StreamReset()
     await asyncio.sleep(0)
     assert waiting.done()
+
+
+def test_no_mark_counts_what_a_reset_has_dropped(stream: Stream) -> None:
+    """Until the client has subscribed again, and was sent the present values."""
+    one, other = subscribe(stream, "one"), subscribe(stream, "other")
+    stream.reset()
+    assert stream.next_item() == StreamReset()
+    for lost in (one, other):
+        stream.mark()
+        mark = stream.next_item()
+        assert isinstance(mark, ProgressMark)
+        assert not mark.complete
+        stream.withdraw(lost)
+    stream.mark()
+    mark = stream.next_item()
+    assert isinstance(mark, ProgressMark)
+    assert mark.complete
 
 
 COPY = Delivery(Answer(EventKind.STATE, b'{"key":"b9"}'), ["0"], 0.0)

@@ -180,6 +180,7 @@ class World:
 @pytest.fixture
 def world(broker: EmbeddedBroker, topics_prefix: str, monkeypatch: pytest.MonkeyPatch) -> World:
     """Give topics with few partitions."""
+    monkeypatch.setattr(growth, "METADATA_S", 0.0)
     monkeypatch.setattr(growth, "FOLLOW_S", 0.0)
     return World(broker, topics_prefix)
 
