@@ -19,7 +19,13 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from contracts.model.application import Application
 from contracts.model.emit import Emit
 from spark_app.checkpoint.commit_log import committed_positions, committed_watermark
-from spark_app.checkpoint.first_window import MILLISECOND, require_whole_windows, store_bound, stored_bound
+from spark_app.checkpoint.first_window import (
+    MILLISECOND,
+    closed_until,
+    leave_out_closed,
+    require_whole_windows,
+    stored_bound,
+)
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import (
     FOLDER,
@@ -172,18 +178,15 @@ class Rebuild:
         `when_stopped` runs while no job can. It receives a function to call before each of its steps, which raises
         LeaseLostError if a job may run. Raises ActivationConflictError, SwitchInterruptedError, and what it raises.
         """
-
-        def prepare(require_lease: Callable[[], object]) -> None:
-            when_stopped(require_lease)
-            if self._application.emit is Emit.CLOSE:
-                self._leave_out_closed(generation_folder(self._checkpoint, generation))
-
-        return self._switch(lambda: generation, now_ms, prepare)
+        return self._switch(lambda: generation, now_ms, when_stopped)
 
     def _switch(
         self, chosen: Callable[[], str], now_ms: int, when_stopped: Callable[[Callable[[], object]], object]
     ) -> tuple[Activation, Handover]:
-        """Activate the generation that is chosen while no job can run."""
+        """Activate the generation that is chosen while no job can run.
+
+        With `Emit.CLOSE`, its job publishes no window again that is closed: a former generation may be behind.
+        """
         try:
             lease = take_over(self._checkpoint, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
             with kept(lease, lambda: False) as require_lease:
@@ -191,6 +194,8 @@ class Rebuild:
                 folder = generation_folder(self._checkpoint, generation)
                 left = Handover.begin(self._settings, self._application, folder)
                 when_stopped(require_lease)
+                if self._application.emit is Emit.CLOSE:
+                    leave_out_closed(folder, active_folder(self._checkpoint))
                 require_lease()
                 request_republication(folder)
                 activation = activate(self._checkpoint, generation, now_ms, self._epoch())
@@ -225,12 +230,6 @@ class Rebuild:
             raise PartitionsAddedError(former, stored.identity.partitions, self._partitions)
         return former
 
-    def _leave_out_closed(self, folder: CheckpointFolder) -> None:
-        """Raise the bound of a generation to the windows that the former one has published as closed."""
-        closed = self._watermark()
-        if closed is not None:
-            store_bound(folder, max(closed, stored_bound(folder) or closed))
-
     def _since_ms(self) -> int:
         """Return the time of the oldest record that an open window of the active generation can have.
 
@@ -245,9 +244,12 @@ class Rebuild:
     def _watermark(self) -> int | None:
         """Return the watermark of the active generation: its windows until then are closed.
 
-        Before its first one, the generation before it had closed the windows that it does not publish.
+        Before its first one, the generation before it had closed the windows that it does not publish. With
+        `Emit.CLOSE` that may be so after its first one, too.
         """
         folder = active_folder(self._checkpoint)
+        if self._application.emit is Emit.CLOSE:
+            return closed_until(folder)
         return committed_watermark(folder) or stored_bound(folder)
 
     def _unread(self, folder: CheckpointFolder) -> int:

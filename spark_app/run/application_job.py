@@ -89,7 +89,8 @@ class ApplicationJob:
             if published != former:
                 owners.claim(published)
             if committed_positions(folder) is None:
-                require_whole_windows(folder, settings, application, topics, report.warning)
+                bound = stored_bound(folder)
+                require_whole_windows(folder, settings, application, topics, report.warning, least=bound)
             offsets = SourceOffsets(settings, application, topics)
             low, lag = self._low_watermark(offsets), JobLag(offsets.ends, self._metrics)
             heartbeat = self._heartbeat(low)

@@ -20,11 +20,18 @@ from services.runtime.kafka.values import OffsetAt, Partition
 from services.tools.cli.verify import is_published
 from services.tools.verify.comparison import Stored, StoredSnapshots, compare, snapshots_of
 from spark_app.checkpoint.commit_files import commit_files
-from spark_app.checkpoint.commit_log import committed_watermark
-from spark_app.checkpoint.first_window import last_undecoded, last_unread, store_bound, stored_bound
+from spark_app.checkpoint.commit_log import COMMITS, OFFSETS, committed_watermark, forget, last_batch
+from spark_app.checkpoint.first_window import (
+    last_undecoded,
+    last_unread,
+    require_whole_windows,
+    store_bound,
+    stored_bound,
+)
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.lifecycle.published_state import PublishedState
 from spark_app.settings import JobSettings
+from spark_app.topics.identity import identify
 from spark_app.topics.offsets import EARLIEST_MS
 from spark_app.topics.times import STAMP, TopicTimes
 from tests.spark_app.hosted import HostedJob, done
@@ -171,6 +178,42 @@ def test_a_rebuild_closes_no_window_again(spark: SparkSession, airports: Airport
     assert exported == [(PRESENT, SO_FAR)]
 
 
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.parametrize("airports", [Emit.CLOSE], indirect=True)
+def test_a_rollback_closes_no_window_again(spark: SparkSession, airports: Airports) -> None:
+    """The job of the former generation had stopped before the windows were over."""
+    closed = {(airport, FORMER): WHOLE for airport in AIRPORTS}
+    environment = airports.environment | airports.job.environment
+    airports.job.start()
+    until(lambda: airports.flights() == closed, "closed windows")
+    airports.job.batches(2)
+    airports.job.stop()
+    done(spark, environment, "rebuild")
+    former = CheckpointFolder(spark, str(airports.job.checkpoint))
+    go_behind(former)
+    done(spark, environment, "rebuild", "--rollback")
+    before = len(airports.job.lines("batch"))
+    airports.job.start()
+    over = FORMER.isoformat()
+    until(
+        lambda: any((line["watermark"] or "") > over for line in airports.job.lines("batch")[before:]),
+        "a watermark behind the closed window",
+    )
+    airports.job.batches(2)
+    assert airports.flights() == closed
+    assert len(airports.published()) == len(closed)
+
+
+def go_behind(folder: CheckpointFolder) -> None:
+    """Forget the batches since the former hour was over by the watermark: Spark has the states before them."""
+    while (committed_watermark(folder) or 0) >= FORMER.timestamp() * 1000:
+        forget(folder, COMMITS, last_batch(folder) or 0)
+    for batch in [int(name) for name in folder.names(OFFSETS) if name.isdecimal()]:
+        if batch > (last_batch(folder) or 0):
+            forget(folder, OFFSETS, batch)
+
+
 def at(offset: int, timestamp: int) -> OffsetAt:
     """A record's offset and time."""
     return OffsetAt(offset, timestamp)
@@ -218,6 +261,20 @@ def test_a_state_without_a_bound_publishes_all(spark: SparkSession, tmp_path: Pa
     for bound in (7, None):
         store_bound(folder, bound)
         assert stored_bound(folder) == bound
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_a_state_that_has_read_nothing_keeps_the_bound_of_its_activation(
+    spark: SparkSession, broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
+) -> None:
+    app, folder = application(topics_prefix, Emit.CLOSE), CheckpointFolder(spark, str(tmp_path))
+    _ = Topics(broker.bootstrap, app)
+    settings, warnings = JobSettings(application="", kafka=broker.bootstrap), list[str]()
+    for least in (None, 7):
+        require_whole_windows(folder, settings, app, identify(settings, app), warnings.append, least=least)
+        assert stored_bound(folder) == least
+    assert not warnings
 
 
 @pytest.mark.parametrize(("after", "differences"), [(-1, 0), (1, 1)])

@@ -9,8 +9,9 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from contracts import Emit
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS
-from spark_app.checkpoint.first_window import store_bound
+from spark_app.checkpoint.first_window import store_bound, stored_bound
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import activate, active
 from spark_app.checkpoint.identity import identity, write
@@ -21,14 +22,15 @@ from spark_app.settings import JobSettings
 from spark_app.topics.identity import TopicIdentity, identify
 from tests import everything
 from tests.everything import event_record
-from tests.spark_app.running import PARTITIONS
+from tests.spark_app import hourly
+from tests.spark_app.running import PARTITIONS, Topics
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from tests.spark_app.running import Topics
+    from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -49,6 +51,14 @@ def settings(now_topics: Topics, checkpoint: CheckpointFolder) -> JobSettings:
 def rebuild(spark: SparkSession, settings: JobSettings) -> Rebuild:
     """Give the rebuild of an application that has no checkpoint."""
     return Rebuild(spark, everything.application(), settings)
+
+
+@pytest.fixture
+def closing(spark: SparkSession, broker: EmbeddedBroker, topics_prefix: str, checkpoint: CheckpointFolder) -> Rebuild:
+    """Give the rebuild of an application that publishes windows when they are over."""
+    application = hourly.application(topics_prefix, Emit.CLOSE)
+    Topics(broker.bootstrap, application)
+    return Rebuild(spark, application, JobSettings(kafka=broker.bootstrap, application="", checkpoint=checkpoint.path))
 
 
 def events(count: int, time: datetime) -> list[dict[str, object]]:
@@ -153,3 +163,69 @@ def test_there_is_no_way_back_to_fewer_partitions(rebuild: Rebuild, checkpoint: 
     activate(checkpoint, "generation-1", 9, 5)
     with pytest.raises(PartitionsAddedError, match=f"with 1 partitions, and they have {PARTITIONS}"):
         rebuild.roll_back(milliseconds(datetime.now(UTC)))
+
+
+@pytest.mark.parametrize(
+    ("watermark", "bounds", "expected"),
+    [
+        pytest.param(30, (None, None), 30, id="it has published windows"),
+        pytest.param(30, (20, 10), 30, id="it has published more than it left out"),
+        pytest.param(20, (30, 10), 30, id="it is behind what it leaves out"),
+        pytest.param(None, (30, None), 30, id="it has published none"),
+        pytest.param(20, (None, 30), 30, id="the next one leaves out more"),
+        pytest.param(None, (None, None), None, id="nothing is closed"),
+    ],
+)
+def test_a_switch_leaves_out_the_windows_that_are_closed(
+    closing: Rebuild,
+    checkpoint: CheckpointFolder,
+    watermark: int | None,
+    bounds: tuple[int | None, int | None],
+    expected: int | None,
+) -> None:
+    """The active generation has a watermark and a bound, and the next one, rolled back to or rebuilt, has a bound."""
+    active, others = checkpoint.below("generation-1"), (checkpoint, checkpoint.below("generation-2"))
+    activate(checkpoint, "generation-1", 9, 5)
+    for folder, bound in ((active, bounds[0]), *((other, bounds[1]) for other in others)):
+        store_bound(folder, bound)
+    if watermark is not None:
+        write_watermark(active, datetime.fromtimestamp(watermark / 1000, UTC))
+    closing.roll_back(20)
+    assert stored_bound(others[0]) == expected
+    activate(checkpoint, "generation-1", 30, 25)
+    closing.activate("generation-2", 40)
+    assert stored_bound(others[1]) == expected
+
+
+def test_a_rebuild_after_a_rollback_leaves_out_what_the_newer_generation_has_closed(
+    closing: Rebuild, checkpoint: CheckpointFolder
+) -> None:
+    now = datetime.now(UTC)
+    for folder, watermark in ((checkpoint, now - timedelta(days=1)), (checkpoint.below("generation-1"), now)):
+        write_watermark(folder, watermark)
+    activate(checkpoint, "generation-1", 9, 5)
+    closing.roll_back(20)
+    closing.activate("generation-2", 30)
+    assert stored_bound(checkpoint.below("generation-2")) == milliseconds(now)
+
+
+def test_a_rebuild_reads_no_records_of_windows_that_are_left_out(
+    closing: Rebuild, checkpoint: CheckpointFolder, broker: EmbeddedBroker, topics_prefix: str
+) -> None:
+    """The active generation was rolled back to, and is behind."""
+    application, now = hourly.application(topics_prefix, Emit.CLOSE), datetime.now(UTC)
+    Topics(broker.bootstrap, application).send(application.topics.events, [hourly.departure("JFK", now)])
+    write_watermark(checkpoint, now)
+    assert closing.plan(milliseconds(now)).records == 1
+    store_bound(checkpoint, milliseconds(now + timedelta(days=1)))
+    assert closing.plan(milliseconds(now)).records == 0
+
+
+def test_a_rollback_leaves_no_windows_out_that_are_published_again(
+    rebuild: Rebuild, checkpoint: CheckpointFolder
+) -> None:
+    """Each window is published with each event: the snapshots of the new epoch replace those before."""
+    activate(checkpoint, "generation-1", 9, 5)
+    write_watermark(checkpoint.below("generation-1"), datetime.now(UTC))
+    rebuild.roll_back(20)
+    assert stored_bound(checkpoint) is None
