@@ -49,8 +49,6 @@ PROGRESS_BATCHES = 2
 """The age of the progress, in batches: a check begins with one, and ends with the next."""
 HEARTBEAT_BATCHES = 4
 """How far the watermark is behind, in batches: two of the progress, one that a heartbeat waits, and one to read it."""
-REBUILT = frozenset({"rebuild", "growth", "restore"})
-"""The faults after which a job begins with another state."""
 REPEATS = 3
 """How often a fault may repeat a call: it may begin two rebalances, and one at its end."""
 
@@ -130,7 +128,7 @@ class _Judge:
     def _versions(self) -> Iterator[str]:
         """The last record of a window has its greatest version, no version is skipped, and none comes after the end."""
         has_job_fault = any(fault.part in {"job", "broker"} for fault in self._script.faults)
-        may_skip = self._script.backlog < NO_BACKLOG or any(fault.kind in REBUILT for fault in self._script.faults)
+        may_skip = self._script.backlog < NO_BACKLOG or self._script.replaces_state
         may_skip = may_skip or self._application.emit is not Emit.EVENT
         for window, snapshots in self._published.items():
             orders = [snapshot.order for snapshot in snapshots]

@@ -1,4 +1,4 @@
-"""Adds what operators do to a script: they add partitions to its topics, or make savepoints and restore them."""
+"""Adds what operators do to a script: they add partitions to its topics, restore savepoints, or roll a rebuild back."""
 
 from __future__ import annotations
 
@@ -15,8 +15,17 @@ if TYPE_CHECKING:
 
 GROWTHS, RESTORES = 0.12, 0.1
 """The shares of scripts whose topics grow, and whose job is restored."""
+ROLLBACKS, CLOSED_ROLLBACKS, REBUILT_ROLLBACKS = 0.05, 0.3, 0.4
+"""The shares of scripts whose job goes back to the state before a rebuild: of all, of those that publish windows when
+they are over, of which each is published once, and of those with a rebuild."""
+CHAINS = (("rollback",), ("rollback", "rollback"), ("rollback", "rebuild"), ("rollback", "rebuild", "rollback"))
+"""What follows a rebuild."""
+SOON_S, LATER_S = (0.1, 30.0), (30.0, 900.0)
+"""The time until each of them: before the job has caught up, or after windows have closed."""
+REBUILT_S = 1500.0
+"""The latest time of a rebuild that is added: windows close before its rollback."""
 LATEST_S = 2100.0
-"""The latest begin of a growth: it ends before the quiet end of the script, although faults delay it."""
+"""The latest begin of a growth, and of others: it ends before the quiet end of the script, although faults delay it."""
 GROWTH_S = 60.0
 """The time of a growth that nothing delays."""
 FORMER_S = 2700.0
@@ -42,6 +51,7 @@ def maintained(script: Script) -> Script:
         steps += _growth(random, at, script.partitions)
     if kind < GROWTHS / 4 or GROWTHS <= kind < GROWTHS + RESTORES:
         steps += _restore(random, at, load)
+    steps += _rollbacks(script, load)
     return replace(script, steps=tuple(sorted(steps, key=lambda step: step.at)))
 
 
@@ -70,6 +80,24 @@ def _growth(random: Random, at: float, partitions: int) -> Iterator[Fault]:
         at += random.uniform(2 * GROWTH_S, 600.0)
         if at > LATEST_S:
             return
+
+
+def _rollbacks(script: Script, load: list[float]) -> Iterator[Step]:
+    """Rollbacks of a rebuild, perhaps with another rebuild. The draws of a script without them stay what they are."""
+    random = Random(f"{script.seed} rollbacks")
+    rebuilt = [fault.at for fault in script.faults if (fault.part, fault.kind) == ("job", "rebuild")]
+    share = CLOSED_ROLLBACKS if script.application == "closed" else ROLLBACKS
+    if random.random() >= (max(share, REBUILT_ROLLBACKS) if rebuilt else share):
+        return
+    at = random.choice(rebuilt or [min(REBUILT_S, max(1.0, random.choice(load) + random.uniform(-5.0, 60.0)))])
+    if not rebuilt:
+        yield Fault(at, "rebuild", "job", random.uniform(0.5, 20.0))
+    for number, kind in enumerate(random.choice(CHAINS)):
+        within_s = random.choice([LATER_S, SOON_S, SOON_S if number else LATER_S])
+        at = max(at, min(LATEST_S, at + random.uniform(*within_s)))
+        yield Fault(at, kind, "job", random.uniform(0.5, 20.0))
+    if random.random() < 0.3:
+        yield FormerJob(FORMER_S)
 
 
 def _restore(random: Random, at: float, load: list[float]) -> Iterator[Step]:

@@ -32,7 +32,7 @@ MILLISECOND = timedelta(milliseconds=1)
 
 
 class MemoryFolder:
-    """A folder in memory. Has what the product's savepoints use of CheckpointFolder."""
+    """A folder in memory. Has what the product's savepoints and generations use of CheckpointFolder."""
 
     is_exclusive = True
 
@@ -60,6 +60,12 @@ class MemoryFolder:
     def write_new(self, name: str, content: Any) -> None:
         """See `CheckpointFolder.write_new`."""
         self._contents.setdefault(name, content)
+
+    def create(self, name: str, content: Any) -> bool:
+        """See `CheckpointFolder.create`."""
+        is_new = name not in self._contents
+        self.write_new(name, content)
+        return is_new
 
     def overwrite(self, name: str, content: Any) -> None:
         """See `CheckpointFolder.overwrite`."""
@@ -119,30 +125,46 @@ class Savepoints:
         folder: Any = MemoryFolder("the checkpoint")
         counts = {name: sum(place.topic == name for place in commit.positions) for name in sources(self._application)}
         write(folder, self._identity(counts), commit.epoch)
-        if commit.bound is not None:
-            store_bound(folder, round(commit.bound.timestamp() * 1000))
         if commit.is_built:
-            folder.overwrite(f"{OFFSETS}/{BATCH}", "\n".join(["v1", "{}", *map(json.dumps, _by_topic(commit))]))
-            folder.overwrite(f"{COMMITS}/{BATCH}", "v1\n{}")
+            write_closed(folder, commit)
             folder.overwrite(f"state/0/0/{BATCH + 1}.changelog", commit)
         return folder
 
     def _commit(self, folder: Any) -> Commit:
         """Return the state in a checkpoint: its job publishes each window of it once."""
-        stored, bound, positions = found_at(folder), stored_bound(folder), committed_positions(folder) or {}
+        stored, positions = found_at(folder), committed_positions(folder) or {}
         assert stored is not None
         saved: Commit = folder.read(f"state/0/0/{(last_batch(folder) or 0) + 1}.changelog")
         return replace(
             saved,
             epoch=stored.epoch,
             positions={Partition(*place): offset for place, offset in positions.items()},
-            bound=None if bound is None else datetime.fromtimestamp(0, UTC) + bound * MILLISECOND,
+            bound=read_bound(folder),
             is_built=not is_republication_due(folder),
         )
 
     def _identity(self, counts: dict[str, int]) -> CheckpointIdentity:
         topics = [TopicIdentity(name, self._broker.topics.topic(name).id, count) for name, count in counts.items()]
         return identity(self._application, topics, topics[0].partitions)
+
+
+def write_closed(folder: Any, commit: Commit) -> None:
+    """Write the bound of a state, and the logs of its last batch: positions, and the watermark of what is closed."""
+    if commit.bound is not None:
+        store_bound(folder, _milliseconds(commit.bound))
+    metadata = {"batchWatermarkMs": 0 if commit.closed is None else _milliseconds(commit.closed)}
+    folder.overwrite(f"{OFFSETS}/{BATCH}", "\n".join(["v1", *map(json.dumps, (metadata, *_by_topic(commit)))]))
+    folder.overwrite(f"{COMMITS}/{BATCH}", "v1\n{}")
+
+
+def read_bound(folder: Any) -> datetime | None:
+    """Return the bound of the state in a folder."""
+    bound = stored_bound(folder)
+    return None if bound is None else datetime.fromtimestamp(0, UTC) + bound * MILLISECOND
+
+
+def _milliseconds(time: datetime) -> int:
+    return round(time.timestamp() * 1000)
 
 
 def _by_topic(commit: Commit) -> list[dict[str, dict[str, int]]]:

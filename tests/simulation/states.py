@@ -1,17 +1,22 @@
-"""The state of a simulated job: its last commit, the state before it was replaced, and savepoints."""
+"""The states of a simulated job: its last commit, those of its other generations, and savepoints."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from contracts import Emit
 from services.runtime.kafka.values import Partition
+from spark_app.checkpoint import first_window
+from spark_app.checkpoint.generations import FOLDER, ROOT, activate, active, previous
 from spark_app.topics.identity import sources
 from tests.simulation.query import Checkpoint, Commit
-from tests.simulation.savepoints import Savepoints
+from tests.simulation.savepoints import MemoryFolder, Savepoints, read_bound, write_closed
 from tests.simulation.script import START, time_at
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from contracts import Application
     from tests.simulation.loop import SimulationLoop
     from tests.simulation.network import WatchedBroker
@@ -21,7 +26,10 @@ EPOCH = round(START.timestamp() * 1000)
 
 
 class JobStates:
-    """The states of the job, which reads the topics as they are now."""
+    """The states of the job, which reads the topics as they are now.
+
+    Activations, and the windows that a generation leaves out, are decided by the product, on folders in memory.
+    """
 
     def __init__(self, application: Application, broker: WatchedBroker, loop: SimulationLoop) -> None:
         self.savepoints = Savepoints(application, broker)
@@ -33,6 +41,9 @@ class JobStates:
         self.checkpoint = Checkpoint(Commit(EPOCH, self._beginning()))
         self.former: Commit | None = None
         """The last commit before the state was replaced last."""
+        self._folder: Any = MemoryFolder("the checkpoint")
+        self._commits: dict[str, Commit] = {}
+        """The last commits of the generations that were active."""
 
     @property
     def partitions(self) -> int:
@@ -46,14 +57,30 @@ class JobStates:
     def rebuild(self) -> None:
         """Let the next job begin with an empty state: it reads the topics again, in a new epoch."""
         last = self.checkpoint.last
-        bound = (last.closed if self._emits_closed else last.watermark) or last.bound
-        self._replace(Commit(self._now_ms(), self._beginning(), bound=bound, is_built=False))
+        bound = None if self._emits_closed else last.watermark or last.bound
+        built = Commit(last.epoch, self._beginning(), bound=bound, is_built=False)
+        self._activate(f"{FOLDER}{len(self._commits) + 1}", built)
+
+    def roll_back(self) -> None:
+        """Let the next job continue with the state before, unless there is none, or it has fewer partitions."""
+        former = previous(self._folder)
+        if former is not None and self._commits[former].positions.keys() == self._beginning().keys():
+            self._activate(former, replace(self._commits[former], is_built=False))
 
     def restore(self) -> None:
-        """Let the next job begin with the last savepoint, unless that is refused."""
+        """Let the next job begin with the last savepoint, unless that is refused. It is the first of a checkpoint."""
         restored = self.savepoints.restore(self._now_ms())
         if restored is not None:
+            self._folder, self._commits = MemoryFolder("the checkpoint"), {}
             self._replace(restored)
+
+    def _activate(self, generation: str, commit: Commit) -> None:
+        last, now = self.checkpoint.last, active(self._folder)
+        self._commits[ROOT if now is None else now.generation] = last
+        if self._emits_closed:
+            commit = replace(commit, bound=_bound(commit, last))
+        activation = activate(self._folder, generation, self._now_ms(), last.epoch)
+        self._replace(replace(commit, epoch=activation.epoch))
 
     def _replace(self, commit: Commit) -> None:
         self.former, self.checkpoint.last = self.checkpoint.last, commit
@@ -63,3 +90,12 @@ class JobStates:
 
     def _now_ms(self) -> int:
         return round(time_at(self._loop.time()).timestamp() * 1000)
+
+
+def _bound(commit: Commit, last: Commit) -> datetime | None:
+    """Return the time up to which windows begin that a state leaves out when it follows the last one."""
+    folder, former = MemoryFolder("the next one"), MemoryFolder("the active one")
+    for place, one in ((folder, commit), (former, last)):
+        write_closed(place, one)
+    first_window.leave_out_closed(folder, former)  # type: ignore[arg-type]  # in memory
+    return read_bound(folder)

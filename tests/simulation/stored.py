@@ -181,7 +181,7 @@ class _Judge:
 
     def _repeated(self) -> Iterator[str]:
         """Nothing is read again but for a loss of the store, or written again but for a fault."""
-        losses = any(fault.kind in {"loss", "rollback"} for fault in self._script.faults)
+        losses = any(fault.part == "store" and fault.kind in {"loss", "rollback"} for fault in self._script.faults)
         if not losses and not self._has_gaps and (rewinds := self._count(metrics.REWINDS)):
             yield f"the sinks have read partitions again {rewinds:g} times, and the store has lost nothing"
         if self._script.sinks > 1 or not self._is_free():

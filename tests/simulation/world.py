@@ -210,7 +210,7 @@ class World:
             case "clock":
                 part.step_clock(fault.amount)
                 self._at(end, lambda: part.step_clock(-fault.amount))
-            case "rebuild" | "restore":
+            case "rebuild" | "rollback" | "restore":
                 part.crash(fault.lasts)
                 self._replace_state(fault.kind)
             case "lag":
@@ -239,7 +239,8 @@ class World:
         if kind == "rebuild":
             self._states.rebuild()
         elif not self._is_broker_away:
-            self._states.restore()
+            replace_state = self._states.restore if kind == "restore" else self._states.roll_back
+            replace_state()
 
     def _grow(self, partitions: int) -> None:
         if partitions > self._states.partitions and not self._growth.is_running:

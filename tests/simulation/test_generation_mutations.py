@@ -1,0 +1,67 @@
+"""Each step of a switch of generations is necessary: without it, a script fails."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_app.checkpoint import first_window
+from spark_app.checkpoint.commit_log import committed_watermark
+from spark_app.checkpoint.generations import activate
+from tests.simulation import states
+from tests.simulation.generate import script as script_of
+from tests.simulation.mutations import Mutations
+from tests.simulation.script import Fault, FormerJob, Script
+from tests.simulation.steps import sent
+from tests.simulation.verdict import verdict
+
+if TYPE_CHECKING:
+    from spark_app.checkpoint.folder import CheckpointFolder
+    from spark_app.checkpoint.generations import Activation
+
+mutation = Mutations(script_of, verdict)
+
+REBUILD, ROLLBACK = Fault(700.0, "rebuild", "job", 5.0), Fault(2100.0, "rollback", "job", 5.0)
+"""The newer generation publishes windows in between, which the former one has open."""
+CLOSED = sent(650.0)
+ROLLED_BACK = Script(1, (CLOSED, REBUILD, ROLLBACK), "closed", partitions=1)
+REBUILT_SOON = Script(1, (CLOSED, REBUILD, ROLLBACK, Fault(2101.0, "rebuild", "job", 5.0)), "closed", partitions=1)
+"""A rebuild follows before the job of the former generation has published anything."""
+AT_ONCE = Script(
+    1,
+    (sent(10.0), Fault(100.0, "rebuild", "job", 5.0), Fault(100.0, "rollback", "job", 5.0), FormerJob(2600.0)),
+    partitions=1,
+)
+
+
+@mutation(ROLLED_BACK, is_found_by_seeds=True)
+def a_rollback_does_not_leave_closed_windows_out(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(first_window, "leave_out_closed", lambda *_: None)
+
+
+@mutation(REBUILT_SOON)
+def a_watermark_hides_what_is_left_out(patch: pytest.MonkeyPatch) -> None:
+    def closed_until(folder: CheckpointFolder) -> int | None:
+        return committed_watermark(folder) or first_window.stored_bound(folder)
+
+    patch.setattr(first_window, "closed_until", closed_until)
+
+
+@mutation(AT_ONCE)
+def activations_in_one_millisecond_have_one_epoch(patch: pytest.MonkeyPatch) -> None:
+    def by_the_clock(folder: Any, generation: str, now_ms: int, _: int) -> Activation:
+        return activate(folder, generation, now_ms, 0)
+
+    patch.setattr(states, "activate", by_the_clock)
+
+
+@pytest.mark.parametrize("name", mutation.names)
+def test_a_script_fails_without_a_step(name: str) -> None:
+    mutation.require_failure(name)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", mutation.found_by_seeds)
+def test_fresh_seeds_find_a_missing_step(name: str) -> None:
+    mutation.require_seed(name)
