@@ -103,8 +103,8 @@ class ApplicationRebuild:
                 self._generation, _now_ms(), lambda require_lease: self._grow(require_lease, left)
             )
         self._print(
-            f"The active generation is {self._activation} now. A running job stops: start the job of this "
-            "release, which publishes each window once. `stateloop rebuild --rollback` goes back."
+            f"The active generation is {self._activation} now. A running job stops: replace the workers first, then "
+            "start the job of this release, which publishes each window once. `stateloop rebuild --rollback` goes back."
         )
 
     def watch(self) -> None:
