@@ -20,7 +20,9 @@ from services.query.dependencies import Dependencies
 from services.query.errors import PartitionsChangedError
 from services.query.http.websocket import WatchConnection
 from services.query.ingest import ChangeListeners, KafkaIngestion, TombstoneRetention, watch_partition_counts
+from services.query.layout import require_same_layout
 from services.query.lookup.authentication import ANONYMOUS, PEER
+from services.query.lookup.problems import ProblemError
 from services.query.lookup.rate_limit import RateMeter
 from services.query.lookup.state_reader import ANSWERING_ROLES
 from services.query.push.push_service import PushService
@@ -42,7 +44,7 @@ from tests.simulation.kafka.clients import ModelKafka
 from tests.simulation.loop import RUNNING, Process
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
     from pathlib import Path
 
     from contracts import Suite
@@ -328,12 +330,20 @@ class SimulatedInstance:
             self._around.errors.append(f"{self.name}: a request failed")
         settle(answer, None if self.cluster is None or self._is_cut_off_alone else found)
 
-    def accept(self, socket: Socket, is_of_instance: bool) -> None:  # noqa: FBT001  # an argument of a callback
+    def accept(self, socket: Socket, is_of_instance: bool, headers: Mapping[str, str]) -> None:  # noqa: FBT001  # an argument of a callback
         """Serve a WebSocket in its process."""
-        if self.push is None:
+        if self.push is None or not self._has_layout(headers):
             socket.end()
         else:
             _ = self._around.loop.create_task(self._watch(self.push, socket, relays=is_of_instance))
+
+    def _has_layout(self, headers: Mapping[str, str]) -> bool:
+        """Return whether it places keys by the same numbers of partitions as the sender."""
+        assert self.dependencies is not None
+        with suppress(ProblemError):
+            require_same_layout(headers, self.dependencies.states)
+            return True
+        return False
 
     async def _watch(self, push: PushService, socket: Socket, *, relays: bool) -> None:
         """Serve a WebSocket, as `WebSockets.watch` does."""

@@ -11,7 +11,7 @@ from aiohttp import ClientConnectionError
 from tests.simulation.instances.sockets import OPENED, Socket, Way, connected
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
     from random import Random
 
     from tests.simulation.instances.handlers import Reply, Request
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SLOW = 0.05
 """The share of ways that may take the longest time."""
 USUAL_S = 0.01
+NO_HEADERS: Mapping[str, str] = {}
 
 
 class Requests:
@@ -55,8 +56,10 @@ class Requests:
         return await self.send(name, request)
 
     @asynccontextmanager
-    async def connect(self, source: str, url: str, silence_s: float | None = None) -> AsyncIterator[Socket]:
-        """Open a WebSocket to an instance, from another one, or with `""` from a client.
+    async def connect(
+        self, source: str, url: str, silence_s: float | None = None, headers: Mapping[str, str] = NO_HEADERS
+    ) -> AsyncIterator[Socket]:
+        """Open a WebSocket to an instance, from another one with its headers, or with `""` from a client.
 
         Raises ClientConnectionError.
         """
@@ -70,7 +73,7 @@ class Requests:
         instance.sockets[service] = None
         if source:
             self.instances[source].sockets[client] = None
-        self._loop.call_soon(instance.accept, service, bool(source), context=instance.context)
+        self._loop.call_soon(instance.accept, service, bool(source), headers, context=instance.context)
         try:
             if await client.receive() is not OPENED:
                 raise ClientConnectionError("reset")
