@@ -135,8 +135,11 @@ class Application:
 
     @property
     def layout_topic(self) -> str:
-        """The topic whose number of partitions decides the partition of a key. Partitions are added to it last."""
-        return self.topics.feedback if self.enrichments else self.topics.events
+        """The topic whose number of partitions decides the partition of a key. Partitions are added to it last.
+
+        No other application has it, also without enrichments: several may share the topic of events.
+        """
+        return self.topics.feedback
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -32,8 +32,10 @@ class AnnouncedState(BaseModel):
 
     watermark: int = 0
     """The largest start of a window that it read, or the clock, in milliseconds since 1970."""
+    topic: str = ""
+    """The topic that it reads; empty in announcements of earlier releases."""
     partitions: int = Field(default=0, ge=0)
-    """The number of partitions by which it places keys; 0 of a release that does not announce it."""
+    """The number of partitions of the topic by which it places keys."""
     parts: tuple[AnnouncedPart, ...] = ()
 
 

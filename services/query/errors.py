@@ -51,9 +51,9 @@ class PartitionsChangedError(QueryServiceError, RetryableError):
 
     def __init__(self, topic: str, before: int, now: int) -> None:
         super().__init__(
-            f"topic {topic!r} has {now} partitions, and had {before}: start the service again. A key that was written "
-            "before may be in another partition than the one that lookups use, and is reported as never seen until it "
-            "is written again: write all keys once more, or create the topic again"
+            f"topic {topic!r} has {now} partitions, and had {before}: start the service again. Unless `stateloop "
+            "rebuild` has added them, a key that was written before may be in another partition than the one that "
+            "lookups use, and is reported as never seen: write all keys once more, or create the topic again"
         )
         self.topic = topic
 

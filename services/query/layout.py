@@ -1,4 +1,4 @@
-"""The header by which instances tell each other by how many partitions they place the keys of each state.
+"""The header of requests between instances, with the number of partitions by which the sender places keys.
 
 While partitions are added, instances start again with the new number, one after the other. Two that differ do not
 complete each other: a page, or a watch of many keys, would lack the keys of some partitions.
@@ -15,21 +15,22 @@ if TYPE_CHECKING:
 
     from contracts.model.named_state import NamedState
 
-HEADER = "Stateloop-Partitions"
+HEADER = "Stateloop-Layout"
 
 
 def layout_header(states: Mapping[str, NamedState]) -> tuple[str, str]:
-    """Return the header of a request to another instance. Names of states have no spaces, and no equals signs."""
-    return HEADER, " ".join(f"{name}={state.partitions}" for name, state in sorted(states.items()))
+    """Return the header: `topic=number` for each state, separated by spaces, which no topic's name has."""
+    return HEADER, " ".join(sorted(f"{state.topic}={state.partitions}" for state in states.values()))
 
 
 def require_same_layout(headers: Mapping[str, str], states: Mapping[str, NamedState]) -> None:
-    """Raise ProblemError (421) if the request is of an instance that places keys by another number of partitions.
+    """Raise ProblemError (421) if the sender uses another number of partitions of the same topic.
 
-    That of an earlier release has no header, and clients send none. States that only one of the two has do not matter.
+    Clients, and instances of earlier releases, send no header.
     """
+    used = {state.topic: str(state.partitions) for state in states.values()}
     for text in headers.get(HEADER, "").split():
-        name, _, number = text.partition("=")
-        if name in states and number != str(states[name].partitions):
-            detail = f"This instance places the keys of {name} by {states[name].partitions} partitions, not by {number}"
+        topic, _, number = text.partition("=")
+        if used.get(topic, number) != number:
+            detail = f"This instance uses {used[topic]} partitions of {topic}, not {number}"
             raise ProblemError(Problem("elsewhere", detail))

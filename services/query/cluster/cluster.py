@@ -37,6 +37,10 @@ log = logging.getLogger(__name__)
 STEP_S = 0.1
 CATCH_UP_STEP_S = 0.01
 """The interval of steps while a lease waits for the end of its partition."""
+ADVICE = (
+    "this instance answers for what it began to read when they have been added; if no command adds them, run "
+    "`stateloop rebuild --partitions N` again"
+)
 GROWING_S = 1.0
 """The pause before the number of partitions is requested again, while partitions are being added."""
 RETRY_S = 0.2
@@ -44,8 +48,8 @@ RETRY_S = 0.2
 SILENCE_PER_LEASE = 1.25
 """Others wait a quarter longer than a lease lasts, so that clocks may drift a little."""
 ANNOUNCEMENTS_PER_LEASE = 4
-SESSIONS = 2
-"""A partition that is assigned to no instance for so many sessions is taken by one more replica."""
+UNASSIGNED_SESSIONS = 2
+"""The number of sessions after which a partition that is assigned to no instance gets one more replica."""
 
 
 clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
@@ -114,7 +118,7 @@ class Cluster:
     async def run(self) -> None:
         """Stay in the cluster until cancelled, then leave it.
 
-        Raises DuplicateInstanceError, DuplicateAddressError, KafkaClientError.
+        Raises DuplicateInstanceError, DuplicateAddressError, PartitionsChangedError, KafkaClientError.
         """
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._announcements.run(self._receive))
@@ -159,11 +163,16 @@ class Cluster:
                 await asyncio.sleep(RETRY_S)
 
     async def _check_targets(self) -> None:
+        noted: frozenset[str] = frozenset()
         while True:
             await self._needs_counts.wait()
             self._needs_counts.clear()
             targets = self.instance.unchecked_targets()
-            growing = await self._ingestion.growing(targets)
+            growing = frozenset(await self._ingestion.growing(targets))
+            if growing and growing != noted:
+                facts = {"states": sorted(growing), "advice": ADVICE}
+                log.warning("partitions are being added", extra={"facts": facts})
+            noted = growing
             for target in [one for state in targets.keys() - growing for one in targets[state]]:
                 target.is_whole = True
             self._wake.set()
@@ -212,7 +221,7 @@ def build_cluster(  # noqa: PLR0913  # what a test replaces
     )
     topic, broker_clock = suite.applications[0].topics.instances, BrokerClock(now)
     announcements = KafkaAnnouncements(kafka, topic=topic, group=group, timeout=lease, broker_clock=broker_clock)
-    timing = LeaseTiming(lease, lease * SILENCE_PER_LEASE, unassigned_s=session * SESSIONS)
+    timing = LeaseTiming(lease, lease * SILENCE_PER_LEASE, unassigned_s=session * UNASSIGNED_SESSIONS)
     instance = Instance(me, timing, dependencies, settings.replicas, broker_clock)
     clients = ClusterDependencies(member, announcements, dependencies.ingestion)
     return Cluster(instance, clients, lease / ANNOUNCEMENTS_PER_LEASE, now)

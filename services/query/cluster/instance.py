@@ -17,7 +17,7 @@ from services.query.store import StatePartition
 from services.query.store.buckets import clock_watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from contracts.model.named_state import NamedState
     from services.query.cluster.leases import CatchUpTarget, LeaseTiming
@@ -85,7 +85,10 @@ class Instance:
         return set(self._in_use.intersection(partitions))
 
     def receive(self, announcement: Announcement, at: float) -> None:
-        """Handle an announcement of this instance or of another. Leases that it takes away are released at once."""
+        """Handle an announcement of this instance or of another. Leases that it takes away are released at once.
+
+        Raises PartitionsChangedError.
+        """
         membership, is_peer = self.lease_table.membership, self.me.store != announcement.store
         after_contact = membership.contact is not None and is_peer  # it follows one of ours in the topic
         if is_peer and announcement.url == self.me.url and not announcement.leaving:
@@ -129,19 +132,25 @@ class Instance:
 
     def _check_partitions(self, announcement: Announcement) -> None:
         """Raise PartitionsChangedError if a live instance places keys by more partitions: this one starts again."""
-        for name, announced in announcement.states.items():
-            state = self._states.get(name)
-            if state is not None and announced.partitions > state.partitions:
+        for state, announced in self._same_topics(announcement):
+            if announced.partitions > state.partitions:
                 raise PartitionsChangedError(state.topic, state.partitions, announced.partitions)
 
-    def _former_states(self) -> set[str]:
+    def _placed_by_fewer(self) -> set[str]:
         """Return the states whose keys a live instance places by fewer partitions: it may answer for any key."""
-        announced = [peer.announcement.states for peer in self.lease_table.membership.peers()]
         return {
-            name
-            for name, state in self._states.items()
-            if any(name in found and 0 < found[name].partitions < state.partitions for found in announced)
+            state.name
+            for peer in self.lease_table.membership.peers()
+            for state, announced in self._same_topics(peer.announcement)
+            if announced.partitions < state.partitions
         }
+
+    def _same_topics(self, announcement: Announcement) -> Iterator[tuple[NamedState, AnnouncedState]]:
+        """Yield the states that an instance reads from the same topics as this one, as they are here and there."""
+        for name, announced in announcement.states.items():
+            state = self._states.get(name)
+            if state is not None and state.topic == announced.topic:
+                yield state, announced
 
     def restarted(self, partition: StatePartition) -> None:
         """Release the partition, which is read from its beginning again, until it has caught up."""
@@ -155,7 +164,7 @@ class Instance:
         self.lease_table.membership.remove_gone()
         self._assign(now)
         replicas = {one: Replica(one in self.assigned, self._is_ready(one, to)) for one, to in self._targets.items()}
-        self.lease_table.update(replicas, now, self._former_states())
+        self.lease_table.update(replicas, now, self._placed_by_fewer())
         self._update_statuses()
         return self._announceable(now) != self._announced
 
@@ -332,6 +341,7 @@ class Instance:
         return {
             name: AnnouncedState(
                 watermark=store.watermark(),
+                topic=self._states[name].topic,
                 partitions=self._states[name].partitions,
                 parts=tuple(partitions.get(name, ())),
             )

@@ -162,11 +162,11 @@ class LeaseTable:
         return all(peer.after_contact for peer in self.membership.peers())
 
     def update(
-        self, replicas: Mapping[StatePartition, Replica], now: float, former_states: Collection[str] = ()
+        self, replicas: Mapping[StatePartition, Replica], now: float, placed_by_fewer: Collection[str] = ()
     ) -> bool:
         """Release what another instance should have, take what is due here; return whether anything changed.
 
-        Of the `former_states` no lease is taken: an instance that is alive places their keys by fewer partitions.
+        No lease is taken of the states that are `placed_by_fewer` partitions at an instance that is alive.
         """
         peers = self.membership.peers()
         before = set(self.leases)
@@ -180,7 +180,7 @@ class LeaseTable:
                 self.leases[partition].assigned = False
         if now < self._valid_until and self.has_all_watermarks:
             for partition, replica in replicas.items():
-                if partition in self.leases or partition.state in former_states or not replica.ready:
+                if partition in self.leases or partition.state in placed_by_fewer or not replica.ready:
                     continue
                 if self._is_due(partition, replica, peers):
                     epoch = 1 + self.membership.lease_epoch(partition)

@@ -84,7 +84,7 @@ class Stream:
         self._is_turn_of_names = False
         self._scans: deque[StoreScan] = deque()
         self._initial: deque[tuple[int, InitialStateSent]] = deque()
-        self._lost: set[Subscription] = set()
+        self._not_renewed: set[Subscription] = set()
         """The subscriptions of which a reset has dropped changes, until the client subscribes again."""
         self._is_mark_due = False
         self._refused: StreamRefused | None = None
@@ -154,7 +154,7 @@ class Stream:
     def withdraw(self, subscription: Subscription) -> None:
         """Remove everything that waits for the subscription."""
         self.names.withdraw(subscription)
-        self._lost.discard(subscription)
+        self._not_renewed.discard(subscription)
         self._first = deque(item for item in self._first if _is_without(subscription, item))
         self._set_copied(item for item in self._copied if _is_without(subscription, item))
         self._scans = deque(scan for scan in self._scans if scan.subscription is not subscription)
@@ -257,7 +257,7 @@ class Stream:
     @property
     def _is_complete(self) -> bool:
         """Whether the client was sent everything that this instance has read, also what a reset has dropped."""
-        return not (self.names.waiting or self._scans or self._copied or self._lost)
+        return not (self.names.waiting or self._scans or self._copied or self._not_renewed)
 
     def _next_in_turn(self) -> StreamItem | None:
         """An item of this instance and one of the others in turns: none of them holds the others back."""
@@ -363,7 +363,7 @@ class Stream:
         self._initial.clear()
         self._set_copied(())
         self.names.reopen()
-        self._lost = set(self.subscriptions.values())
+        self._not_renewed = set(self.subscriptions.values())
         for subscription in self.subscriptions.values():
             subscription.reset()
         return StreamReset()

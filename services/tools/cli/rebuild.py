@@ -19,7 +19,7 @@ from spark_app.lifecycle.rebuild import Rebuild
 from spark_app.settings import JobSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryProgress
@@ -44,7 +44,10 @@ def rebuild(options: RebuildOptions) -> ExitCode:
         ]
         built = [application_rebuild for application_rebuild in each if options.rollback or application_rebuild.build()]
         if not options.dry_run:
-            switch_all(built)
+            for application_rebuild in built:  # those that share events switch together
+                application_rebuild.switch()
+            if built:
+                console.print(next_steps(options), markup=False)
             if options.watch:
                 for application_rebuild in built:
                     application_rebuild.watch()
@@ -86,25 +89,14 @@ class ApplicationRebuild:
         self._generation = plan.generation
         return True
 
-    @property
-    def layout_topics(self) -> set[str]:
-        """The topic by which the query service reads the next number of partitions, if that changes."""
-        return {self._application.layout_topic} if self._growth.missing else set()
-
-    def switch(self, left: Collection[str] = ()) -> None:
-        """Stop the running job, and activate the new generation, or the former one, for the next job.
-
-        The topics that are `left` get no partitions yet.
-        """
+    def switch(self) -> None:
+        """Stop the running job, and activate the new generation, or the former one, for the next job."""
         if self._options.rollback:
             self._activation, self._handover = self._rebuild.roll_back(_now_ms())
         else:
-            self._activation, self._handover = self._rebuild.activate(
-                self._generation, _now_ms(), lambda require_lease: self._grow(require_lease, left)
-            )
+            self._activation, self._handover = self._rebuild.activate(self._generation, _now_ms(), self._grow)
         self._print(
-            f"The active generation is {self._activation} now. A running job stops: replace the workers first, then "
-            "start the job of this release, which publishes each window once. `stateloop rebuild --rollback` goes back."
+            f"The active generation of {self._application.name} is {self._activation} now. A running job stops."
         )
 
     def watch(self) -> None:
@@ -114,21 +106,20 @@ class ApplicationRebuild:
         since = "" if waited is None else f", {waited.total_seconds():.1f} s after the last one of the former job"
         self._print(f"The first snapshot of {self._application.name} in epoch {epoch} is there{since}.")
 
-    def _grow(self, require_lease: Callable[[], object], left: Collection[str]) -> None:
-        groups = [*self._growth.groups, *(self._options.group or ())]
-        self._growth.run(groups, self._print, require_lease, left)
+    def _grow(self, require_lease: Callable[[], object]) -> None:
+        self._growth.run([*self._growth.groups, *(self._options.group or ())], self._print, require_lease)
 
     def _print(self, line: str) -> None:
         self._console.print(line, markup=False)
 
 
-def switch_all(rebuilds: Sequence[ApplicationRebuild]) -> None:
-    """Switch applications, which may share the topic of events.
-
-    It gets its partitions with the last one whose query service reads the number from it, when all are rewritten.
-    """
-    for number, one in enumerate(rebuilds, start=1):
-        one.switch({topic for later in rebuilds[number:] for topic in later.layout_topics})
+def next_steps(options: RebuildOptions) -> str:
+    """Return the line that says what to do after the switch."""
+    release = "that release" if options.rollback else "this release"
+    back = "" if options.rollback else " `stateloop rebuild --rollback` goes back, unless partitions were added."
+    return (
+        f"Replace the workers by those of {release} first, then start its job, which publishes each window once.{back}"
+    )
 
 
 def build(console: Console, rebuild: Rebuild, plan: RebuildPlan) -> None:

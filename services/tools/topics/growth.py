@@ -91,17 +91,11 @@ class PartitionGrowth:
         ]
 
     def run(
-        self,
-        groups: Collection[str],
-        report: Callable[[str], object],
-        require_lease: Callable[[], object],
-        left: Collection[str] = (),
+        self, groups: Collection[str], report: Callable[[str], object], require_lease: Callable[[], object]
     ) -> None:
         """Add the partitions, once the workers of these groups have stopped.
 
-        The topics that are `left` get theirs with another application, whose layout topic is among them: it would be
-        read by the next number before it is rewritten. Raises TopicRefusedError, and what `require_lease` raises if a
-        job may run.
+        Raises TopicRefusedError, and what `require_lease` raises if a job may run.
         """
         require_lease()
         self.counts = self._read()  # another command may have changed them
@@ -114,7 +108,7 @@ class PartitionGrowth:
             followers.await_end(self._used(groups))
         followers.move_to_end()
         require_lease()
-        self._add(self._names - {last, *left})
+        self._add(self._names - {last})
         self._sleep(METADATA_S)
         states, models = named(self._application), self._offset_versioned()
         for name in (self._application.name, *self._application.derived_names):
@@ -123,7 +117,7 @@ class PartitionGrowth:
         followers.move_to_end()
         self._spread_progress(require_lease)
         require_lease()
-        self._add({last} - {*left})
+        self._add({last})
         self._sleep(FOLLOW_S)
 
     def _require_possible(self) -> None:

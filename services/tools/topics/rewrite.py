@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from contracts.records.state_record import StateRecordDecoder, UndecodableRecordError
-from contracts.wire.layout_header import with_layout
+from contracts.wire.copy_header import with_layout
 from contracts.wire.partition import partition
 from services.runtime.errors import KafkaOperationError
 from services.runtime.kafka.values import Output

@@ -243,10 +243,11 @@ class Job:
 
     def rebuild(self) -> None:
         """Write all present windows anew, in a later epoch: the former job ends, and repeats nothing."""
+        present = self._present()
         self.is_stopped = False
         self._epoch += 1
         self._written, self._repeating = {}, {}
-        for key, starts in self._present().items():
+        for key, starts in present.items():
             for start in filter(self._has, starts):
                 self._record_version(key, start)
 

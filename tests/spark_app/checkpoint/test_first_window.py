@@ -192,7 +192,7 @@ def test_a_rollback_closes_no_window_again(spark: SparkSession, airports: Airpor
     done(spark, environment, "rebuild")
     former = CheckpointFolder(spark, str(airports.job.checkpoint))
     go_behind(former)
-    assert "replace the workers first" in done(spark, environment, "rebuild", "--rollback")
+    assert "Replace the workers by those of that release first" in done(spark, environment, "rebuild", "--rollback")
     before = len(airports.job.lines("batch"))
     airports.job.start()
     over = FORMER.isoformat()

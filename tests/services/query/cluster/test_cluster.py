@@ -44,6 +44,9 @@ class CaughtUpIngestion:
         self._topic = topic
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "end-offsets", "log_level": 0})
         self._end_offsets: dict[StatePartition, int] = {}
+        self.is_growing = False
+        self.counted = 0
+        """How often the number of partitions was requested."""
         self.followed: set[StatePartition] = set()
 
     def assign(self, partition: StatePartition) -> None:
@@ -64,8 +67,9 @@ class CaughtUpIngestion:
         self._end_offsets.update(found)
         return found
 
-    async def growing(self, states: Collection[str]) -> Collection[str]:  # noqa: ARG002  # none is
-        return []
+    async def growing(self, states: Collection[str]) -> Collection[str]:
+        self.counted += 1
+        return states if self.is_growing else []
 
     async def run(self) -> None:
         raise NotImplementedError
@@ -98,7 +102,7 @@ class Lab:
     def cluster(self, name: str, store: str = "", run: int = 1) -> Cluster:
         """Return an instance that has not joined yet."""
         kafka = KafkaClients({"bootstrap.servers": self.broker.bootstrap})
-        ingestion = CaughtUpIngestion(self.broker.bootstrap, self.topic)
+        self.ingestion = ingestion = CaughtUpIngestion(self.broker.bootstrap, self.topic)
         identity = InstanceIdentity(name, f"http://{name}", store or name, run)
         # On a busy machine all threads of the test may wait for a second; test_leases covers a process that was paused.
         timing = LeaseTiming(lease_s=self.lease_s, silence_s=self.lease_s + 0.5, pause_s=DEADLINE_S)
@@ -164,6 +168,22 @@ async def test_two_instances_share_the_partitions_and_replicate_each_other(lab: 
             await until(lambda: all(len(one.owners("flights", n)) == 1 for one in (a, b) for n in range(PARTITIONS)))
         took = await until(lambda: answering(a) == {0, 1, 2, 3})
         assert took < lab.lease_s / 2, "an instance that leaves announces it"
+
+
+async def test_an_instance_answers_when_the_partitions_have_been_added(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It asks again until then."""
+    monkeypatch.setattr("services.query.cluster.cluster.GROWING_S", 0.1)
+    starting = lab.cluster("a")
+    lab.ingestion.is_growing = True
+    running = asyncio.create_task(starting.run())
+    await until(lambda: lab.ingestion.counted >= 3)
+    assert not answering(starting)
+    lab.ingestion.is_growing = False
+    await until(lambda: answering(starting) == {0, 1, 2, 3})
+    running.cancel()
+    await asyncio.wait([running])
 
 
 async def test_partitions_are_answered_while_an_instance_joins(lab: Lab) -> None:

@@ -284,8 +284,18 @@ def test_an_instance_ends_when_another_one_uses_more_partitions() -> None:
     world, _ = owned("a")
     instance = world.processes["a"].instance
     instance.receive(claim("b", 1, partitions=1), world.now)
+    (state,) = claim("b", 2, partitions=2).states.values()
+    other = state.model_copy(update={"topic": "other"})
+    instance.receive(claim("b", 2).model_copy(update={"states": {"flights": other}}), world.now)
     with pytest.raises(PartitionsChangedError, match="'topic' has 2 partitions, and had 1"):
-        instance.receive(claim("b", 2, partitions=2), world.now)
+        instance.receive(claim("b", 3, partitions=2), world.now)
+
+
+def test_an_instance_announces_its_number_of_partitions() -> None:
+    world = World(random.Random(1), names="a", parts=3)
+    world.start(world.disks[0])
+    announced = world.processes["a"].instance.announce(world.now, EPOCH).states["flights"]
+    assert (announced.topic, announced.partitions) == ("topic", 3)
 
 
 def test_no_lease_is_taken_beside_an_instance_that_uses_fewer_partitions() -> None:
@@ -351,7 +361,7 @@ def claim(  # noqa: PLR0913  # what tests vary
 ) -> Announcement:
     """Return the announcement of another instance, which has the lease if it has a term."""
     partition = AnnouncedPart(partition=0, ready=True, held=term > 0, term=term)
-    states = {"flights": AnnouncedState(watermark=watermark, partitions=partitions, parts=(partition,))}
+    states = {"flights": AnnouncedState(watermark=watermark, topic="topic", partitions=partitions, parts=(partition,))}
     return Announcement(
         instance=name, store=name, run=run, url=f"http://{name}", number=number, ts=EPOCH, states=states
     )

@@ -216,9 +216,10 @@ async def test_a_page_is_not_completed_by_an_instance_that_uses_other_partitions
     async with two() as (one, _, peers):
         assert (await one.ask("/v1/states/flights")).status == 200
         (((name, value),),) = peers.headers
-        assert (name, value) == ("Stateloop-Partitions", "flights=4")
+        topic = FLIGHTS.topic
+        assert (name, value) == ("Stateloop-Layout", f"{topic}=4")
         hop = {"Stateloop-Hop": "1"}
-        for text, status in (("flights=4", 200), ("flights=5", 421), ("other=5", 200), ("", 200)):
+        for text, status in ((f"{topic}=4", 200), (f"{topic}=5", 421), ("other=5", 200), ("", 200)):
             response = await one.ask("/v1/states/flights?partitions=0,2", headers=hop | {name: text})
             assert response.status == status, text
 

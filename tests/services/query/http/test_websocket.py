@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import urlsafe_b64encode
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from services.query.cluster import PartitionStatus, Role
 from services.query.http import websocket
 from services.query.http.peer_client import FORWARDED
 from services.query.layout import layout_header
+from services.query.push.peer_connections import PeerConnections
+from services.query.push.routing_table import RoutingTable
 from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import QUICK, RARE, Instance, connected, eventually
 
@@ -307,6 +310,18 @@ async def test_an_instance_that_uses_other_partitions_cannot_watch_here(instance
         async with connected(instance, headers={FORWARDED: "1", name: f"{value}0"}):
             pass
     assert refused.value.status == 421
+
+
+async def test_the_watches_of_an_instance_have_its_layout(instance: Instance) -> None:
+    dependencies = instance.dependencies
+    for added, is_served in ((0, True), (1, False)):
+        states = {name: replace(one, partitions=one.partitions + added) for name, one in dependencies.states.items()}
+        other = replace(dependencies, states=states)
+        connections = PeerConnections(other, RoutingTable(states, other.routing), lambda: None)
+        with nullcontext() if is_served else pytest.raises(WSServerHandshakeError):
+            async with connections.connect(instance.base):
+                pass
+        await connections.close()
 
 
 async def test_subscriptions_count_against_the_rate() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from contracts.model.named_state import NamedState
 from contracts.records.record import Record
 from contracts.records.state_record import AHEAD_MS, UndecodableRecordError
-from contracts.wire.layout_header import with_layout
+from contracts.wire.copy_header import with_layout
 from contracts.wire.window_key import window_key
 from services.query.ingest.decode import UpdateDecoder
 from services.query.store import Entry, Update
@@ -62,8 +62,11 @@ def test_copies_for_more_partitions_than_are_in_use_are_skipped() -> None:
     for value in (orjson.dumps(GOOD), None):
         record = read(GOOD)._replace(value=value)
         copy = record._replace(headers=with_layout((), STATE.partitions + 1))
-        assert UpdateDecoder(STATE).decode(copy) is None
-        assert UpdateDecoder(replace(STATE, partitions=3)).decode(copy) == UpdateDecoder(STATE).decode(record)
+        growing, expected = replace(STATE, layout_topic="feedback"), UpdateDecoder(STATE).decode(record)
+        assert expected is not None
+        assert UpdateDecoder(growing).decode(copy) is None
+        assert UpdateDecoder(replace(growing, partitions=3)).decode(copy) == expected
+        assert UpdateDecoder(STATE).decode(copy) == expected, "its producer has copied the header from another topic"
 
 
 def test_times_may_be_milliseconds_or_lack_an_offset() -> None:

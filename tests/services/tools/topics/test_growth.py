@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -15,10 +16,12 @@ from confluent_kafka.admin import AdminClient
 from pydantic import BaseModel
 
 from contracts import AlertRule, Alerts, Application, Derived, Event, Latest, State, Table, Topics, Webhook
+from contracts.records.named_states import named
 from contracts.settings import KafkaSettings
 from contracts.wire import DerivedRecord, Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key, window_key
+from services.query.ingest import with_partition_counts
 from services.runtime.job_progress import JobProgress, Published
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.blocking import TransactionalKafkaProducer
@@ -196,13 +199,32 @@ def test_records_are_where_their_keys_are(world: World) -> None:
         world.grow(3)
 
 
-def test_a_topic_that_another_application_needs_is_left(world: World) -> None:
-    """That application would be read by the next number of partitions before its snapshots are rewritten."""
-    left = {world.application.layout_topic}
-    world.growth(world.application, AFTER).run([world.group], world.reports.append, lambda: None, left)
-    assert {name for name, count in world.counts().items() if count == BEFORE} == left == {world.topics.events}
+def test_the_topic_of_events_may_have_the_partitions_before(world: World) -> None:
+    """Another application that shares it has added them: the records of this one are not where their keys will be."""
+    admin = KafkaAdmin(world.settings.client(), "test")
+    admin.grow({world.topics.events: AFTER})
+    wait_until(lambda: world.counts()[world.topics.events] == AFTER, "the partitions", 30)
+    states = with_partition_counts(named(world.application), admin, world.settings.kafka)
+    assert states
+    assert {state.partitions for state in states.values()} == {BEFORE}
     world.grow(None)
     world.check()
+
+
+def test_records_move_when_all_brokers_list_the_partitions(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An instance of the query service that begins to read meanwhile must learn of them."""
+    steps: list[object] = []
+
+    def sleep(seconds: float) -> None:
+        steps.append(seconds)
+        time.sleep(seconds)
+
+    monkeypatch.setattr(growth, "METADATA_S", 0.001)
+    monkeypatch.setattr(growth, "rewrite", lambda *_: steps.append(set(world.counts().values())))
+    kafka = KafkaClients(world.settings.client())
+    adding = PartitionGrowth(world.application, kafka, world.settings.kafka, AFTER, sleep)
+    adding.run([world.group], world.reports.append, lambda: None)
+    assert steps.index(0.001) < steps.index({BEFORE, AFTER})
 
 
 def test_due_calls_of_webhooks_are_not_moved(world: World) -> None:

@@ -6,6 +6,7 @@ skips them: it has read the records that they replace.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     Headers = Iterable[tuple[str, bytes | str | None]]
 
 NAME = "stateloop-partitions"
+NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def with_layout(headers: Headers, partitions: int) -> tuple[tuple[str, bytes | str | None], ...]:
@@ -27,6 +29,6 @@ def is_of_larger_layout(headers: Headers, partitions: int) -> bool:
 
 
 def _number(value: bytes | str | None) -> int:
-    """Return the number; 0 of a value that is none."""
+    """Return the number of a header; 0 if the value is no number of partitions."""
     text = value.decode(errors="replace") if isinstance(value, bytes) else value or ""
-    return int(text) if text.isascii() and text.isdecimal() else 0
+    return int(text) if NUMBER.fullmatch(text) else 0

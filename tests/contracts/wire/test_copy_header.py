@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.wire.layout_header import NAME, is_of_larger_layout, with_layout
+from contracts.wire.copy_header import NAME, is_of_larger_layout, with_layout
 
 
 def test_a_copy_has_the_other_headers_and_the_last_number() -> None:
@@ -20,6 +20,8 @@ def test_a_copy_has_the_other_headers_and_the_last_number() -> None:
         (((NAME, None),), False),
         (((NAME, b"\xff"), ("other", b"9")), False),
         (((NAME, "\u0664"),), False),
+        (((NAME, b"9" * 5000),), False),
+        (((NAME, b"-4"),), False),
     ],
 )
 def test_a_copy_for_more_partitions_is_recognized(
