@@ -18,7 +18,7 @@ from services.sink.partition import SinkPartition, WaitingRecords
 from services.sink.plan import RefusedRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from contracts.metrics.counts import Counts
@@ -164,7 +164,7 @@ class SinkHandler(Handler[SinkPartition]):
         """Write the effect of these records. Those that are refused become dead letters, before the others count."""
         refused: dict[tuple[int, int], RefusedRecord] = {}
         while batch := await self._writable(batch):
-            records = [record for waiting in batch for record in waiting.records]
+            records = [record for waiting in batch for record in waiting.unwritten]
             plan = self._planner.plan([record for record in records if _place(record) not in refused], self._now_us())
             if plan.refused:
                 await self._refuse(refused, plan.refused, others=_changes(plan))
@@ -174,7 +174,8 @@ class SinkHandler(Handler[SinkPartition]):
                 changed = await self._store.write(RowBatch(plan.steps, moves))
             except PositionConflictError as error:
                 self._counts.add(metrics.CONFLICTS, self._state)
-                self._set_stored(error.positions, batch)
+                for waiting in batch:
+                    waiting.state.note_conflict(error.positions.get(waiting.state.partition.number, 0))
             except RowsRefusedError as error:
                 by_place = {_place(record): record for record in records}
                 rows = [(by_place[refusal.row.partition, refusal.row.offset], refusal) for refusal in error.refused]
@@ -187,19 +188,19 @@ class SinkHandler(Handler[SinkPartition]):
                 return
 
     async def _writable(self, batch: list[WaitingRecords]) -> list[WaitingRecords]:
-        """Return the records of partitions that are still assigned, and of which the store has all before them."""
-        if unknown := [waiting for waiting in batch if waiting.state.stored is None]:
-            self._set_stored(await self._store.positions(), unknown)
+        """Return what to write of partitions that are still assigned, and of which the store has all records before."""
+        if unknown := [waiting.state for waiting in batch if waiting.state.stored is None]:
+            positions = await self._store.positions()
+            for state in unknown:
+                state.stored = positions.get(state.partition.number, 0)
         for waiting in batch:
             if waiting.state.lacks_records():
                 self._read_again(waiting.state)
-        return [waiting for waiting in batch if not waiting.state.partition.is_abandoned]
-
-    @staticmethod
-    def _set_stored(positions: Mapping[int, int], batch: Sequence[WaitingRecords]) -> None:
-        """Note the positions that the store has, 0 for a partition that is not among them."""
-        for waiting in batch:
-            waiting.state.stored = positions.get(waiting.state.partition.number, 0)
+        assigned = [waiting for waiting in batch if not waiting.state.partition.is_abandoned]
+        for waiting in assigned:
+            if not waiting.unwritten:
+                waiting.state.skip(waiting.records[-1])
+        return [waiting for waiting in assigned if waiting.unwritten]
 
     def _read_again(self, state: SinkPartition) -> None:
         """Read a partition again from the position in the store."""

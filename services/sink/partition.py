@@ -8,6 +8,7 @@ from contracts.sinks import Move
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Sequence
 
     from contracts.records.record import Record
     from services.runtime.worker.partition import AssignedPartition
@@ -24,6 +25,8 @@ class SinkPartition:
         self.partition = partition
         self.stored = partition.start
         """The position in the store, that from which it was reopened at first; None as long as it is unknown."""
+        self._passed = 0
+        """The position in the store at the last conflict: the store has had all records before it."""
 
     @property
     def required(self) -> int | None:
@@ -35,13 +38,26 @@ class SinkPartition:
         first = self.partition.first
         return self.stored is not None and first is not None and self.stored < first
 
+    def note_conflict(self, position: int) -> None:
+        """Note the position that another sink, or an earlier attempt without an answer, has given the partition."""
+        self.stored = self._passed = position
+
+    def unwritten(self, records: Sequence[Record]) -> list[Record]:
+        """Return the records that the store lacked at the last conflict. The others must not move its position back."""
+        return [record for record in records if record.offset >= self._passed]
+
     def move(self, last: Record) -> Move:
         """Return the move of the position that writing the records up to this one makes."""
         return Move(self.stored or 0, last.offset + 1)
 
     def written(self, last: Record) -> None:
         """Note that the records up to this one are written."""
-        self.stored = self.partition.first = last.offset + 1
+        self.stored = last.offset + 1
+        self.skip(last)
+
+    def skip(self, last: Record) -> None:
+        """Note that the store has the records up to this one, and maybe later ones."""
+        self.partition.first = last.offset + 1
         self.partition.track(last.offset, 0)
 
 
@@ -51,3 +67,8 @@ class WaitingRecords(NamedTuple):
     state: SinkPartition
     records: tuple[Record, ...]
     written: asyncio.Future[None]
+
+    @property
+    def unwritten(self) -> list[Record]:
+        """The records that are still to be written: see `SinkPartition.unwritten`."""
+        return self.state.unwritten(self.records)

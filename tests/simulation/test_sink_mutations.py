@@ -85,6 +85,15 @@ def an_older_window_replaces_a_newer_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MemoryStore, "_put", put)
 
 
+FROZEN_IN_A_WRITE = Fault(9.0, "suspended", "sink-1", 31.8, 1.0)
+FOUR = [sent(10.0 + 0.1 * number, f"e{number}", first_seen=5.0) for number in range(4)]
+
+
+@mutation(Script(1, (FROZEN_IN_A_WRITE, *FOUR), "short", partitions=1, sinks=2, refused=3))
+def a_sink_that_wakes_moves_the_position_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SinkPartition, "unwritten", lambda _, records: list(records))
+
+
 @pytest.mark.parametrize("name", mutation.names)
 def test_a_script_fails_without_a_guard(name: str) -> None:
     mutation.require_failure(name)

@@ -24,8 +24,8 @@ class Handled:
     """A handler whose store is under control, with a backpressure."""
 
     def __init__(self) -> None:
-        self.store, self.backpressure = ControlledStore(), Backpressure(1000, 10**6)
-        sink = RunningSink(Topic([]), self.store, Published())
+        self.store, self.published, self.backpressure = ControlledStore(), Published(), Backpressure(1000, 10**6)
+        sink = RunningSink(Topic([]), self.store, self.published)
         self.handler = SinkHandler(sink.dependencies, self.backpressure)
         self.tasks: set[asyncio.Task[None]] = set()
         self.handler.begin(self.spawn)
@@ -101,6 +101,23 @@ async def test_a_topic_that_was_created_again_moves_the_position_back() -> None:
     _, writing = await handled.opened(0)
     await writing
     assert handled.store.state.positions == {0: 1}
+    await handled.end()
+
+
+async def test_what_another_sink_has_written_meanwhile_is_not_written_again() -> None:
+    handled = Handled()
+    handled.store.state.positions[0] = 7
+    others = iter([{0: 9}])
+    handled.store.before_write = lambda: handled.store.state.positions.update(next(others, {}))
+    state, writing = await handled.opened(7)
+    await writing
+    assert (handled.store.state.positions, handled.store.batches) == ({0: 9}, [])
+    assert (state.stored, state.partition.position) == (9, 8)
+    undecodable = record(Change("a"), 0, 8)._replace(value=b"{")
+    await handled.handler.process(state, [undecodable, record(Change("a", version=10), 0, 9)])
+    (written,) = handled.store.batches
+    assert (written.moves, [row.offset for step in written.steps for row in step.rows]) == ({0: Move(9, 10)}, [9])
+    assert handled.published.dead_letters == [], "the other sink has sent it"
     await handled.end()
 
 

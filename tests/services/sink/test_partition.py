@@ -48,8 +48,20 @@ def test_a_store_without_the_records_before_lacks_them() -> None:
 def test_a_store_that_loses_writes_is_noticed_by_its_position() -> None:
     state = reading(5, 6, stored=5)
     state.written(record(Change("a"), 0, 6))
-    state.stored = 6  # as the store reported in a conflict
+    state.note_conflict(6)
     assert state.lacks_records()
+
+
+def test_a_conflict_leaves_only_what_the_store_lacks() -> None:
+    state = reading(5, 6, 7, 8, stored=5)
+    records = [record(Change("a"), 0, offset) for offset in (5, 6, 7, 8)]
+    assert state.unwritten(records) == records
+    state.note_conflict(7)
+    assert not state.lacks_records()
+    assert state.unwritten(records) == records[2:]
+    state.skip(records[1])
+    assert (state.partition.position, state.required) == (7, 7)
+    assert state.move(records[3]) == Move(7, 9)
 
 
 def test_a_reopened_partition_is_read_from_the_position_in_the_store() -> None:
