@@ -44,7 +44,7 @@ class PartitionMoves:
                     stream.send_first([Delivery(answer, [subscription.name], at)])
         self._start_here(stream, subscription, [partition for partition, route in routes.items() if route == LOCAL])
         if not subscription.current:
-            self._skip(subscription, [partition for partition, route in routes.items() if route is None])
+            self._skip(stream, subscription, [partition for partition, route in routes.items() if route is None])
         if stream.upstreams is not None:
             stream.upstreams.follow(subscription, {route for route in routes.values() if route})
 
@@ -86,9 +86,7 @@ class PartitionMoves:
 
     def _start_first(self, stream: Stream, subscription: Subscription, partitions: list[int]) -> None:
         """Deliver the present values of these partitions, if the client wants them."""
-        if subscription.is_relayed:
-            offsets = {partition: subscription.begun[partition] for partition in partitions}
-            stream.send_first(PartitionsStarted(subscription, offsets))
+        self._report_begun(stream, subscription, partitions)
         if not subscription.current:
             subscription.complete(partitions)
         elif subscription.filter.key is None:
@@ -96,12 +94,23 @@ class PartitionMoves:
         else:
             stream.finish_initial(subscription, set(partitions))
 
-    def _skip(self, subscription: Subscription, partitions: list[int]) -> None:
-        """Start at the present offsets of partitions without an instance: later changes must not be missed."""
+    def _skip(self, stream: Stream, subscription: Subscription, partitions: list[int]) -> None:
+        """Start at the present offsets of partitions without an instance: later changes must not be missed.
+
+        Another instance may know earlier than this one that this one owns them: it learns from where they continue.
+        """
         if subscription.filter.key is not None and partitions:
             self._scanner.skip_key(subscription, subscription.filter.key)
         self._begin(subscription, partitions)
+        self._report_begun(stream, subscription, partitions)
         subscription.complete(partitions)
+
+    @staticmethod
+    def _report_begun(stream: Stream, subscription: Subscription, partitions: list[int]) -> None:
+        """Send to another instance from which offsets on the partitions are delivered."""
+        if subscription.is_relayed and partitions:
+            offsets = {partition: subscription.begun[partition] for partition in partitions}
+            stream.send_first(PartitionsStarted(subscription, offsets))
 
     def _begin(self, subscription: Subscription, partitions: list[int]) -> None:
         """Note the present offsets: what the store has is about to be delivered, or is not wanted."""

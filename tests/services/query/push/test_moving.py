@@ -74,11 +74,20 @@ class Watcher:
         self.instances: set[str] = set()
 
     async def until(self, fleet: Fleet, version: int, within_s: float = DEADLINE_S) -> None:
-        """Publish this version of all cars, and wait until both subscriptions have all of them."""
+        """Publish this version of all cars, and wait until both subscriptions have all of them. Raises TimeoutError."""
         await asyncio.to_thread(fleet.publish, *(snapshot(car, version) for car in CARS))
-        async with asyncio.timeout(within_s):
-            while [self._versions.get((name, car)) for name in ("cars", "plates") for car in CARS] != [version] * 80:
-                self._take(await self._socket.receive())
+        try:
+            async with asyncio.timeout(within_s):
+                while self._behind(version):
+                    self._take(await self._socket.receive())
+        except TimeoutError as error:
+            lacking = f"the watches lack version {version}, and have {self._behind(version)}, see {fleet.log}"
+            raise TimeoutError(f"within {within_s:.0f} s {lacking}") from error
+
+    def _behind(self, version: int) -> dict[str, int | None]:
+        """Return the version of each car of a subscription that has another one than this."""
+        had = {f"{name} {car}": self._versions.get((name, car)) for name in ("cars", "plates") for car in CARS}
+        return {place: one for place, one in had.items() if one != version}
 
     async def wait_until_started(self, fleet: Fleet) -> int:
         """Publish versions until both subscriptions have one of all cars from both instances; return that version.
@@ -95,7 +104,7 @@ class Watcher:
                     return version
             if time.monotonic() > end:
                 break
-        raise AssertionError("the subscriptions do not start")
+        raise AssertionError(f"the subscriptions do not start: {self.instances} have sent, see {fleet.log}")
 
     def _take(self, message: Any) -> None:
         assert message.type is WSMsgType.TEXT, message
