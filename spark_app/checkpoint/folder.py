@@ -158,7 +158,7 @@ class CheckpointFolder:
 
     def overwrite(self, name: str, content: str) -> None:
         """Write a file in place. A reader may see a part of it."""
-        with self._refusals():
+        with self._file_in_place(), self._refusals():
             self._write(name, content)
 
     def delete(self, name: str) -> None:
@@ -168,7 +168,8 @@ class CheckpointFolder:
                 self._require(not self._fs.exists(self._at(name)), f"delete {name}")
 
     def _make(self) -> None:
-        self._require(self._fs.mkdirs(self._at(".")), "create the folder")
+        with self._file_in_place(), self._refusals():
+            self._require(self._fs.mkdirs(self._at(".")), "create the folder")
 
     def _write(self, name: str, content: str, *, overwrite: bool = True) -> None:
         stream = self._fs.create(self._at(name), overwrite)
@@ -188,6 +189,14 @@ class CheckpointFolder:
     def _require(self, done: bool, action: str) -> None:  # noqa: FBT001  # the value that Hadoop returns
         if not done:
             raise CheckpointUnreachableError(self.path, f"the file system did not {action}")
+
+    @contextmanager
+    def _file_in_place(self) -> Iterator[None]:
+        """Let a file in the place of the folder be no file that another job has created first."""
+        try:
+            yield
+        except FileExistsError as error:
+            raise CheckpointUnreachableError(self.path, str(error)) from error
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:

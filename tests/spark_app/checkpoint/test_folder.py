@@ -35,6 +35,14 @@ def test_a_file_is_created_once(spark: SparkSession, tmp_path: Path) -> None:
     assert (folder.read("file"), folder.names()) == (None, [])
 
 
+def test_a_file_in_the_place_of_the_folder_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folder = CheckpointFolder(spark, str(tmp_path / "file"))
+    for write in (folder.create, folder.overwrite, folder.write_new):
+        with pytest.raises(CheckpointUnreachableError, match="not a directory"):
+            write("name", "content")
+
+
 def test_a_file_that_a_crash_interrupts_is_not_there(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
