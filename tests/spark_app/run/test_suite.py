@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -172,13 +174,25 @@ def _states_are_right_after_a_stop_while_events_are_merged(loop: Loop) -> None:
 
 
 def _an_application_that_gives_up_is_reported(loop: Loop) -> None:
-    # At once: a job that writes makes the removal of one file after the other fail.
-    (loop.folder / "checkpoint" / "newest").rename(loop.folder / "removed")
+    _replace_by_a_file(loop.folder / "checkpoint" / "newest", loop.folder / "removed")
+    loop.send("broken", datetime.now(UTC))  # a query without records writes nothing, and does not fail
     gave_up, *_ = until(lambda: loop.job.lines("gave_up"), "one gives up")
     assert gave_up["application"] == "newest"
     until(lambda: "newest gave up: " in loop.job.ask("/readyz"), "readiness names it")
     assert loop.job.ask("/healthz") == '{"ok": true}'
     assert not loop.job.ended()
+
+
+def _replace_by_a_file(checkpoint: Path, removed: Path) -> None:
+    """Put a file in the place of a checkpoint: Spark goes on in an empty folder, and creates one that is missing.
+
+    The folder is renamed, because a job that writes makes the removal of one file after the other fail.
+    """
+    for number in count():
+        checkpoint.rename(removed.with_name(f"{removed.name}-{number}"))
+        with suppress(FileExistsError):  # the job has created the folder again
+            checkpoint.touch(exist_ok=False)
+            return
 
 
 def _closed_late_enough(messages: list[Message], bills: Application) -> None:
