@@ -129,7 +129,8 @@ async def _see_the_next_window(windows: Visit, windowed: WindowedState) -> None:
     await windows.until("document.querySelector('.heading .window-status')?.textContent === 'open window'")
     windowed.put("JFK", HOURS - 1, counted(901), version=901)
     await windows.until("document.querySelector('.windows tbody .number').textContent === '901'")
-    assert "flash" in (await page.locator(".fields tr").first.get_attribute("class") or "")
+    marked = "document.querySelector('.fields tr')"  # it is drawn in another frame than the table of the windows
+    await windows.until(f"{marked}.classList.contains('flash')", but=f"{marked}.className")
     windowed.put("JFK", HOURS, counted(3), version=1)
     await windows.until(f"{VALUE} === '3'")
     assert await page.locator(".versions li").count() == 1, "versions are those of the new window"
