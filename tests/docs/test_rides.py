@@ -13,6 +13,7 @@ from contracts.wire import Snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from examples.scooters.application import Ping
+from tests.deadline import DEADLINE_S
 from tests.docs.rides import follow, ping
 from tests.services.query.ingest.ingesting import COMPACTED, Topic, compacted
 
@@ -28,7 +29,7 @@ def topic(broker: EmbeddedBroker, topics_prefix: str) -> str:
     """Give an empty topic."""
     name = f"{topics_prefix}topic"
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)
+    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(DEADLINE_S)
     return name
 
 
@@ -36,7 +37,7 @@ def test_ping_sends_an_event_of_the_application(broker: EmbeddedBroker, topic: s
     ping(broker.bootstrap, "s7", RIDE, topic=topic, speed=12.5, lat=52.5, lon=13.4)
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
-    message = consumer.poll(30)
+    message = consumer.poll(DEADLINE_S)
     consumer.close()
     assert message is not None
     event = Ping.model_validate_json(message.value() or b"")

@@ -18,6 +18,7 @@ from examples.weather.replay import send
 from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.options import create_producer
 from services.runtime.table_writer import TableWriter
+from tests.deadline import DEADLINE_S
 from tests.e2e.loop import PARTITIONS, Loop
 from tests.examples.weather.oracle import Crossings, Oracle, RuleChange
 from tests.spark_app.hosted import HostedJob
@@ -100,7 +101,7 @@ class AlertLoop:
         if (worker := self._workers[number]) is not None:
             assert worker.poll() is None, self._log(number).read_text("utf-8")[-3000:]
             worker.kill()
-            worker.wait(30)
+            worker.wait(DEADLINE_S)
 
     def send(self, readings: Iterable[Reading]) -> None:
         """Send readings."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 CHECKOUT = Path(__file__).parents[2]
-STOP_S = 90
+STOP_S = 300
 REPLAYED = date(2013, 1, 1)
 PARTS = 5
 """Query service, job, worker that derives and two workers: each answers at a port, from the first on."""

@@ -107,7 +107,7 @@ class Loop:
     def compact(self, topic: str) -> None:
         """Have the broker compact a topic as soon as it can."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})  # has to live until all is answered
-        (broker,) = admin.list_topics(timeout=30).brokers
+        (broker,) = admin.list_topics(timeout=PATIENCE_S).brokers
         resources = [
             ConfigResource(kind, name, incremental_configs=[*map(_set, settings, settings.values())])
             for kind, name, settings in (

@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 from contracts.wire import Snapshot, decode_snapshot
 from contracts.wire.partition import partition
 from contracts.wire.window_key import parse_window_key
+from tests.deadline import DEADLINE_S
 from tests.e2e.fleet import Fleet, application
 from tests.e2e.test_rebuild import generations, rebuild, rebuild_process
 from tests.services.enrichment.registry import Registry
@@ -120,7 +121,7 @@ def grow(fleet: Fleet, registry: Registry) -> None:
 
 def partitions(fleet: Fleet) -> dict[str, int]:
     """The number of partitions of each topic of the fleet."""
-    listed = AdminClient({"bootstrap.servers": fleet.bootstrap}).list_topics(timeout=30).topics
+    listed = AdminClient({"bootstrap.servers": fleet.bootstrap}).list_topics(timeout=DEADLINE_S).topics
     return {name: len(topic.partitions) for name, topic in listed.items() if name.startswith(fleet.prefix)}
 
 

@@ -12,6 +12,7 @@ from zipfile import ZipFile
 import pytest
 
 from services.tools.cli.app import WITHOUT_SPARK
+from tests.deadline import DEADLINE_S
 from tests.packaging.built import PACKAGES, ROOT, build_wheel
 
 pytestmark = pytest.mark.slow
@@ -56,7 +57,7 @@ def python(installed: Path, *arguments: str, **variables: str) -> subprocess.Com
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=DEADLINE_S,
     )
 
 
@@ -110,7 +111,7 @@ def test_a_service_starts(installed: Path, command: str, tmp_path: Path) -> None
     assert service.stderr is not None
     first = service.stderr.readline()
     service.terminate()
-    _, rest = service.communicate(timeout=60)
+    _, rest = service.communicate(timeout=DEADLINE_S)
     assert first.startswith(f"stateloop {command}: {{")
     assert "Traceback" not in rest
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyspark
 
+from tests.deadline import DEADLINE_S
 from tests.jvm import COMPILE_FAST
 from tests.services.tools.broker.embedded import free_port_pair
 from tests.spark_app.running import until
@@ -44,7 +45,7 @@ class Cluster:
         """Stop both."""
         for process in reversed(self._processes):
             process.terminate()
-            process.wait(30)
+            process.wait(DEADLINE_S)
 
     def submit(self, jars: list[str]) -> list[str]:
         """The command that submits the job, as it is in the checkout, to this cluster."""

@@ -76,7 +76,7 @@ def port(site: Site) -> Iterator[int]:
 
 
 def ask(port: int, method: str, path: str, body: bytes | None = None) -> tuple[int, dict[str, Any]]:
-    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", port, timeout=WITHIN_S)
     connection.request(method, path, body)
     answer = connection.getresponse()
     result = answer.status, json.loads(answer.read())

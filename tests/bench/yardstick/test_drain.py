@@ -19,6 +19,7 @@ from bench.yardstick.drain import Drain, DrainMeasure
 from bench.yardstick.jobs import StateJob
 from bench.yardstick.latency import Latency, Stream
 from services.tools.broker.readiness import wait_until
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from tests.services.tools.broker.embedded import EmbeddedBroker
@@ -97,7 +98,7 @@ def test_a_late_wrong_snapshot_fails_the_latency_too(site: Site) -> None:
 
 def output(job: Job, site: Site) -> str:
     with RunningJob(job, site, job.name) as running:
-        wait_until(running.group.ended, "it has ended", 10)
+        wait_until(running.group.ended, "it has ended", DEADLINE_S)
     return running.log.read_text()
 
 

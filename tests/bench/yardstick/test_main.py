@@ -12,6 +12,7 @@ from contracts.model.application import Application
 from contracts.settings import KafkaSettings
 from services.tools.broker.readiness import wait_until
 from spark_app.topics.identity import identify
+from tests.deadline import DEADLINE_S
 from tests.shared_broker import shared_broker
 
 if TYPE_CHECKING:
@@ -40,5 +41,5 @@ def test_the_job_finds_its_topics_where_a_harness_made_those_of_all_engines(
     make_dead_letters(topics, settings)
     make_dead_letters(topics, settings)
 
-    wait_until(lambda: topics.dead_letters in admin.list_topics().topics, "the topic is listed", 10)
+    wait_until(lambda: topics.dead_letters in admin.list_topics().topics, "the topic is listed", DEADLINE_S)
     assert [topic.name for topic in identify(settings, application)] == harness[:2]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.tools.cli.__main__ import main
+from tests.deadline import DEADLINE_S
 from tests.services.client.fake_service import Fake, entry, problem, problem_response
 from tests.services.client.streaming import Streaming, message
 from tests.services.client.test_watch import KEY, PLACE, answer_json
@@ -206,7 +207,7 @@ async def test_watch_prints_changes_until_it_is_interrupted(streaming: Streaming
     after = answer_json(2)
     after["value"] = {"device_id": KEY, "state": {"status": "cancelled"}}
     opened.send(message(answer_json(1)), message(after), message(PLACE, kind="expired"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE_S):
         lines = [(await running.stdout.readline()).decode().split(maxsplit=1)[1].rstrip() for _ in range(3)]
         running.send_signal(signal.SIGINT)
         assert await running.wait() == 130
@@ -223,7 +224,7 @@ async def test_watch_of_a_prefix_writes_json(streaming: Streaming) -> None:
     assert running.stdout
     opened = await streaming.connection(0)
     opened.send(message(answer_json(1)), message(PLACE, kind="left"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE_S):
         lines = [json.loads(await running.stdout.readline()) for _ in range(2)]
         running.terminate()
         await running.wait()
@@ -235,7 +236,7 @@ async def test_a_closed_pipe_is_no_error(fake: Fake) -> None:
     running = await process("keys", "flights", url=fake.url)
     assert running.stdout
     assert running.stderr
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE_S):
         await running.stdout.readline()
         running._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]  # noqa: SLF001
         assert await running.wait() == 0

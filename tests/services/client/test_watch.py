@@ -24,6 +24,7 @@ from services.client import (
     Removed,
     WatchFilter,
 )
+from tests.deadline import DEADLINE_S
 from tests.services.client.fake_service import body_response, entry, problem, problem_response, until
 from tests.services.client.streaming import End, Streaming, message
 from tests.services.client.test_get import Flight
@@ -55,7 +56,7 @@ def answer_json(version: int, **others: Any) -> dict[str, Any]:
 
 async def following(updates: AsyncGenerator[Any, None], count: int) -> list[Any]:
     """Return the next updates."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE_S):
         return [await anext(updates) for _ in range(count)]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.kills_broker
 
-PROMPTLY_S = 5
+PROMPTLY_S = 20
 SESSION_S = SESSION_MS / 1000
 UNREACHABLE = "127.0.0.1:1"
 

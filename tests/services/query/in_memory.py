@@ -19,6 +19,7 @@ from services.query.cluster.routing import Member, PartitionStatus, Role
 from services.query.dependencies import Dependencies
 from services.query.settings import QuerySettings
 from services.query.store import Entry, Store, Update
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -126,7 +127,7 @@ def dependencies_of(
     )
 
 
-async def until(condition: Callable[[], bool], within_s: float = 10) -> None:
+async def until(condition: Callable[[], bool], within_s: float = DEADLINE_S) -> None:
     """Run the event loop until the condition holds."""
     async with asyncio.timeout(within_s):
         while not condition():  # noqa: ASYNC110  # there is no event to wait for

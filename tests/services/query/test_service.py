@@ -193,7 +193,7 @@ def test_tokens_are_required_reloaded_and_never_printed(fleet: Fleet, tmp_path: 
         assert fleet.ask("/v1/states/cars/car?min_version=1&wait=20", **bearer).status == 200
         assert fleet.ask("/v1/states/cars/car", **bearer).status == 200
         assert fleet.ask("/v1/states/cars/truck", **bearer).body["type"] == "not_yours"
-        watching = HTTPConnection("127.0.0.1", fleet.port, timeout=30)
+        watching = HTTPConnection("127.0.0.1", fleet.port, timeout=DEADLINE_S)
         watching.request("GET", "/v1/states/cars/car/watch", headers=bearer)
         stream = watching.getresponse()
         tokens.write_text("rubbish")
@@ -212,7 +212,7 @@ async def test_the_service_stops_at_once_while_it_waits_for_the_broker() -> None
     """The service runs in this process, where the test sees when the signal handler is installed."""
     settings = QuerySettings(application="none:none", kafka="127.0.0.1:1", http_port=0)
     before = signal.getsignal(signal.SIGTERM)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE_S):
         serving = asyncio.create_task(serve(settings, Suite(app), KafkaClients(settings.client())))
         while signal.getsignal(signal.SIGTERM) == before:  # noqa: ASYNC110 (no event reports it)
             await asyncio.sleep(0.01)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadline import DEADLINE_S
+
 CHECKOUT = Path(__file__).parents[3]
-PATIENCE_S = 20.0
 WAITING = """
 import signal, sys, threading, time
 from concurrent.futures import Future
@@ -38,5 +39,5 @@ done.result()  # waits without a timeout, as where the job waits for its applica
 def test_a_signal_stops_a_process_whose_main_thread_waits(receiver: str, number: str) -> None:
     """The kernel may deliver it to any thread: under load, if the main thread has another signal to handle."""
     waiting = [sys.executable, "-c", WAITING, receiver, number]
-    ended = subprocess.run(waiting, cwd=CHECKOUT, timeout=PATIENCE_S, check=False, capture_output=True)
+    ended = subprocess.run(waiting, cwd=CHECKOUT, timeout=DEADLINE_S, check=False, capture_output=True)
     assert ended.returncode == 0, ended.stderr.decode()

@@ -74,7 +74,7 @@ class Rivals:
 
     def listed(self) -> set[str]:
         """The topics of both."""
-        return {topic for topic in self.admin.list_topics(timeout=10).topics if topic.startswith(self.prefix)}
+        return {topic for topic in self.admin.list_topics(timeout=DEADLINE_S).topics if topic.startswith(self.prefix)}
 
     def environment(self, name: str, **more: str) -> dict[str, str]:
         """The settings of a process of one of them."""

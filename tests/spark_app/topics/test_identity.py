@@ -17,6 +17,7 @@ from spark_app.errors import BrokerUnreachableError, PartitionCountError, TopicM
 from spark_app.run.session import slots
 from spark_app.topics.identity import identify
 from tests import everything
+from tests.deadline import DEADLINE_S
 from tests.spark_app.running import PARTITIONS, Topics
 
 if TYPE_CHECKING:
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 
 def await_listed(admin: AdminClient, names: list[str]) -> None:
     """Wait until the broker lists these topics: it does so a moment after it made them."""
-    wait_until(lambda: admin.list_topics(timeout=10).topics.keys() >= set(names), f"{names} listed", 30)
+    wait_until(lambda: admin.list_topics(timeout=DEADLINE_S).topics.keys() >= set(names), f"{names} listed", DEADLINE_S)
 
 
 def listed_partitions(admin: AdminClient, name: str) -> int:
     """Return the number of partitions that the broker lists; 0 for a topic that it does not list yet."""
-    metadata = admin.list_topics(timeout=10).topics.get(name)
+    metadata = admin.list_topics(timeout=DEADLINE_S).topics.get(name)
     return len(metadata.partitions) if metadata else 0
 
 
@@ -89,7 +90,7 @@ class TestOnABroker:
         Topics(broker.bootstrap, application)
         name, more = application.topics.snapshots, PARTITIONS + 1
         admin.create_partitions([NewPartitions(name, more)])[name].result(30)
-        wait_until(lambda: listed_partitions(admin, name) == more, "they are listed", 30)
+        wait_until(lambda: listed_partitions(admin, name) == more, "they are listed", DEADLINE_S)
         with pytest.raises(PartitionCountError, match=rf"{name} has {more}: .* --partitions {more}`") as error:
             identify(KafkaSettings(kafka=broker.bootstrap), application)
         assert error.value.found == {

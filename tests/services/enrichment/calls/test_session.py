@@ -15,6 +15,7 @@ import pytest
 
 from contracts import PermanentCallError, RetryableCallError
 from services.enrichment.calls.transport import HttpTransport, Post
+from tests.deadline import DEADLINE_S
 from tests.services.enrichment.calls.calling import BOUNDS, Names
 from tests.services.enrichment.calls.straying import LENGTH
 
@@ -148,14 +149,14 @@ async def test_an_address_that_is_silent_does_not_hold_up_the_next() -> None:
 
 async def test_there_is_no_more_time_for_a_connection_than_for_its_call() -> None:
     with silent("127.0.0.1", 0) as port:
-        async with at(Names(["127.0.0.1"]), port) as client, asyncio.timeout(30):
+        async with at(Names(["127.0.0.1"]), port) as client, asyncio.timeout(DEADLINE_S):
             with pytest.raises(RetryableCallError, match=r"no answer within 0.2 s"):
                 await client.get("/x", 0.2)
 
 
 async def test_nor_for_its_turn() -> None:
     server = Server([b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"])
-    async with transport(server) as client, asyncio.TaskGroup() as tasks, asyncio.timeout(30):
+    async with transport(server) as client, asyncio.TaskGroup() as tasks, asyncio.timeout(DEADLINE_S):
         slow = tasks.create_task(client.get("/slow", 60.0))
         while not server.requests:  # noqa: ASYNC110
             await asyncio.sleep(0)
@@ -314,5 +315,5 @@ async def test_a_call_that_is_given_up_takes_its_connection_with_it() -> None:
     async with transport(server) as client:
         with pytest.raises(RetryableCallError, match=r"no answer within 0.2 s"):
             await client.get("/x", 0.2)
-        await asyncio.wait_for(server.left.wait(), 5)
+        await asyncio.wait_for(server.left.wait(), DEADLINE_S)
         assert (await client.get("/x", 5.0)).body == b"{}"

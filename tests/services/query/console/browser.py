@@ -15,6 +15,8 @@ import pytest
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import async_playwright
 
+from tests.deadline import DEADLINE_S
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -33,7 +35,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-WITHIN_MS = 60_000
+WITHIN_MS = 1000 * DEADLINE_S
 LEAVES_WITHIN_MS = 10_000
 POLL_S = 0.05
 OUTSIDE = """

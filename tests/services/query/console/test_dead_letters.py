@@ -27,6 +27,7 @@ from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.options import create_producer
 from services.runtime.kafka.values import BoundedRange, Partition
 from services.tools.broker.readiness import wait_until
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from tests.services.tools.broker.embedded import EmbeddedBroker
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-WITHIN_S = 30.0
 
 
 def summary_of(number: int, reason: str = "malformed") -> DeadLetterSummary:
@@ -87,8 +87,8 @@ def test_the_tail_is_read_and_followed(broker: EmbeddedBroker, topics_prefix: st
             create(broker, one, 1)
         write(broker, topic, [late(0, "x" * 5000), b"<html>"])
         write(broker, other, [late(1)])
-        wait_until(lambda: len(log.answer(9).latest) == 2, "both are read", WITHIN_S)
-        wait_until(lambda: other_log.answer(9).counts == {"late": 1}, "those of the other topic are read", WITHIN_S)
+        wait_until(lambda: len(log.answer(9).latest) == 2, "both are read", DEADLINE_S)
+        wait_until(lambda: other_log.answer(9).counts == {"late": 1}, "those of the other topic are read", DEADLINE_S)
     found = log.answer(9)
     assert found.counts == {"late": 1, UNREADABLE: 1}
     heads = {one.reason: one.head for one in found.latest}
@@ -116,7 +116,7 @@ class FailingReader:
         yield [Record(*partition, start, 0, b"k", late(start))]
         if len(self.starts) == 1:
             raise TopicReadError(partition.topic, "_TRANSPORT", "the broker is away")
-        wait_until(is_stopping, "the test is over", WITHIN_S)
+        wait_until(is_stopping, "the test is over", DEADLINE_S)
 
     def close(self) -> None: ...
 
@@ -125,7 +125,7 @@ def test_no_dead_letter_is_counted_twice_after_a_failure() -> None:
     failing, log = FailingReader(), DeadLetterLog("d")
     reader = DeadLetterReader(cast("BlockingTopicReader", failing), {"d": log})
     reader.start()
-    wait_until(lambda: log.answer(1).counts == {"late": 2}, "it reads again", WITHIN_S)
+    wait_until(lambda: log.answer(1).counts == {"late": 2}, "it reads again", DEADLINE_S)
     reader.close()
     assert failing.starts == [50, 51]
 
@@ -136,7 +136,7 @@ def test_only_the_end_of_a_long_topic_is_read(broker: EmbeddedBroker, topics_pre
     create(broker, topic, 1)
     write(broker, topic, [late(number) for number in range(LOOKED_BACK + 500)])
     with following(client, {topic: log}):
-        wait_until(lambda: sum(log.answer(1).counts.values()) >= LOOKED_BACK, "the end is read", WITHIN_S)
+        wait_until(lambda: sum(log.answer(1).counts.values()) >= LOOKED_BACK, "the end is read", DEADLINE_S)
     assert log.answer(1).counts == {"late": LOOKED_BACK}
     assert log.answer(1).latest[0].offset == LOOKED_BACK + 499
 
@@ -164,4 +164,4 @@ def write(broker: EmbeddedBroker, topic: str, values: list[bytes], partition: in
     producer = create_producer({"bootstrap.servers": broker.bootstrap}, "test")
     for value in values:
         producer.produce(topic, value, b"<b>k</b>", partition=partition)
-    assert producer.flush(WITHIN_S) == 0
+    assert producer.flush(DEADLINE_S) == 0

@@ -16,9 +16,10 @@ from services.query.console.sampler import Sampler
 from services.query.lookup.authentication import ANONYMOUS
 from services.runtime.kafka.admin import KafkaAdmin
 from services.tools.broker.readiness import wait_until
+from tests.deadline import DEADLINE_S
 from tests.services.query.console.departing import KEYS, SUITE
 from tests.services.query.console.exposed import Exposed, exposed
-from tests.services.query.console.test_dead_letters import WITHIN_S, create, write
+from tests.services.query.console.test_dead_letters import create, write
 from tests.services.query.in_memory import MemoryRouting, a_state, dependencies_of
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def test_the_end_offsets_of_topics_are_read(broker: EmbeddedBroker, topics_prefi
     write(broker, first, [b"1", b"2", b"3"], partition=1)
     assert sampler.read_end_offsets() == {first: {0: 0, 1: 3}}
     create(broker, later, 1)
-    wait_until(lambda: later in (sampler.read_end_offsets() or {}), "the other topic exists", WITHIN_S)
+    wait_until(lambda: later in (sampler.read_end_offsets() or {}), "the other topic exists", DEADLINE_S)
     write(broker, later, [b"1"])
     assert sampler.read_end_offsets() == {first: {0: 0, 1: 3}, later: {0: 1}}
 

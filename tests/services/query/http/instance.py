@@ -22,6 +22,7 @@ from services.query.http.server import HttpServer
 from services.query.lookup.authentication import Authenticator
 from services.query.openapi import document
 from services.runtime.monitoring import MonitoredProcess, process_registry
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from services.query.http.server import Routes
     from services.query.http.table_routes import DeclaredTable
 
-ANSWER_S = 10.0
 NO_TABLES: Mapping[str, DeclaredTable] = {}
 DATE = re.compile(rb"\r\nDate: [^\r]+ GMT\r\n")
 
@@ -68,7 +68,7 @@ class Connection:
 
     async def response(self, *, bodiless: bool = False) -> Response:
         """Return the next response."""
-        async with asyncio.timeout(ANSWER_S):
+        async with asyncio.timeout(DEADLINE_S):
             head = await self.reader.readuntil(b"\r\n\r\n")
             first, *lines = head.decode().split("\r\n")[:-2]
             headers = dict(line.split(": ", 1) for line in lines)
@@ -78,7 +78,7 @@ class Connection:
 
     async def rest(self) -> bytes:
         """Return all bytes until the connection ends."""
-        async with asyncio.timeout(ANSWER_S):
+        async with asyncio.timeout(DEADLINE_S):
             return DATE.sub(b"\r\nDate: now\r\n", await self.reader.read())
 
 

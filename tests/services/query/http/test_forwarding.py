@@ -342,7 +342,7 @@ async def test_a_wait_for_a_partition_without_owner_fails_at_once() -> None:
         await until(lambda: one.waits.waiting == 1)
         assert isinstance(one.dependencies.routing, MemoryRouting)
         one.dependencies.routing.others[0] = PartitionStatus(Role.CATCHING_UP, NEAR)
-        response = await asyncio.wait_for(waiting, 5)
+        response = await asyncio.wait_for(waiting, 20)
         assert (response.status, response.kind, response.headers["Retry-After"]) == (503, "catching_up", "1")
 
 

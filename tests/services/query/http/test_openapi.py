@@ -27,6 +27,7 @@ from services.query.http.server import GUARDED
 from services.query.http.table_routes import DeclaredTable, TableRoutes
 from services.query.http.watch_routes import WatchRoutes
 from services.query.openapi import document, written
+from tests.deadline import DEADLINE_S
 from tests.services.query.console.observations import a_dead_letter, at_work
 from tests.services.query.http.instance import Instance
 from tests.services.query.http.test_tables import Limit, MemoryTables
@@ -72,12 +73,12 @@ def base() -> Iterator[str]:
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
-        port = asyncio.run_coroutine_threadsafe(serving.__aenter__(), loop).result(10)
+        port = asyncio.run_coroutine_threadsafe(serving.__aenter__(), loop).result(DEADLINE_S)
         yield f"http://127.0.0.1:{port}"
-        asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), loop).result(10)
+        asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), loop).result(DEADLINE_S)
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(DEADLINE_S)
         loop.close()
 
 

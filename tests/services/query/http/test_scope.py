@@ -24,6 +24,7 @@ from services.query.console.routes import Console
 from services.query.http.instance_routes import instance_facts, owners_of
 from services.query.http.watch_routes import WatchRoutes
 from services.query.lookup.authentication import ANONYMOUS, Principal
+from tests.deadline import DEADLINE_S
 from tests.services.query.console.observations import at_work
 from tests.services.query.http.instance import Instance, Peers
 from tests.services.query.in_memory import MemoryRouting, ScratchStore, a_state, dependencies_of
@@ -212,7 +213,7 @@ async def test_no_subscription_reads_a_foreign_key(tokens: Path, relayed: bool) 
             ("nowhere", {"key": OWN}),
         ):
             await socket.send_json({"type": "subscribe", "id": "a", "state": state, **options})
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(DEADLINE_S):
                 message = await socket.receive_json()
             assert message["problem"]["type"] == "not_yours", options
         assert found.reads == []

@@ -18,6 +18,7 @@ from services.query.store.store import Store
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.options import create_producer
+from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from services.query.store import Change
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-WAIT_S = 30
+WAIT_S = DEADLINE_S
 BOTH = (0, 1)
 COMPACTED = {
     "cleanup.policy": "compact",
@@ -73,7 +74,7 @@ class Topic:
 
 async def compacted(table: Topic, most: int) -> None:
     """Wait until the first partition has at most so many records; each write may close a segment of it."""
-    async with asyncio.timeout(3 * WAIT_S):
+    async with asyncio.timeout(WAIT_S):
         while await asyncio.to_thread(_records, table) > most:
             table.write(("pad", b"{}"))
 

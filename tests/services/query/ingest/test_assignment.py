@@ -18,6 +18,7 @@ from services.query.ingest.tombstones import UNLIMITED
 from services.query.store import StatePartition
 from services.runtime.errors import ConsumerFailedError
 from services.runtime.kafka.clients import KafkaClients
+from tests.deadline import DEADLINE_S
 from tests.services.query.in_memory import ScratchStore
 from tests.services.query.ingest.ingesting import RecordingListener
 
@@ -81,4 +82,4 @@ async def test_a_fatal_client_error_stops_ingestion() -> None:
     failed = ConsumerFailedError("_FENCED", "another one reads")
     ingestion._reader.read = Mock(side_effect=failed)  # type: ignore[method-assign]  # noqa: SLF001
     with pytest.raises(IngestionError, match="start the service again"):
-        await asyncio.wait_for(ingestion.run(), 30)
+        await asyncio.wait_for(ingestion.run(), DEADLINE_S)

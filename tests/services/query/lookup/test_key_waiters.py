@@ -11,6 +11,7 @@ from contracts.metrics.query import CATALOGUE
 from services.query.lookup.key_waiters import KeyWaiters
 from services.query.lookup.problems import ProblemError
 from services.query.store import Change, Entry
+from tests.deadline import DEADLINE_S
 from tests.services.query.in_memory import until
 
 ENTRY = Entry(window_start=0, epoch=0, version=1, event_time=0, partition=0, offset=0, value=b"{}")
@@ -54,12 +55,12 @@ async def test_the_number_of_waiters_is_limited() -> None:
 
 async def test_waiters_of_a_moved_key_are_woken() -> None:
     waits, is_here = KeyWaiters(10, Counts(CATALOGUE)), {"UA1": True, "UA2": True}
-    one, other = (asyncio.create_task(waits.wait("flights", key, 10, lambda at=key: is_here[at])) for key in is_here)  # type: ignore[misc]
+    one, other = (asyncio.create_task(waits.wait("flights", key, 60, lambda at=key: is_here[at])) for key in is_here)  # type: ignore[misc]
     await until(lambda: waits.waiting == 2)
     is_here["UA1"] = False
-    assert await asyncio.wait_for(one, 5)
+    assert await asyncio.wait_for(one, DEADLINE_S)
     assert not other.done()
     is_here["UA2"] = False
-    assert await asyncio.wait_for(other, 5), "the check continues"
-    again = asyncio.create_task(waits.wait("flights", "UA1", 10, lambda: is_here["UA1"]))
-    assert await asyncio.wait_for(again, 5), "also for a request after all others have ended"
+    assert await asyncio.wait_for(other, DEADLINE_S), "the check continues"
+    again = asyncio.create_task(waits.wait("flights", "UA1", 60, lambda: is_here["UA1"]))
+    assert await asyncio.wait_for(again, DEADLINE_S), "also for a request after all others have ended"

@@ -16,6 +16,7 @@ from services.query.http.watch_routes import WatchRoutes
 from services.query.limits import WatchLimits
 from services.query.lookup.authentication import Authenticator
 from services.query.store import Change, Entry, Update
+from tests.deadline import DEADLINE_S
 from tests.services.query.in_memory import NOW, MemoryRouting, ScratchStore, a_state, dependencies_of
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
     from services.query.dependencies import Dependencies
 
-WITHIN_S = 60.0
+WITHIN_S = float(DEADLINE_S)
 QUICK = WatchLimits(mark_every_s=0.05)
 RARE = WatchLimits(mark_every_s=60)
 

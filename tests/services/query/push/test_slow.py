@@ -18,6 +18,7 @@ from aiohttp import ClientSession, TCPConnector
 from contracts.metrics import query as names
 from services.query.lookup.authentication import ANONYMOUS
 from services.query.push.filter import SubscriptionFilter
+from tests.deadline import DEADLINE_S
 from tests.services.query.in_memory import NOW
 from tests.services.query.push.serving import QUICK, RARE, Events, Instance, connected, eventually, watching
 
@@ -194,7 +195,7 @@ async def test_a_client_or_instance_that_stalls_for_long_is_disconnected(request
 async def _all_of(client: socket.socket, end: bytes) -> bytes:
     """Receive until a mark after this end, and return all bytes."""
     loop, received = asyncio.get_running_loop(), b""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE_S):
         while end not in received or b"event: mark" not in received.partition(end)[2]:
             received += await loop.sock_recv(client, 65536)
     return received + await loop.sock_recv(client, 65536)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.services.tools.broker.embedded import EmbeddedBroker
 
 NOWHERE = "127.0.0.1:1"
-LIMIT_S = 12.0
+LIMIT_S = 40.0
 COMMANDS = [
     "archive snapshots",
     "bootstrap events.parquet",

@@ -16,7 +16,7 @@ from tests.jvm import COMPILE_FAST
 CHECKOUT = Path(__file__).parents[4]
 READY_S = 300
 """A machine on which much else runs may need a minute to start a JVM."""
-STOP_S = 30
+STOP_S = 300
 
 
 class EmbeddedBroker:
@@ -88,7 +88,7 @@ def run_broker(**environment: str) -> subprocess.CompletedProcess[str]:
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=READY_S,
         check=False,
     )
 

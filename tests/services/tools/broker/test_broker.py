@@ -7,6 +7,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from services.tools.broker.readiness import wait_until
+from tests.deadline import DEADLINE_S
 from tests.services.tools.broker.embedded import EmbeddedBroker, free_port_pair, run_broker
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def produce(bootstrap: str, topic: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
     for key, value in RECORDS:
         producer.produce(topic, value, key)
-    assert producer.flush(30) == 0
+    assert producer.flush(DEADLINE_S) == 0
 
 
 def read(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
@@ -48,14 +49,16 @@ def read(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
         records.extend((message.key(), message.value()) for message in messages if message.error() is None)
         return len(records) == len(RECORDS)
 
-    wait_until(all_read, f"{len(RECORDS)} records of {topic}", 30)
+    wait_until(all_read, f"{len(RECORDS)} records of {topic}", DEADLINE_S)
     consumer.close()
     return records
 
 
 def test_a_start_writes_a_few_lines_with_both_ports(own: EmbeddedBroker) -> None:
     port = int(own.bootstrap.rpartition(":")[2])
-    wait_until(lambda: "Kafka Server started" in own.log.read_text(encoding="utf-8"), "the line of a ready broker", 60)
+    wait_until(
+        lambda: "Kafka Server started" in own.log.read_text(encoding="utf-8"), "the line of a ready broker", DEADLINE_S
+    )
     lines = own.log.read_text(encoding="utf-8").splitlines()
     assert sum(str(port) in line and str(port + 1) in line for line in lines) == 1
     assert [line for line in lines if " INFO " in line and "Server started" not in line and "signal" not in line] == []
@@ -95,13 +98,13 @@ def test_a_topic_is_not_made_by_a_typing_error(broker: EmbeddedBroker, topics_pr
     delivered: list[bool] = []
     producer = Producer({"bootstrap.servers": broker.bootstrap, "topic.metadata.propagation.max.ms": 100})
     producer.produce(f"{topics_prefix}evnets", b"{}", on_delivery=lambda error, _: delivered.append(error is None))
-    assert producer.flush(30) == 0
+    assert producer.flush(DEADLINE_S) == 0
     assert delivered == [False]
 
 
 def test_an_admin_sees_one_broker_on_this_machine(broker: EmbeddedBroker) -> None:
     try:
-        brokers = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).brokers
+        brokers = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=DEADLINE_S).brokers
     except KafkaException as error:
         pytest.fail(str(error))
     assert [f"{node.host}:{node.port}" for node in brokers.values()] == [broker.bootstrap]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from tests.deadline import DEADLINE_S
 from tests.services.tools.broker.embedded import CHECKOUT, free_ports, reserve_port
 
 TRY = """import sys
@@ -16,5 +17,5 @@ def test_a_reserved_port_is_refused_to_this_process_and_to_every_other() -> None
     ports = range(first, first + 2)
     assert not any(map(reserve_port, ports))
     command = [sys.executable, "-c", TRY, *map(str, ports)]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
     assert done.stdout == "False False\n"

@@ -30,6 +30,7 @@ from spark_app.query.processor.step import PACKAGES
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import TopicIdentity
 from tests import processed
+from tests.deadline import DEADLINE_S
 from tests.services.enrichment import fleet
 from tests.services.enrichment.cluster import Cluster
 from tests.services.runtime.rivals import rival
@@ -157,7 +158,7 @@ def test_a_newest_record_from_the_future_is_a_warning(
         return finding
 
     # A new topic has no leader for a moment.
-    wait_until(lambda: compared().result == CheckResult.OK, "the topic has its leaders", 30)
+    wait_until(lambda: compared().result == CheckResult.OK, "the topic has its leaders", DEADLINE_S)
     empty = compared()
     assert (empty.result, "is empty" in empty.text) == (CheckResult.OK, True), empty.text
     cluster.produce(("device", b"{}"))

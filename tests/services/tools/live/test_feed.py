@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from services.tools.live.feed import Feed
 from services.tools.live.view import LiveView
+from tests.deadline import DEADLINE_S
 from tests.services.query.console.departing import SUITE, two_at_work
 from tests.services.query.console.flights import key_of
 from tests.services.query.console.observations import at_work
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE_S):
         while not condition():  # noqa: ASYNC110  # the view has no events
             await asyncio.sleep(0.02)
 
@@ -36,7 +37,7 @@ async def test_metrics_and_states_are_read_and_followed(tmp_path: Path) -> None:
         assert view.loop["application"] == "flights"
         assert view.processes == {"broker": "runs"}
         assert view.history
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE_S):
             for version in cycle(range(1, 10)):
                 stage.fly(2, version)
                 if key_of(2) in view.keys:

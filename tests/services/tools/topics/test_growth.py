@@ -36,6 +36,7 @@ from services.tools.topics.growth import PartitionGrowth
 from services.tools.topics.rewrite import RecordMover
 from services.tools.topics.settings import TopicsSettings
 from spark_app.errors import LeaseLostError
+from tests.deadline import DEADLINE_S
 from tests.spark_app.running import everything
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class World:
             self.application.catalogue(),
             TopicsSettings(application="", kafka=broker.bootstrap),
         )
-        wait_until(lambda: set(self.counts().values()) == {BEFORE}, "the topics", 30)
+        wait_until(lambda: set(self.counts().values()) == {BEFORE}, "the topics", DEADLINE_S)
         producer = create_producer({"bootstrap.servers": broker.bootstrap}, "test")
         for version in (1, 2, 3):
             for device in DEVICES:
@@ -138,7 +139,7 @@ class World:
 
     def counts(self) -> dict[str, int]:
         """The number of partitions of each topic."""
-        listed = self._admin.list_topics(timeout=10).topics
+        listed = self._admin.list_topics(timeout=DEADLINE_S).topics
         names = [topic.name for topic in self.application.catalogue()]
         return {name: len(listed[name].partitions) for name in names if name in listed}
 
@@ -269,7 +270,7 @@ def test_copies_have_the_progress_of_the_job(world: World) -> None:
     later = START + timedelta(seconds=1)
     progress.record(START, 1, {0: 4})
     progress.record(later, 1, {1: 4})
-    wait_until(lambda: len(progress.read(range(BEFORE)) or {}) == BEFORE, "the progress", 30)
+    wait_until(lambda: len(progress.read(range(BEFORE)) or {}) == BEFORE, "the progress", DEADLINE_S)
     world.grow()
     found = progress.read(range(AFTER)) or {}
     ends = topic_ends(KafkaAdmin(world.settings.client(), "ends"), world.topics.snapshots)
@@ -281,7 +282,7 @@ def test_the_lease_is_required_right_before_each_write(world: World, monkeypatch
     """A command that was frozen for longer than a lease wakes anywhere, and a job may have started meanwhile."""
     progress = JobProgress(KafkaAdmin(world.settings.client(), "progress"), world.topics.snapshots)
     progress.record(START, 1, {0: 4, 1: 4})
-    wait_until(lambda: len(progress.read(range(BEFORE)) or {}) == BEFORE, "the progress", 30)
+    wait_until(lambda: len(progress.read(range(BEFORE)) or {}) == BEFORE, "the progress", DEADLINE_S)
     progress.close()
     steps: list[str] = []
 
@@ -353,25 +354,25 @@ def test_it_waits_until_the_workers_have_derived_from_all_snapshots(world: World
     world.worker_commits(1)
     growing = threading.Thread(target=world.grow)
     growing.start()
-    wait_until(lambda: bool(world.reports), "a report", 60)
+    wait_until(lambda: bool(world.reports), "a report", DEADLINE_S)
     assert f"have read {world.topics.snapshots}" in world.reports[0]
     assert set(world.counts().values()) == {BEFORE}
     world.worker_commits(0)
-    growing.join(60)
+    growing.join(DEADLINE_S)
     world.check()
 
 
 def test_it_waits_until_the_workers_have_stopped(world: World) -> None:
     worker = Consumer({"bootstrap.servers": world.settings.kafka, "group.id": world.group})
     worker.subscribe([world.topics.snapshots])
-    wait_until(lambda: worker.poll(0.1) is None and bool(worker.assignment()), "the worker has partitions", 60)
+    wait_until(lambda: worker.poll(0.1) is None and bool(worker.assignment()), "the worker has partitions", DEADLINE_S)
     growing = threading.Thread(target=world.grow)
     growing.start()
-    wait_until(lambda: bool(world.reports), "a report", 60)
+    wait_until(lambda: bool(world.reports), "a report", DEADLINE_S)
     assert world.reports == [f"waits until the workers of the group {world.group} have stopped"]
     assert set(world.counts().values()) == {BEFORE}
     worker.close()
-    growing.join(60)
+    growing.join(DEADLINE_S)
     world.check()
 
 
@@ -380,7 +381,7 @@ def test_each_look_requires_the_lease(world: World) -> None:
     own = {"bootstrap.servers": world.settings.kafka, "group.id": world.group, "enable.auto.commit": False}
     worker = Consumer(own)
     worker.subscribe([world.topics.snapshots])
-    wait_until(lambda: worker.poll(0.1) is None and bool(worker.assignment()), "the worker has partitions", 60)
+    wait_until(lambda: worker.poll(0.1) is None and bool(worker.assignment()), "the worker has partitions", DEADLINE_S)
     lost = threading.Event()
 
     def require_lease() -> None:
@@ -389,7 +390,7 @@ def test_each_look_requires_the_lease(world: World) -> None:
 
     with ThreadPoolExecutor() as threads:
         growing = threads.submit(world.grow, AFTER, require_lease)
-        wait_until(lambda: bool(world.reports), "a report", 60)
+        wait_until(lambda: bool(world.reports), "a report", DEADLINE_S)
         lost.set()
         producer = create_producer({"bootstrap.servers": world.settings.kafka}, "job")
         producer.produce(world.topics.snapshots, b"a snapshot", b"key", 0)

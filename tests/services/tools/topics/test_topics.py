@@ -21,6 +21,7 @@ from services.tools.broker.readiness import wait_until
 from services.tools.topics.__main__ import make
 from services.tools.topics.errors import TopicRefusedError, WrongPartitionsError, refused
 from services.tools.topics.settings import TopicsSettings
+from tests.deadline import DEADLINE_S
 from tests.everything import Everything
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
 
 def listed(admin: AdminClient, awaited: set[str]) -> dict[str, int]:
     """The broker's topics with their partitions, once these are among them."""
-    wait_until(lambda: awaited <= admin.list_topics(timeout=10).topics.keys(), f"{awaited} listed", 30)
-    return {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=10).topics.items()}
+    wait_until(lambda: awaited <= admin.list_topics(timeout=DEADLINE_S).topics.keys(), f"{awaited} listed", DEADLINE_S)
+    return {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=DEADLINE_S).topics.items()}
 
 
 class LateAdmin:
@@ -134,7 +135,7 @@ def test_a_topic_that_is_older_than_a_longer_retention_is_reported_with_the_comm
         create(broker, month, own)
         return f"warning: {change}" in capsys.readouterr().err
 
-    wait_until(reported, "the broker applies the retention", 30)
+    wait_until(reported, "the broker applies the retention", DEADLINE_S)
 
 
 @pytest.mark.kafka
