@@ -70,7 +70,14 @@ class PartitionMoves:
             stream.upstreams.follow(subscription, {change.route} if change.route else ())
 
     def _start_here(self, stream: Stream, subscription: Subscription, partitions: list[int]) -> None:
-        """Deliver the present values of partitions of this instance, or what came after the delivered offsets."""
+        """Deliver the present values of partitions of this instance, or what came after the delivered offsets.
+
+        An offset that the topic has not reached is one of an earlier topic of this name: it does not count.
+        """
+        for partition in partitions:
+            since = subscription.since[partition]
+            if since is not None and since > self._reader.stored_offset(subscription.filter.state, partition):
+                subscription.forget_offsets(partition)
         first = [partition for partition in partitions if subscription.since[partition] is None]
         if (key := subscription.filter.key) is None:
             for partition in partitions:

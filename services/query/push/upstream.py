@@ -228,11 +228,18 @@ class Upstream:
             self._unacknowledged[name] -= 1
 
     def _begin(self, message: dict[str, Any]) -> None:
-        """The instance sends these partitions from these offsets on. Present values that are wanted follow."""
+        """The instance sends these partitions from these offsets on. Present values that are wanted follow.
+
+        The topic may have been created again since the delivered offsets.
+        """
         name = message["id"]
         subscription = self._subscriptions.get(name)
         if subscription is not None and self._is_settled(name, 1):
-            subscription.begun.update({int(partition): offset for partition, offset in message["reached"].items()})
+            for partition, offset in message["reached"].items():
+                since = subscription.since.get(int(partition))
+                if since is not None and since > offset:
+                    subscription.forget_offsets(int(partition))
+                subscription.begun[int(partition)] = offset
             if not subscription.current:
                 subscription.complete(map(int, message["reached"]))
 

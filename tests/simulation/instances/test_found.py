@@ -52,3 +52,22 @@ def test_seed_97000080() -> None:
         application="visits",
     )
     assert not problems(script, run(script))
+
+
+def test_a_watch_begins_anew_after_its_topic_was_created_again() -> None:
+    """The instance of the client was cut from the owner meanwhile, and continued at an offset of the former topic."""
+    script = Script(
+        1000,
+        (
+            Written(at=5.156745105484742, key="k0"),
+            Written(at=10.268191688493312, key="k0", kind="removed", count=3),
+            Written(at=23.852102230102993, key="k0", count=2),
+            Written(at=23.990378477585857, key="k0", kind="again", count=2),
+            Fault(at=26.18134831763549, kind="apart", part="c", lasts=1.5),
+            Fault(at=26.25518995199139, kind="recreate", part="topic"),
+        ),
+        application="visits",
+        partitions=2,
+        instances=3,
+    )
+    assert not problems(script, run(script))

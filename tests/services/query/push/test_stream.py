@@ -423,6 +423,21 @@ def test_copies_of_a_partition_precede_its_names_when_it_moves_here() -> None:
     assert [world.stream.next_item() == [COPY] for _ in range(3)] == [True, True, False]
 
 
+@pytest.mark.parametrize("is_ahead", [False, True])
+def test_an_offset_that_the_topic_has_not_reached_does_not_count(*, is_ahead: bool) -> None:
+    """Another instance has it from an earlier topic of this name, and would miss all records before it."""
+    world = World()
+    world.record("a1", "landed")
+    partition = world.routing.partition("flights", "a1")
+    one = Subscription("one", FILTERS[1], world.stream, current=True, limit=100, is_relayed=True)
+    one.since = {partition: world.version + is_ahead}
+    world.stream.subscribe(one)
+    world.feed.add(one)
+    world.moves.start(world.stream, one)
+    items = [world.stream.next_item() for _ in range(3)]
+    assert any(isinstance(item, list) for item in items) == is_ahead
+
+
 def test_a_change_that_nobody_receives_ends_the_earlier_one_of_its_batch() -> None:
     world = World()
     world.subscribe(3, current=False)

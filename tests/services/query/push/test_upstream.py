@@ -95,6 +95,13 @@ async def test_a_later_value_does_not_imply_delivery_of_earlier_changes() -> Non
         assert [(await peer.next())["partitions"] for _ in range(2)] == [{"2": None}, {"2": 4}]
 
 
+async def test_offsets_of_an_earlier_topic_do_not_count() -> None:
+    """The other instance reads a topic that was created again: it begins before the delivered offsets."""
+    peer = Peer([BEGUN, SUBSCRIBED, CURRENT, MARK], [BEGUN, SUBSCRIBED, CURRENT], [])
+    async with watching(peer, current=True):
+        assert [(await peer.next())["partitions"] for _ in range(3)] == [{"2": None}, {"2": 9}, {"2": 4}]
+
+
 async def test_a_mark_counts_only_after_the_response() -> None:
     peer = Peer([BEGUN, MARK, SUBSCRIBED], [SUBSCRIBED, MARK])
     async with watching(peer):
