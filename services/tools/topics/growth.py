@@ -101,6 +101,8 @@ class PartitionGrowth:
         self.counts = self._read()  # another command may have changed them
         self._require_possible()
         if not self.missing:
+            if self._is_due:  # a command that added the last ones may have been killed before the query service noticed
+                self._sleep(FOLLOW_S)
             return
         snapshots, last = self._application.topics.snapshots, self._application.layout_topic
         followers = Followers(self._admin, self._address, snapshots, groups, report, self._sleep, require_lease)

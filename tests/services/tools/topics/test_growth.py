@@ -233,6 +233,18 @@ def test_records_move_when_all_brokers_list_the_partitions(world: World, monkeyp
     assert steps.index(0.001) < steps.index({BEFORE, AFTER})
 
 
+def test_a_command_that_is_run_again_waits_for_the_query_service(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one was killed in its last wait."""
+    world.grow()
+    monkeypatch.setattr(growth, "FOLLOW_S", 0.001)
+    slept: list[float] = []
+    kafka = KafkaClients(world.settings.client())
+    for partitions in (AFTER, None):
+        again = PartitionGrowth(world.application, kafka, world.settings.kafka, partitions, slept.append)
+        again.run([world.group], pytest.fail, lambda: None)
+    assert slept == [0.001], "not without a number: then nothing shows that there was a growth"
+
+
 def test_due_calls_of_webhooks_are_not_moved(world: World) -> None:
     alarms = Alerts("alarms", ALARMS, lambda *_: True, webhook=Webhook("pager"))
     application = Application(
