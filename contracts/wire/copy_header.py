@@ -18,12 +18,12 @@ NAME = "stateloop-partitions"
 NUMBER = re.compile(r"[0-9]{1,9}")
 
 
-def with_layout(headers: Headers, partitions: int) -> tuple[tuple[str, bytes | str | None], ...]:
+def copied_headers(headers: Headers, partitions: int) -> tuple[tuple[str, bytes | str | None], ...]:
     """Return the headers of a copy, which is placed by this number of partitions."""
     return (*(header for header in headers if header[0] != NAME), (NAME, str(partitions).encode()))
 
 
-def is_of_larger_layout(headers: Headers, partitions: int) -> bool:
+def is_copy_for_more(headers: Headers, partitions: int) -> bool:
     """Return whether the headers are those of a copy that is placed by more partitions than these."""
     return any(name == NAME and _number(value) > partitions for name, value in headers)
 

@@ -25,7 +25,7 @@ class SinkPartition:
         self.partition = partition
         self.stored = partition.start
         """The position in the store, that from which it was reopened at first; None as long as it is unknown."""
-        self._passed = 0
+        self._position_of_conflict = 0
         """The position in the store at the last conflict: the store has had all records before it."""
 
     @property
@@ -39,12 +39,16 @@ class SinkPartition:
         return self.stored is not None and first is not None and self.stored < first
 
     def note_conflict(self, position: int) -> None:
-        """Note the position that another sink, or an earlier attempt without an answer, has given the partition."""
-        self.stored = self._passed = position
+        """Note the position that another sink, or an earlier attempt without an answer, may have given the partition.
+
+        A conflict of another partition has the same position as before, also that of a topic before this one.
+        """
+        if position != self.stored:
+            self.stored = self._position_of_conflict = position
 
     def unwritten(self, records: Sequence[Record]) -> list[Record]:
         """Return the records that the store lacked at the last conflict. The others must not move its position back."""
-        return [record for record in records if record.offset >= self._passed]
+        return [record for record in records if record.offset >= self._position_of_conflict]
 
     def move(self, last: Record) -> Move:
         """Return the move of the position that writing the records up to this one makes."""

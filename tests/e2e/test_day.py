@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
 DAY = date(2013, 1, 1)
 FLIGHTS = 842
 SPEED = 3_000.0
-PATIENCE_S = 600.0
+PATIENCE_S = 450.0
 AIRCRAFT = "aircraft"
 KILLS = (("job", 1_000), ("query", 1_800), ("worker-1", 2_500), ("derive", 3_200), ("broker", 4_000))
 """Each part, and after how many snapshots it is killed; there are some 8,400, unless the job has to catch up."""

@@ -171,7 +171,7 @@ class Cluster:
             growing = frozenset(await self._ingestion.growing(targets))
             if growing and growing != noted:
                 facts = {"states": sorted(growing), "advice": ADVICE}
-                log.warning("partitions are being added", extra={"facts": facts})
+                log.warning("partitions are being added, or their number is unknown", extra={"facts": facts})
             noted = growing
             for target in [one for state in targets.keys() - growing for one in targets[state]]:
                 target.is_whole = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contracts.records.state_record import US_PER_MS, StateRecordDecoder, UndecodableRecordError
-from contracts.wire.copy_header import is_of_larger_layout
+from contracts.wire.copy_header import is_copy_for_more
 from services.query.store import Entry, Update
 from services.query.store.entry import make_tuple
 from services.query.store.keys import encode_key
@@ -30,7 +30,7 @@ class UpdateDecoder:
         Skipped are tombstones without a key, and copies for a number of partitions that is not in use yet.
         """
         _, partition, offset, timestamp_ms, key, value, headers = record
-        if headers and self._grows and is_of_larger_layout(headers, self._partitions):
+        if headers and self._grows and is_copy_for_more(headers, self._partitions):
             return None
         if value is None:
             return self._tombstone(key, partition, offset)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from services.query.push.routing_table import LOCAL
 from services.query.push.stream_items import Delivery, PartitionsStarted
-from services.query.push.subscription import StoreScan
+from services.query.push.subscription import BEFORE_ALL, StoreScan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,8 @@ class PartitionMoves:
                     stream.send_first([Delivery(answer, [subscription.name], at)])
         self._start_here(stream, subscription, [partition for partition, route in routes.items() if route == LOCAL])
         if not subscription.current:
-            self._skip(stream, subscription, [partition for partition, route in routes.items() if route is None])
+            new = [one for one, route in routes.items() if route is None and subscription.since[one] is None]
+            self._skip(stream, subscription, new)
         if stream.upstreams is not None:
             stream.upstreams.follow(subscription, {route for route in routes.values() if route})
 
@@ -72,12 +73,10 @@ class PartitionMoves:
     def _start_here(self, stream: Stream, subscription: Subscription, partitions: list[int]) -> None:
         """Deliver the present values of partitions of this instance, or what came after the delivered offsets.
 
-        An offset that the topic has not reached is one of an earlier topic of this name: it does not count.
+        An offset that the topic has not reached is one of an earlier topic of this name: all records are later.
         """
-        for partition in partitions:
-            since = subscription.since[partition]
-            if since is not None and since > self._reader.stored_offset(subscription.filter.state, partition):
-                subscription.forget_offsets(partition)
+        former = [partition for partition in partitions if self._is_beyond(subscription, partition)]
+        subscription.since.update(dict.fromkeys(former, BEFORE_ALL))
         first = [partition for partition in partitions if subscription.since[partition] is None]
         if (key := subscription.filter.key) is None:
             for partition in partitions:
@@ -88,6 +87,7 @@ class PartitionMoves:
         elif partitions:
             self._scanner.skip_key(subscription, key)
         self._begin(subscription, partitions)
+        self._report_begun(stream, subscription, former)
         if first:
             self._start_first(stream, subscription, first)
 
@@ -118,6 +118,11 @@ class PartitionMoves:
         if subscription.is_relayed and partitions:
             offsets = {partition: subscription.begun[partition] for partition in partitions}
             stream.send_first(PartitionsStarted(subscription, offsets))
+
+    def _is_beyond(self, subscription: Subscription, partition: int) -> bool:
+        """Return whether the delivered offset is larger than all of the topic."""
+        since = subscription.since[partition]
+        return since is not None and since > self._reader.stored_offset(subscription.filter.state, partition)
 
     def _begin(self, subscription: Subscription, partitions: list[int]) -> None:
         """Note the present offsets: what the store has is about to be delivered, or is not wanted."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from services.query.push.names import Cause, Name
     from services.query.store import Position
 
+BEFORE_ALL = -1
+"""The offset before all records of a partition."""
 FIRST_PAGE = 10
 """Keys of the first page of a scan: values may be large."""
 

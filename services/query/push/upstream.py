@@ -17,6 +17,7 @@ from services.query.lookup.version_reference import parse_tag
 from services.query.push.event import Answer, EventKind, expired_order
 from services.query.push.names import ClientLag
 from services.query.push.stream_items import Delivery, InitialStateSent
+from services.query.push.subscription import BEFORE_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -230,18 +231,20 @@ class Upstream:
     def _begin(self, message: dict[str, Any]) -> None:
         """The instance sends these partitions from these offsets on. Present values that are wanted follow.
 
-        The topic may have been created again since the delivered offsets.
+        Delivered offsets that are larger are of an earlier topic of this name: all records of this one are later.
         """
         name = message["id"]
         subscription = self._subscriptions.get(name)
-        if subscription is not None and self._is_settled(name, 1):
-            for partition, offset in message["reached"].items():
-                since = subscription.since.get(int(partition))
-                if since is not None and since > offset:
-                    subscription.forget_offsets(int(partition))
-                subscription.begun[int(partition)] = offset
-            if not subscription.current:
-                subscription.complete(map(int, message["reached"]))
+        if subscription is None or not self._is_settled(name, 1):
+            return
+        reached = {int(partition): offset for partition, offset in message["reached"].items()}
+        for partition in self._peers.wanted(self._url, subscription).keys() & reached:
+            since = subscription.since[partition]
+            subscription.begun[partition] = reached[partition]
+            if since is not None and since > reached[partition]:
+                subscription.since[partition] = BEFORE_ALL
+            elif not subscription.current:
+                subscription.complete([partition])
 
     def _finish_initial(self, subscription: Subscription, partitions: Iterable[int]) -> None:
         owned = self._peers.wanted(self._url, subscription).keys() & partitions

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from contracts.records.state_record import StateRecordDecoder, UndecodableRecordError
-from contracts.wire.copy_header import with_layout
+from contracts.wire.copy_header import copied_headers
 from contracts.wire.partition import partition
 from services.runtime.errors import KafkaOperationError
 from services.runtime.kafka.values import Output
@@ -94,7 +94,7 @@ class RecordMover:
         for record in records:
             if (copy := self.moved(record)) is not None:
                 number, value = copy
-                headers = with_layout(record.headers, self._partitions)
+                headers = copied_headers(record.headers, self._partitions)
                 yield Output(record.topic, record.key, value, number, headers=headers)
 
     def moved(self, record: Record) -> tuple[int, bytes | None] | None:

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.wire.copy_header import NAME, is_of_larger_layout, with_layout
+from contracts.wire.copy_header import NAME, copied_headers, is_copy_for_more
 
 
 def test_a_copy_has_the_other_headers_and_the_last_number() -> None:
-    headers = with_layout(with_layout((("n", "1"), ("n", None)), 4), 6)
+    headers = copied_headers(copied_headers((("n", "1"), ("n", None)), 4), 6)
     assert headers == (("n", "1"), ("n", None), (NAME, b"6"))
 
 
@@ -14,8 +14,8 @@ def test_a_copy_has_the_other_headers_and_the_last_number() -> None:
     ("headers", "is_larger"),
     [
         ((), False),
-        (with_layout((), 3), False),
-        (with_layout((), 4), True),
+        (copied_headers((), 3), False),
+        (copied_headers((), 4), True),
         (((NAME, "12"),), True),
         (((NAME, None),), False),
         (((NAME, b"\xff"), ("other", b"9")), False),
@@ -27,4 +27,4 @@ def test_a_copy_has_the_other_headers_and_the_last_number() -> None:
 def test_a_copy_for_more_partitions_is_recognized(
     headers: tuple[tuple[str, bytes | str | None], ...], *, is_larger: bool
 ) -> None:
-    assert is_of_larger_layout(headers, 3) == is_larger
+    assert is_copy_for_more(headers, 3) == is_larger

@@ -52,6 +52,15 @@ def test_a_store_that_loses_writes_is_noticed_by_its_position() -> None:
     assert state.lacks_records()
 
 
+def test_a_conflict_of_another_partition_leaves_everything() -> None:
+    """Its topic was created again: the position is the one that the store had of the former one."""
+    state = reading(1, 2, stored=501)
+    records = [record(Change("a"), 0, offset) for offset in (1, 2)]
+    state.note_conflict(501)
+    assert state.unwritten(records) == records
+    assert state.move(records[1]) == Move(501, 3)
+
+
 def test_a_conflict_leaves_only_what_the_store_lacks() -> None:
     state = reading(5, 6, 7, 8, stored=5)
     records = [record(Change("a"), 0, offset) for offset in (5, 6, 7, 8)]

@@ -296,7 +296,7 @@ def an_instance_does_not_notice_new_partitions(patch: pytest.MonkeyPatch) -> Non
 
 @mutation(GROWING, is_found_by_seeds=True)
 def copies_for_more_partitions_are_read(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(decode, "is_of_larger_layout", lambda *_: False)
+    patch.setattr(decode, "is_copy_for_more", lambda *_: False)
 
 
 @pytest.mark.parametrize("name", mutation.names)

@@ -101,7 +101,7 @@ async def test_a_rule_is_changed_on_the_page_and_an_alert_appears(
     async with AsyncExitStack() as stack:
         services = await asyncio.to_thread(Services, broker.bootstrap, topics_prefix, tmp_path, stack)
         page = await stack.enter_async_context(opened(browser))
-        page.set_default_timeout(2 * WITHIN_MS)
+        page.set_default_timeout(WITHIN_MS)
         services.measure(1, kitchen=3, attic=7, cellar=5)
         await page.goto(f"http://127.0.0.1:{services.port}/#/rules")
         await page.get_by_text("There are no rules yet.").wait_for()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from contracts.model.named_state import NamedState
 from contracts.records.record import Record
 from contracts.records.state_record import AHEAD_MS, UndecodableRecordError
-from contracts.wire.copy_header import with_layout
+from contracts.wire.copy_header import copied_headers
 from contracts.wire.window_key import window_key
 from services.query.ingest.decode import UpdateDecoder
 from services.query.store import Entry, Update
@@ -61,7 +61,7 @@ def test_a_record_without_an_epoch_has_epoch_zero() -> None:
 def test_copies_for_more_partitions_than_are_in_use_are_skipped() -> None:
     for value in (orjson.dumps(GOOD), None):
         record = read(GOOD)._replace(value=value)
-        copy = record._replace(headers=with_layout((), STATE.partitions + 1))
+        copy = record._replace(headers=copied_headers((), STATE.partitions + 1))
         growing, expected = replace(STATE, layout_topic="feedback"), UpdateDecoder(STATE).decode(record)
         assert expected is not None
         assert UpdateDecoder(growing).decode(copy) is None

@@ -15,7 +15,7 @@ from aiohttp.test_utils import TestServer
 from contracts.wire.partition import partition
 from services.query.cluster import Member, PartitionStatus, Role
 from tests.services.query.in_memory import NOW
-from tests.services.query.push.serving import RARE, WITHIN_S, Client, Instance, connected
+from tests.services.query.push.serving import RARE, WITHIN_S, Client, Instance, connected, eventually
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,12 +68,12 @@ class Peer:
 
 
 @asynccontextmanager
-async def watching(peer: Peer, **options: Any) -> AsyncIterator[Client]:
+async def watching(peer: Peer, instance: Instance | None = None, **options: Any) -> AsyncIterator[Client]:
     """Serve an instance whose peer owns partition 2, with a client that watches it."""
+    instance = instance or Instance(limits=replace(RARE, mark_every_s=0.05))
     application = web.Application()
     application.router.add_get("/v1/watch", peer.watch)
     async with TestServer(application) as server:
-        instance = Instance(limits=replace(RARE, mark_every_s=0.05))
         instance.routing.others = {2: PartitionStatus(Role.ELSEWHERE, 0)}
         instance.routing.known = [Member("two", str(server.make_url("")).rstrip("/"))]
         async with instance.serving(), connected(instance) as client:
@@ -99,7 +99,24 @@ async def test_offsets_of_an_earlier_topic_do_not_count() -> None:
     """The other instance reads a topic that was created again: it begins before the delivered offsets."""
     peer = Peer([BEGUN, SUBSCRIBED, CURRENT, MARK], [BEGUN, SUBSCRIBED, CURRENT], [])
     async with watching(peer, current=True):
-        assert [(await peer.next())["partitions"] for _ in range(3)] == [{"2": None}, {"2": 9}, {"2": 4}]
+        assert [(await peer.next())["partitions"] for _ in range(3)] == [{"2": None}, {"2": 9}, {"2": -1}]
+
+
+async def test_an_instance_does_not_move_what_another_one_serves() -> None:
+    """Its message was under way when the partition moved."""
+    instance = Instance(limits=RARE)
+    other = next(key for number in range(100) if partition((key := f"key-{number}").encode(), 4) == 3)
+    instance.put(other, 1)
+    offset = instance.offset
+    peer = Peer([BEGUN | {"reached": {"2": 4, "3": offset - 1}}, SUBSCRIBED], closes=False)
+    async with watching(peer, instance):
+        await peer.next()
+        (stream,) = instance.watching._streams  # noqa: SLF001  # what was received shows nowhere else
+        (subscription,) = stream.subscriptions.values()
+        await eventually(lambda: subscription.begun.get(2) == 4)
+        instance.routing.others[3] = PartitionStatus(Role.ELSEWHERE, 0)
+        instance.watching.refresh()
+        assert (await peer.next())["partitions"] == {"2": 4, "3": offset}
 
 
 async def test_a_mark_counts_only_after_the_response() -> None:
