@@ -12,6 +12,7 @@ import lmdb
 
 from services.query.store.buckets import SLOTS
 from services.query.store.errors import LOW_SPACE, StoreClosedError, StoreDamagedError, StoreWriteError
+from services.query.store.store_metadata import StoreMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +56,17 @@ def is_cut_off(folder: Path) -> bool:
             return _size(environment) > (folder / FILE).stat().st_size
     except lmdb.Error:
         return False  # there is no file, or one that cannot be opened
+
+
+def read_watermarks(folder: Path) -> tuple[int, int]:
+    """Return both watermarks of a file that is not open, and not cut off; zeros if it has none."""
+    try:
+        with lmdb.open(str(folder), readonly=True, lock=False, create=False, max_dbs=1) as environment:
+            metadata = StoreMetadata(environment.open_db(b"facts", create=False))
+            with environment.begin() as transaction:
+                return metadata.watermark(transaction), metadata.complete_watermark(transaction)
+    except lmdb.Error:
+        return 0, 0
 
 
 def _size(environment: Environment) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from services.query.store.atomic_write import write_atomically
-from services.query.store.environment import FILE, is_cut_off
+from services.query.store.environment import FILE, is_cut_off, read_watermarks
 from services.query.store.errors import FolderInUseError, ForeignFolderError, StoreFolderError
 
 if TYPE_CHECKING:
@@ -26,12 +26,14 @@ LOCK = "lock"
 NEW = f"{DESCRIPTION}.new"
 """The temporary file, which stays when a process is killed while it writes."""
 DATA = (FILE, "lock.mdb")
+WATERMARKS = "watermarks"
 
 
 class StoreFolder:
     """Locks the folder while it is open, and empties it unless this release wrote it for the same state.
 
-    So does another number of `partitions`, by which keys are in other ones.
+    So does another number of `partitions`, by which keys are in other ones. What has expired or closed stays so: all
+    instances start again then, and no other one has the `watermarks`.
 
     An open store is not synced to disk: a killed process loses nothing, a machine that goes down does. So the store
     starts empty if it was not closed before the machine's last start, which `boot` identifies, and if its file is cut
@@ -41,6 +43,8 @@ class StoreFolder:
     def __init__(self, path: Path, shape: Mapping[str, Any], boot: str, partitions: int | None = None) -> None:
         self.path = path
         self._description = {"format": FORMAT, "shape": dict(shape), "boot": boot, "partitions": partitions}
+        self.watermarks = (0, 0)
+        """The watermarks, in milliseconds since 1970, that the store had with another number of partitions."""
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -84,8 +88,13 @@ class StoreFolder:
             if any(one.name not in {LOCK, DESCRIPTION, NEW} for one in self.path.iterdir()):
                 raise ForeignFolderError(self.path)
             return
-        if reason := self._unusable(description):
+        unusable = self._unusable(description)
+        if unusable is None:
+            self.watermarks = _watermarks_of(description)
+        if reason := unusable or self._repartitioned(description):
             log.warning("the store starts empty", extra={"facts": {"folder": str(self.path), "reason": reason}})
+            if unusable is None:
+                self._keep_watermarks(description)
             for name in DATA:
                 (self.path / name).unlink(missing_ok=True)
 
@@ -94,14 +103,23 @@ class StoreFolder:
             return f"its format is {description.get('format')}, and this release's is {FORMAT}"
         if description.get("shape") != self._description["shape"]:
             return "the declaration of the state has changed"
-        before, now = description.get("partitions"), self._description["partitions"]
-        if before is not None and before != now:  # releases before 0.3.0 did not write it
-            return f"its topic had {before} partitions, and has {now}"
         if not description.get("closed") and description.get("boot") != self._description["boot"]:
             return "the machine went down while it was open"
         if is_cut_off(self.path):
             return "its file is cut off"
         return None
+
+    def _repartitioned(self, description: Mapping[str, Any]) -> str | None:
+        before, now = description.get("partitions"), self._description["partitions"]
+        if before is not None and before != now:  # releases before 0.3.0 did not write it
+            return f"its topic had {before} partitions, and has {now}"
+        return None
+
+    def _keep_watermarks(self, description: Mapping[str, Any]) -> None:
+        """Write them down before the file is deleted: the process may be killed in between."""
+        found = read_watermarks(self.path)
+        self.watermarks = max(found[0], self.watermarks[0]), max(found[1], self.watermarks[1])
+        self._replace({**description, WATERMARKS: self.watermarks})
 
     def _read(self) -> dict[str, Any] | None:
         try:
@@ -111,5 +129,14 @@ class StoreFolder:
         return found if isinstance(found, dict) and "format" in found else None
 
     def _write(self, *, closed: bool) -> None:
-        description = orjson.dumps({**self._description, "closed": closed}, option=orjson.OPT_INDENT_2)
-        write_atomically(self.path / DESCRIPTION, description, self.path / NEW)
+        self._replace({**self._description, "closed": closed, WATERMARKS: self.watermarks})
+
+    def _replace(self, description: Mapping[str, Any]) -> None:
+        text = orjson.dumps(description, option=orjson.OPT_INDENT_2)
+        write_atomically(self.path / DESCRIPTION, text, self.path / NEW)
+
+
+def _watermarks_of(description: Mapping[str, Any]) -> tuple[int, int]:
+    """Return those that a description has; zeros of an earlier release's."""
+    watermark, complete = description.get(WATERMARKS, (0, 0))
+    return watermark, complete

@@ -68,8 +68,11 @@ class Store:
             raise
         self._bind()
         with self._begin() as txn:
-            self._written_watermark = self._announced_watermark = self._metadata.watermark(txn)
-            self._written_complete = self._complete = self._metadata.complete_watermark(txn)
+            former, former_complete = self._folder.watermarks
+            self._written_watermark = self._metadata.watermark(txn)
+            self._announced_watermark = max(self._written_watermark, former)
+            self._written_complete = self._metadata.complete_watermark(txn)
+            self._complete = max(self._written_complete, former_complete)
             self._positions = self._metadata.positions(txn)
             self._buckets_by_slot = self._metadata.buckets(txn)
             self._caught_up_at = self._metadata.caught_up_at(txn)

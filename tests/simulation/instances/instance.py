@@ -27,7 +27,7 @@ from services.query.lookup.rate_limit import RateMeter
 from services.query.lookup.state_reader import ANSWERING_ROLES
 from services.query.push.push_service import PushService
 from services.query.settings import QuerySettings
-from services.query.store import Store
+from services.query.store import StatePartition, Store
 from services.runtime.job_progress import JobProgress
 from tests.simulation.instances.connections import (
     Connection,
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
     from services.query.cluster import Cluster
     from services.query.limits import WatchLimits
-    from services.query.store import StatePartition
     from services.runtime.kafka.interfaces import Admin
     from tests.simulation.instances.handlers import Request
     from tests.simulation.instances.requests import Requests
@@ -288,6 +287,15 @@ class SimulatedInstance:
         assert self.ingestion is not None
         progress = self.ingestion.progress(partition)
         return progress is not None and progress.position >= end
+
+    def stores_what_it_does_not_read(self) -> bool:
+        """Return whether its store has a partition that it does not read: it cannot notice that the topic is empty."""
+        if self._store is None or self.ingestion is None or self.dependencies is None:
+            return True
+        (state,) = self.dependencies.states.values()
+        partitions = [StatePartition(state.name, number) for number in range(state.partitions)]
+        stored = [one for one in partitions if self._store.position(one.number) is not None]
+        return any(self.ingestion.progress(one) is None for one in stored)
 
     def answers_for(self, partition: StatePartition) -> bool:
         """Return whether it answers for the partition now."""

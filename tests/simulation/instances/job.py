@@ -267,6 +267,12 @@ class Job:
                 {number: log.end for number, log in enumerate(logs)},
             )
 
+    def finish_repeats(self) -> None:
+        """Write at once what it repeats: where it is killed before, the next job does, and nothing is compacted yet."""
+        for key in list(self._repeating):
+            while key in self._repeating:
+                self._repeat(key)
+
     def stop(self) -> None:
         """Write nothing until `rebuild`, not even what it repeats."""
         self._lost = self._present()

@@ -306,6 +306,7 @@ class World:
         if self._growth.is_running or now < self._refilled_at:
             self._at(now + PROGRESS_S, partial(self._grow, partitions))
         elif partitions > self.job.partitions:
+            self.job.finish_repeats()
             self.job.stop()
             self._growth.begin(partitions, is_broker_away=self._outages > 0)
 
@@ -347,7 +348,7 @@ class World:
 
         def fill() -> None:
             for name, instance in self.requests.instances.items():
-                if self._disturbed[name] + 1.0 >= began:
+                if self._disturbed[name] + 1.0 >= began or instance.stores_what_it_does_not_read():
                     instance.kill(1.0, loses="folder")
             self.job.rebuild()
 

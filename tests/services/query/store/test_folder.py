@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import orjson
 import pytest
@@ -120,6 +121,30 @@ def test_a_store_is_discarded_when_the_topic_has_more_partitions(
     assert reopened(tmp_path) == 5
     assert reopened(tmp_path, replace(named(), partitions=named().partitions + 1)) is None
     assert "the store starts empty" in caplog.text
+
+
+@pytest.mark.parametrize("is_killed_before_it_writes", [False, True])
+def test_what_has_expired_stays_so_when_the_topic_has_more_partitions(
+    tmp_path: Path, *, is_killed_before_it_writes: bool
+) -> None:
+    """All instances start again then, and none has the watermark of another one."""
+    state = named()
+    store = Store(tmp_path, state, "boot")
+    store.advance_watermark(7_000_000)
+    store.close_windows(6_000_000)
+    store.apply((), {0: 5})
+    store.close()
+    for added in (1, 2):
+        state = replace(state, partitions=state.partitions + added)
+        if is_killed_before_it_writes:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(StoreFolder, "_write", Mock(side_effect=KeyboardInterrupt))
+                with pytest.raises(KeyboardInterrupt):
+                    Store(tmp_path, state, "boot")
+        store = Store(tmp_path, state, "boot")
+        assert (store.position(0), store.watermark(), store._complete) == (None, 7_000_000, 6_000_000)  # noqa: SLF001
+        store.close()
+    assert Store(tmp_path, named(history=1), "boot").watermark() == 0, "of another declaration"
 
 
 def test_a_longer_history_keeps_the_store(tmp_path: Path) -> None:
