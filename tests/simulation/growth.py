@@ -143,8 +143,11 @@ class Growth:
             self._job_lease = None
 
     def _follow(self, line: str) -> None:
-        """Do later what the last line asks for: start the workers, or stop them."""
-        self._must_run = MUST_RUN in line
+        """Do later what the last line asks for: start the workers, or stop them.
+
+        That of a command whose growth another one has completed asks for nothing.
+        """
+        self._must_run = MUST_RUN in line or not self.is_running
         self._later(self._start_or_stop_workers)
 
     def _start_or_stop_workers(self) -> None:

@@ -112,6 +112,7 @@ class PartitionGrowth:
         require_lease()
         self._add(self._names - {last})
         self._sleep(METADATA_S)
+        require_lease()  # before it says what it does
         states, models = named(self._application), self._offset_versioned()
         for name in (self._application.name, *self._application.derived_names):
             report(f"{states[name].topic} has {self.partitions} partitions, and is rewritten")
