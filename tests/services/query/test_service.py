@@ -171,7 +171,7 @@ def test_the_service_stops_after_partitions_were_added(fleet: Fleet, broker: Emb
     process = fleet.start()
     fleet.ready(process)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for topic in (fleet.topics.snapshots, fleet.topics.events):  # the events topic is the last to get its partitions
+    for topic in (fleet.topics.snapshots, fleet.topics.feedback):  # the last one to get its partitions
         admin.create_partitions([NewPartitions(topic, 7)])[topic].result(DEADLINE_S)
     assert process.wait(DEADLINE_S) == 1
     *_, last = fleet.log.read_text(encoding="utf-8").splitlines()
