@@ -45,6 +45,9 @@ def with_partition_counts(
     for state in states.values():
         if not found.get(state.topic):
             raise NoTopicError(state.topic, kafka)
+    for topic in sorted({state.layout_topic for state in states.values() if state.layout_topic} - found.keys()):
+        advice = "without it no instance knows which partitions are being added: create it, or grant Describe on it"
+        log.warning("a topic is not listed", extra={"facts": {"topic": topic, "advice": advice}})
     return {
         name: replace(state, partitions=_in_use(found[state.topic], found.get(state.layout_topic or "", 0)))
         for name, state in states.items()

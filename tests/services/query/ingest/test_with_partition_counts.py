@@ -61,7 +61,9 @@ def test_states_are_growing_while_their_topics_have_more_partitions(counts: dict
 
 
 @pytest.mark.parametrize(("layout", "used"), [(4, 4), (7, 7), (9, 7), (0, 7)])
-def test_partitions_that_are_being_added_are_not_used_yet(layout: int, used: int) -> None:
+def test_partitions_that_are_being_added_are_not_used_yet(
+    layout: int, used: int, caplog: pytest.LogCaptureFixture
+) -> None:
     """They are used once the layout topic has them too; the service may not see that topic."""
     admin = Mock()
     admin.partition_counts.return_value = {"cars": 7} | ({"answers": layout} if layout else {})
@@ -69,6 +71,7 @@ def test_partitions_that_are_being_added_are_not_used_yet(layout: int, used: int
     found = with_partition_counts({"cars": state}, admin, NOWHERE)
     assert found
     assert found["cars"].partitions == used
+    assert ("a topic is not listed" in caplog.text) == (not layout)
 
 
 @pytest.mark.kafka
