@@ -122,8 +122,8 @@ class Visit:
 
     def check(self) -> None:
         """Check that the page logged no error and sent no foreign request."""
-        assert self.errors == []
-        assert self.foreign == []
+        assert self.errors == [], self.errors
+        assert self.foreign == [], self.foreign
 
     def check_only(self, text: str) -> None:
         """Check that the page logged errors with this text and no other ones, and forget them."""
@@ -138,7 +138,9 @@ class Visit:
         self.page.remove_listener("request", self._requested)
 
     def _logged(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
+        """Record an error, unless it is of the page that was in the tab before: it may come a moment later."""
+        source = urlsplit(message.location.get("url", "")).netloc
+        if message.type in ("error", "warning") and source in ("", urlsplit(self.stage.base).netloc):
             self.errors.append(message.text)
 
     def _failed(self, error: PlaywrightError) -> None:
