@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from contracts.types.header import header_number, header_text
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,13 +25,9 @@ class Origin(NamedTuple):
     @classmethod
     def read(cls, position: str, time: int, headers: Mapping[str, bytes | str | None]) -> Origin:
         """Return the origin that the headers name; without them, the record's own position and time."""
-        place, at = _text(headers.get(PLACE)), _text(headers.get(TIME))
-        return cls(place or position, int(at) if place and at.isdecimal() else time)
+        place, at = header_text(headers.get(PLACE)), header_number(headers.get(TIME))
+        return cls(place or position, time if not place or at is None else at)
 
     def headers(self) -> dict[str, bytes]:
         """Return the headers of a copy of the record."""
         return {PLACE: self.position.encode(), TIME: b"%d" % self.time}
-
-
-def _text(value: bytes | str | None) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else value or ""

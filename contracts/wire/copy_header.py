@@ -6,8 +6,9 @@ skips them: it has read the records that they replace.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
+
+from contracts.types.header import header_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     Headers = Iterable[tuple[str, bytes | str | None]]
 
 NAME = "stateloop-partitions"
-NUMBER = re.compile(r"[0-9]{1,9}")
+MOST_DIGITS = 9
 
 
 def copied_headers(headers: Headers, partitions: int) -> tuple[tuple[str, bytes | str | None], ...]:
@@ -25,10 +26,4 @@ def copied_headers(headers: Headers, partitions: int) -> tuple[tuple[str, bytes 
 
 def is_copy_for_more(headers: Headers, partitions: int) -> bool:
     """Return whether the headers are those of a copy that is placed by more partitions than these."""
-    return any(name == NAME and _number(value) > partitions for name, value in headers)
-
-
-def _number(value: bytes | str | None) -> int:
-    """Return the number of a header; 0 if the value is no number of partitions."""
-    text = value.decode(errors="replace") if isinstance(value, bytes) else value or ""
-    return int(text) if NUMBER.fullmatch(text) else 0
+    return any(name == NAME and (header_number(value, MOST_DIGITS) or 0) > partitions for name, value in headers)

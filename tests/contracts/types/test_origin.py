@@ -21,6 +21,11 @@ def test_a_copy_of_a_copy_has_the_first_origin(position: str, time: int, other_p
 
 
 def test_headers_without_a_time_leave_the_time_of_the_record() -> None:
-    for headers in ({PLACE: b"t/0/1"}, {PLACE: "t/0/1", TIME: "soon"}, {PLACE: b"t/0/1", TIME: None}):
+    for headers in (
+        {PLACE: b"t/0/1"},
+        {PLACE: "t/0/1", TIME: "soon"},
+        {PLACE: b"t/0/1", TIME: None},
+        {PLACE: b"t/0/1", TIME: b"9" * 5000},
+    ):
         assert Origin.read("t/0/9", 7, headers) == ("t/0/1", 7)
     assert Origin.read("t/0/9", 7, {PLACE: None, TIME: b"5"}) == ("t/0/9", 7)
