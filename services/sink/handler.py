@@ -164,7 +164,7 @@ class SinkHandler(Handler[SinkPartition]):
         """Write the effect of these records. Those that are refused become dead letters, before the others count."""
         refused: dict[tuple[int, int], RefusedRecord] = {}
         while batch := await self._writable(batch):
-            records = [record for waiting in batch for record in waiting.unwritten]
+            records = [record for waiting in batch for record in waiting.state.unwritten(waiting.records)]
             plan = self._planner.plan([record for record in records if _place(record) not in refused], self._now_us())
             if plan.refused:
                 await self._refuse(refused, plan.refused, others=_changes(plan))
@@ -198,9 +198,9 @@ class SinkHandler(Handler[SinkPartition]):
                 self._read_again(waiting.state)
         assigned = [waiting for waiting in batch if not waiting.state.partition.is_abandoned]
         for waiting in assigned:
-            if not waiting.unwritten:
+            if waiting.state.has(waiting.records[-1]):
                 waiting.state.skip(waiting.records[-1])
-        return [waiting for waiting in assigned if waiting.unwritten]
+        return [waiting for waiting in assigned if not waiting.state.has(waiting.records[-1])]
 
     def _read_again(self, state: SinkPartition) -> None:
         """Read a partition again from the position in the store."""

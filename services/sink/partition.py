@@ -48,7 +48,11 @@ class SinkPartition:
 
     def unwritten(self, records: Sequence[Record]) -> list[Record]:
         """Return the records that the store lacked at the last conflict. The others must not move its position back."""
-        return [record for record in records if record.offset >= self._position_of_conflict]
+        return [record for record in records if not self.has(record)]
+
+    def has(self, record: Record) -> bool:
+        """Return whether the store had the record at the last conflict."""
+        return record.offset < self._position_of_conflict
 
     def move(self, last: Record) -> Move:
         """Return the move of the position that writing the records up to this one makes."""
@@ -71,8 +75,3 @@ class WaitingRecords(NamedTuple):
     state: SinkPartition
     records: tuple[Record, ...]
     written: asyncio.Future[None]
-
-    @property
-    def unwritten(self) -> list[Record]:
-        """The records that are still to be written: see `SinkPartition.unwritten`."""
-        return self.state.unwritten(self.records)
