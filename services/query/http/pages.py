@@ -52,6 +52,7 @@ class PageReader:
         self._dependencies = dependencies
         self._routing = dependencies.routing
         self._forwarder = forwarder
+        self._headers = (layout_header(dependencies.states),)
 
     async def read(
         self,
@@ -121,8 +122,7 @@ class PageReader:
 
     async def _forward(self, owners: Sequence[Member], path: str, query: Query, partitions: Sequence[int]) -> PageItems:
         members = query.model_dump(exclude_none=True) | {"partitions": ",".join(map(str, partitions))}
-        headers = (layout_header(self._dependencies.states),)
-        request = ForwardedRequest(f"{path}?{urlencode(members, doseq=True)}", headers=headers)
+        request = ForwardedRequest(f"{path}?{urlencode(members, doseq=True)}", headers=self._headers)
         (head, *texts), _ = await self._forwarder.forward_sequence(owners, request)
         return decode_page(head, texts)
 

@@ -25,9 +25,9 @@ class PeerConnections:
 
     def __init__(self, dependencies: Dependencies, routing: RoutingTable, flush: Callable[[], None]) -> None:
         token = dependencies.settings.peer_token
-        self._headers = dict([(FORWARDED, "1"), layout_header(dependencies.states)])
+        self.headers = dict([(FORWARDED, "1"), layout_header(dependencies.states)])
         if token is not None:
-            self._headers["Authorization"] = f"Bearer {token.get_secret_value()}"
+            self.headers["Authorization"] = f"Bearer {token.get_secret_value()}"
         self.clock = dependencies.clock
         self._routing = routing
         self.flush = flush
@@ -44,7 +44,7 @@ class PeerConnections:
         if self._session is None:
             timeout = ClientTimeout(total=None, sock_connect=CONNECT_S)
             self._session = ClientSession(connector=TCPConnector(limit=0), timeout=timeout)
-        return self._session.ws_connect(f"{url}/v1/watch", headers=self._headers, max_msg_size=0)
+        return self._session.ws_connect(f"{url}/v1/watch", headers=self.headers, max_msg_size=0)
 
     def routes(self, subscription: Subscription) -> set[str]:
         """The URLs of the other instances that own partitions of the subscription."""

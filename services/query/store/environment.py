@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MIN_MAP_SIZE = 1 << 40
 """The file may grow to this size in bytes, or to that of its disk if that is more: it only reserves addresses."""
 FILE = "data.mdb"
+FACTS = b"facts"
+"""The database of `StoreMetadata`."""
 READERS = 16
 PAGES_PER_UPDATE = 16
 """The maximum number of pages of one database that one update rewrites: leaves, splits, and the pages above them."""
@@ -62,7 +64,7 @@ def read_watermarks(folder: Path) -> tuple[int, int]:
     """Return both watermarks of a file that is not open, and not cut off; zeros if it has none."""
     try:
         with lmdb.open(str(folder), readonly=True, lock=False, create=False, max_dbs=1) as environment:
-            metadata = StoreMetadata(environment.open_db(b"facts", create=False))
+            metadata = StoreMetadata(environment.open_db(FACTS, create=False))
             with environment.begin() as transaction:
                 return metadata.watermark(transaction), metadata.complete_watermark(transaction)
     except lmdb.Error:
@@ -114,7 +116,7 @@ class Databases:
                 writemap=mapped,
             )
             self.environment.reader_check()
-            self.facts = self.environment.open_db(b"facts")
+            self.facts = self.environment.open_db(FACTS)
             self.slots = tuple(self._slot(number) for number in range(SLOTS))
         except lmdb.Error as error:
             if (free := self.free_bytes()) < LOW_SPACE:

@@ -88,13 +88,13 @@ class StoreFolder:
             if any(one.name not in {LOCK, DESCRIPTION, NEW} for one in self.path.iterdir()):
                 raise ForeignFolderError(self.path)
             return
-        unusable = self._unusable(description)
-        if unusable is None:
+        reason = self._unusable(description)
+        if reason is None:
             self.watermarks = _watermarks_of(description)
-        if reason := unusable or self._repartitioned(description):
-            log.warning("the store starts empty", extra={"facts": {"folder": str(self.path), "reason": reason}})
-            if unusable is None:
+            if reason := self._repartitioned(description):
                 self._keep_watermarks(description)
+        if reason:
+            log.warning("the store starts empty", extra={"facts": {"folder": str(self.path), "reason": reason}})
             for name in DATA:
                 (self.path / name).unlink(missing_ok=True)
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from services.query.ingest import with_partition_counts
-from services.query.layout import layout_header
 from services.query.push.peer_connections import PeerConnections
 from services.tools.topics.growth import METADATA_S
 from tests.simulation.blocking import ModelCalls, ProcessTime
@@ -52,11 +51,10 @@ class InstanceConnections(PeerConnections):
         super().__init__(dependencies, routing, flush)
         self._requests = requests
         self._source = dependencies.settings.instance
-        self._layout = dict([layout_header(dependencies.states)])
 
     @override
     def connect(self, url: str) -> Any:
-        return self._requests.connect(self._source, url, headers=self._layout)
+        return self._requests.connect(self._source, url, headers=self.headers)
 
 
 class Metadata:
