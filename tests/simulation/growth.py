@@ -41,6 +41,28 @@ class Grown(NamedTuple):
     ended: float | None = None
 
 
+def command(
+    application: Application, broker: WatchedBroker, network: ProcessNetwork, partitions: int
+) -> PartitionGrowth:
+    """Return the command of a process that adds partitions."""
+    kafka = ModelKafka(broker, network)
+    return PartitionGrowth(application, kafka, "the broker", partitions, network.time.sleep)
+
+
+def run_with(
+    lease: CheckpointLease, growth: PartitionGrowth, network: ProcessNetwork, report: Callable[[str], object]
+) -> None:
+    """Run a command while it has the lease."""
+
+    def require_lease() -> None:
+        network.carry_out()
+        network.time.sleep(MOMENT_S)  # it may be frozen or killed here
+        lease.renew()
+
+    growth.run(growth.groups, report, require_lease)
+    require_lease()
+
+
 class Growth:
     """The growth of the topics. `activate` makes the state of the next job, while no other job runs.
 
@@ -110,20 +132,12 @@ class Growth:
         growth = self._command(network)
         self._stop_job()
         lease = self._files.take_over(network.time, now)
-
-        def require_lease() -> None:
-            network.carry_out()
-            network.time.sleep(MOMENT_S)  # it may be frozen here
-            lease.renew()
-
-        growth.run(growth.groups, self._follow, require_lease)
-        require_lease()
+        run_with(lease, growth, network, self._follow)
         self._end()
         lease.release()
 
     def _command(self, network: ProcessNetwork) -> PartitionGrowth:
-        kafka = ModelKafka(self._broker, network)
-        return PartitionGrowth(self._application, kafka, "the broker", self._partitions, network.time.sleep)
+        return command(self._application, self._broker, network, self._partitions)
 
     def _start_job(self, network: ProcessNetwork, now: datetime) -> None:
         lease = self._files.acquire(network.time, now)

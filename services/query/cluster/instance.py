@@ -263,9 +263,9 @@ class Instance:
         peers = membership.peers()
         stores = tuple(sorted({self.me.store, *(peer.announcement.store for peer in peers)}))
         wanted = self.assigned | self.lease_table.leases.keys()
-        unassigned = self._unassigned(peers, now)
         if membership.contact is None:
             return wanted
+        unassigned = self._unassigned(peers, now)
         for one in self._all if self._replicas > 1 else unassigned:
             replicas = self._replicas + (one in unassigned)
             if one not in wanted and self.me.store in select_standbys(

@@ -74,11 +74,7 @@ def growing_states(states: Collection[NamedState], admin: Admin) -> set[str]:
 
     While partitions are added, records move to other partitions. All are returned without a response.
     """
-    try:
-        counts = admin.partition_counts([state.topic for state in states], RESPONSE_TIMEOUT_S)
-    except KafkaRequestError as error:
-        log.warning("the partition counts are unknown", extra={"facts": {"detail": error.detail}})
-        return {state.name for state in states}
+    counts = _counts_now([state.topic for state in states], admin)
     return {state.name for state in states if counts.get(state.topic) != state.partitions}
 
 
@@ -108,13 +104,18 @@ def _retry_until(topics: Collection[str], found: Mapping[str, int], listed_at: f
 
 def _read_count(admin: Admin, state: NamedState) -> int:
     """Return the count; 0 without a response or without the topic, which the reader of the topic reports."""
-    topics = [topic for topic in (state.topic, state.layout_topic) if topic]
-    try:
-        counts = admin.partition_counts(topics, RESPONSE_TIMEOUT_S)
-    except KafkaRequestError as error:
-        log.warning("the partition count is unknown", extra={"facts": {"topic": state.topic, "detail": error.detail}})
-        return 0
+    counts = _counts_now([topic for topic in (state.topic, state.layout_topic) if topic], admin)
     return _in_use(counts.get(state.topic, 0), counts.get(state.layout_topic or "", 0))
+
+
+def _counts_now(topics: Collection[str], admin: Admin) -> Mapping[str, int]:
+    """Return the counts of the topics; none without a response in time."""
+    try:
+        return admin.partition_counts(topics, RESPONSE_TIMEOUT_S)
+    except KafkaRequestError as error:
+        facts = {"topics": sorted(topics), "detail": error.detail}
+        log.warning("the number of partitions is unknown", extra={"facts": facts})
+        return {}
 
 
 def _in_use(count: int, layout: int) -> int:

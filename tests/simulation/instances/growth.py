@@ -9,9 +9,8 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.errors import StateloopError
-from services.tools.topics.growth import PartitionGrowth
 from tests.simulation.blocking import ModelCalls
-from tests.simulation.kafka.clients import ModelKafka
+from tests.simulation.growth import command, run_with
 from tests.simulation.lease import ModelFiles
 from tests.simulation.network import NO_POLLS
 from tests.simulation.parts import Part
@@ -31,7 +30,6 @@ AGAIN_S = 1.0
 """The pause before the command is run again after an error."""
 REACTION_S = 2.0
 """The longest time until the next job starts after the command."""
-MOMENT_S = 0.001
 
 
 class Layout(NamedTuple):
@@ -114,17 +112,9 @@ class Growth:
         await asyncio.Event().wait()
 
     def _grow(self, network: ProcessNetwork, now: datetime) -> None:
-        kafka, time = ModelKafka(self._broker, network), network.time
-        growth = PartitionGrowth(self._application, kafka, "the broker", self._partitions, time.sleep)
-        lease = self._files.take_over(time, now)
-
-        def require_lease() -> None:
-            network.carry_out()
-            time.sleep(MOMENT_S)  # it may be killed here
-            lease.renew()
-
-        growth.run(growth.groups, lambda _: None, require_lease)
-        require_lease()
+        growth = command(self._application, self._broker, network, self._partitions)
+        lease = self._files.take_over(network.time, now)
+        run_with(lease, growth, network, lambda _: None)
         self._is_due = False
         lease.release()
         self._loop.call_later(self._random.uniform(0.0, REACTION_S), self._end, context=Context())

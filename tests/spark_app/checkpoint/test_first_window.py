@@ -161,16 +161,7 @@ def test_a_rebuild_closes_no_window_again(spark: SparkSession, airports: Airport
     airports.job.batches(2)
     airports.job.stop()
     done(spark, airports.environment | airports.job.environment, "rebuild")
-    before = len(airports.job.lines("batch"))
-    airports.job.start()
-    over = FORMER.isoformat()
-    until(
-        lambda: any((line["watermark"] or "") > over for line in airports.job.lines("batch")[before:]),
-        "a watermark behind the closed window",
-    )
-    airports.job.batches(2)
-    assert airports.flights() == closed
-    assert len(airports.published()) == len(closed)
+    require_no_window_again(airports, closed)
     airports.job.stop()  # in one Spark, a copy of a running query stops it
     state = done(spark, airports.environment | airports.job.environment, "state", "get", AIRPORTS[0])
     rows = [orjson.loads(line) for line in state.splitlines() if line.startswith("{")]
@@ -193,6 +184,11 @@ def test_a_rollback_closes_no_window_again(spark: SparkSession, airports: Airpor
     former = CheckpointFolder(spark, str(airports.job.checkpoint))
     go_behind(former)
     assert "Replace the workers by those of that release first" in done(spark, environment, "rebuild", "--rollback")
+    require_no_window_again(airports, closed)
+
+
+def require_no_window_again(airports: Airports, closed: dict[tuple[str, datetime], int]) -> None:
+    """Start the job, and require that these windows have one snapshot each when they are over by its watermark."""
     before = len(airports.job.lines("batch"))
     airports.job.start()
     over = FORMER.isoformat()
