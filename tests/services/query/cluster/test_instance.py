@@ -9,18 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.records.state_record import AHEAD_MS
-from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
 from services.query.cluster.leases import CatchUpTarget, LeaseTable
 from services.query.cluster.membership import Membership
-from services.query.errors import PartitionsChangedError
 from services.query.http.instance_routes import instance_facts, owners_of
 from services.query.lookup.authentication import ANONYMOUS
-from services.query.store import StatePartition
-from tests.services.query.cluster import world as cluster_world
-from tests.services.query.cluster.world import EPOCH, GRACE, HOUR, NOW, TIMING, World
+from tests.services.query.cluster.world import EPOCH, GRACE, HOUR, NOW, TIMING, World, calm, claim, owned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from services.query.store import StatePartition
 
 STEPS = 300
 
@@ -264,84 +262,6 @@ def test_an_instance_that_becomes_ready_announces_it_at_once() -> None:
         assert not instance.step(world.now)
 
 
-def test_a_replica_that_begins_while_partitions_are_added_does_not_answer() -> None:
-    """The records of some keys may have been moved before it read them."""
-    world, partition = owned("ab", running=1)
-    world.is_growing = True
-    world.start(world.disks[1])
-    world.assign(partition, ["a", "b"])
-    calm(world, 5)
-    assert world.answering(partition) == ["a"]
-    world.kill(world.disks[0])
-    calm(world, TIMING.silence_s + 5)
-    assert world.answering(partition) == []
-    world.is_growing = False
-    calm(world, 2)
-    assert world.answering(partition) == ["b"]
-
-
-def test_an_instance_ends_when_another_one_uses_more_partitions() -> None:
-    world, _ = owned("a")
-    instance = world.processes["a"].instance
-    instance.receive(claim("b", 1, partitions=1), world.now)
-    (state,) = claim("b", 2, partitions=2).states.values()
-    other = state.model_copy(update={"topic": "other"})
-    instance.receive(claim("b", 2).model_copy(update={"states": {"flights": other}}), world.now)
-    with pytest.raises(PartitionsChangedError, match="'topic' has 2 partitions, and had 1"):
-        instance.receive(claim("b", 3, partitions=2), world.now)
-
-
-def test_an_instance_announces_its_number_of_partitions() -> None:
-    world = World(random.Random(1), names="a", parts=3)
-    world.start(world.disks[0])
-    announced = world.processes["a"].instance.announce(world.now, EPOCH).states["flights"]
-    assert (announced.topic, announced.partitions) == ("topic", 3)
-
-
-def test_no_lease_is_taken_beside_an_instance_that_uses_fewer_partitions() -> None:
-    """It answers for keys that are in other partitions here."""
-    world = World(random.Random(1), names="a")
-    world.log.append(claim("b", 1, partitions=1))
-    world.start(world.disks[0])
-    for partition in world.end_offsets:
-        world.assign(partition, ["a"])
-    for number in range(2, 50):
-        world.log.append(claim("b", number, partitions=1))
-        world.pass_time(0.1, lively=1.0)
-        assert not any(world.answering(partition) for partition in world.end_offsets)
-    calm(world, TIMING.silence_s + 2)
-    assert [world.answering(partition) for partition in world.end_offsets] == [["a"], ["a"]]
-
-
-def test_a_partition_that_the_group_does_not_assign_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A member that starts again within its session gets the partitions that it had, and not those that were added."""
-    monkeypatch.setattr(cluster_world, "TIMING", TIMING._replace(unassigned_s=4.0))
-    world = World(random.Random(1), names="abc", replicas=1)
-    first, second = world.end_offsets
-    for disk in world.disks:
-        world.start(disk)
-    world.assign(first, ["a"])
-    calm(world, 3)
-    assert [world.answering(first), world.answering(second)] == [["a"], []]
-    calm(world, 5)
-    assert world.answering(first) == ["a"]
-    (taker,) = world.answering(second)
-    followers = [name for name, one in world.processes.items() if second in one.reading.followed]
-    assert followers == [taker], "one replica is enough"
-    other = next(name for name in "abc" if name != taker)
-    world.assign(second, [other])
-    calm(world, 5)
-    assert world.answering(second) == [other]
-    assert second not in world.processes[taker].reading.followed
-
-
-def test_partitions_that_are_being_added_have_no_keys_yet() -> None:
-    world = World(random.Random(1))
-    world.start(world.disks[0])
-    added = StatePartition("flights", len(world.end_offsets))
-    assert world.processes["a"].instance.in_use({*world.end_offsets, added}) == world.end_offsets.keys()
-
-
 def test_an_instance_that_does_not_read_its_own_announcements_is_not_ready() -> None:
     """A lease that is released for it would be taken by no instance."""
     world = World(random.Random(1), names="a", parts=1)
@@ -354,17 +274,6 @@ def test_an_instance_that_does_not_read_its_own_announcements_is_not_ready() -> 
     for later, ready in ((0.0, True), (TIMING.lease_s, False)):
         (announced,) = instance.announce(world.now + later, EPOCH).states["flights"].parts
         assert announced.ready == ready
-
-
-def claim(  # noqa: PLR0913  # what tests vary
-    name: str, number: int, *, term: int = 0, watermark: int = 0, run: int = 1, partitions: int = 0
-) -> Announcement:
-    """Return the announcement of another instance, which has the lease if it has a term."""
-    partition = AnnouncedPart(partition=0, ready=True, held=term > 0, term=term)
-    states = {"flights": AnnouncedState(watermark=watermark, topic="topic", partitions=partitions, parts=(partition,))}
-    return Announcement(
-        instance=name, store=name, run=run, url=f"http://{name}", number=number, ts=EPOCH, states=states
-    )
 
 
 def _forever(self: LeaseTable, now: float) -> bool:
@@ -404,18 +313,6 @@ def chaos(seed: int, replicas: int) -> World:
     return world
 
 
-def owned(names: str, *, running: int | None = None, replicas: int = 1, seed: int = 1) -> tuple[World, StatePartition]:
-    """Start the first of these instances, of which `a` answers for the only partition."""
-    world = World(random.Random(seed), names=names, parts=1, replicas=replicas)
-    (partition,) = world.end_offsets
-    for disk in world.disks[:running]:
-        world.start(disk)
-    world.assign(partition, ["a"])
-    world.most_read = 50
-    calm(world, 5)
-    return world, partition
-
-
 def recover(world: World) -> dict[StatePartition, str]:
     """End all faults, and assign each partition to one of the three instances; return the owners."""
     for disk in world.disks:
@@ -429,11 +326,6 @@ def recover(world: World) -> dict[StatePartition, str]:
     for process in world.processes.values():
         process.stopped_until = process.cut_until = 0
     return owners
-
-
-def calm(world: World, seconds: float) -> None:
-    for _ in range(int(seconds / 0.1)):
-        world.pass_time(0.1, lively=0.9)
 
 
 def _inject_event(world: World) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from contracts.model.named_state import NamedState
+from contracts.wire.announcement import AnnouncedPart, AnnouncedState, Announcement
 from services.query.cluster.instance import Instance, InstanceDependencies
 from services.query.cluster.leases import LeaseTiming
 from services.query.cluster.membership import InstanceIdentity
@@ -15,10 +17,7 @@ from services.query.store import StatePartition
 from services.runtime.broker_clock import BrokerClock
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Collection
-
-    from contracts.wire.announcement import Announcement
 
 TIMING = LeaseTiming(lease_s=3.0, silence_s=3.75)
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -230,3 +229,31 @@ class World:
                         f"{name} shows {partition} at {position} after {self.read_positions[partition]}"
                     )
                 self.read_positions[partition] = max(self.read_positions[partition], position)
+
+
+def owned(names: str, *, running: int | None = None, replicas: int = 1, seed: int = 1) -> tuple[World, StatePartition]:
+    """Start the first of these instances, of which `a` answers for the only partition."""
+    world = World(random.Random(seed), names=names, parts=1, replicas=replicas)
+    (partition,) = world.end_offsets
+    for disk in world.disks[:running]:
+        world.start(disk)
+    world.assign(partition, ["a"])
+    world.most_read = 50
+    calm(world, 5)
+    return world, partition
+
+
+def calm(world: World, seconds: float) -> None:
+    for _ in range(int(seconds / 0.1)):
+        world.pass_time(0.1, lively=0.9)
+
+
+def claim(  # noqa: PLR0913  # what tests vary
+    name: str, number: int, *, term: int = 0, watermark: int = 0, run: int = 1, partitions: int = 0
+) -> Announcement:
+    """Return the announcement of another instance, which has the lease if it has a term."""
+    partition = AnnouncedPart(partition=0, ready=True, held=term > 0, term=term)
+    states = {"flights": AnnouncedState(watermark=watermark, topic="topic", partitions=partitions, parts=(partition,))}
+    return Announcement(
+        instance=name, store=name, run=run, url=f"http://{name}", number=number, ts=EPOCH, states=states
+    )
