@@ -1,7 +1,7 @@
 """The header of requests between instances, with the number of partitions by which the sender places keys.
 
-While partitions are added, instances start again with the new number, one after the other. Two that differ do not
-complete each other: a page, or a watch of many keys, would lack the keys of some partitions.
+When partitions have been added, instances start again with the new number, one after the other. A page, or a watch of
+many keys, that two instances with different numbers serve together would lack the keys of some partitions.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def store_bound(folder: CheckpointFolder, bound: int | None) -> None:
 
 
 def closed_until(folder: CheckpointFolder) -> int | None:
-    """Return the time, in milliseconds since 1970, until which the windows of `Emit.CLOSE` begin that are over here.
+    """Return the bound of closed windows, with `Emit.CLOSE`, in milliseconds since 1970: those that begin until then.
 
     A state has published those until its watermark. The watermark may be behind the bound: after a rollback, what the
     newer generation has published is left out. None if nothing is known to be closed.

@@ -41,6 +41,7 @@ ADVICE = (
     "this instance answers for what it began to read when they have been added; if no command adds them, run "
     "`stateloop rebuild --partitions N` again"
 )
+"""What the log says to an operator while partitions are being added."""
 GROWING_S = 1.0
 """The pause before the number of partitions is requested again, while partitions are being added."""
 RETRY_S = 0.2

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ADDRESS = "the broker"
 NOTED_S = 0.1
 LATEST_S = METADATA_S - 1.0
-"""How far the metadata of a broker is behind, at most: as far as a growth takes into account, but for the readers."""
+"""How far the metadata of a broker is behind: less than a growth waits."""
 
 
 class Connection(Network):
