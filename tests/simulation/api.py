@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import orjson
@@ -14,18 +14,23 @@ from services.enrichment.calls.response import Response
 from services.enrichment.calls.webhook import IDEMPOTENCY_KEY
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from random import Random
-    from typing import Any
 
     from services.enrichment.calls.transport import Post
 
 SLOW_S = 5.0
+LIST = "/owners"
+"""The path of calls for several keys."""
+REFUSED = 400
 GARBAGE = (b"<html>", b'{"name": NaN}', b"[]", b'{"name": 5, "street": 5, "price": "much"}', b"")
+LIST_GARBAGE = (b"<html>", b"[NaN]", b"5", b"")
+"""That of a call for several keys, of which an empty list is an absence."""
 FAULTS = ("slow", "hang", "down", "reset", "error", "unavailable", "throttled", "refused", "garbage")
 
 
 class Call(NamedTuple):
-    """A call as the API logs it: when, by which process, the target, and whether it had its true answer."""
+    """A call of one key as the API logs it: when, by which process, the target, and whether it had its true answer."""
 
     at: float
     process: str
@@ -40,9 +45,39 @@ def true_answer(target: str) -> dict[str, Any] | None:
     if parts.path.startswith("/owners/"):
         plate = parts.path.removeprefix("/owners/")
         return None if zlib.crc32(plate.encode()) % 5 == 0 else {"name": f"owner-of-{plate}"}
-    if parts.path == "/streets":
-        return {"street": f"street-of-{query['name']}"}
+    match parts.path:
+        case "/streets":
+            return {"street": f"street-of-{query['name']}"}
+        case "/fits":
+            return _estimate(int(query["load"]), 0 if query["value"] == "none" else int(query["value"]))
+        case "/offers":
+            return {"price": 3 * int(query["value"])}
     return {"price": 2 * int(query["load"]) + len(query["name"])}
+
+
+def _estimate(load: int, value: int) -> dict[str, Any] | None:
+    """Return an estimate of a load that is closer than the one before; some have none."""
+    closer = value + (load - value) * 3 // 4
+    return None if closer % 13 == 12 else {"value": closer}
+
+
+def _parts_of(target: str) -> list[str]:
+    """Return the targets that a call stands for: one for each key of a call for several owners."""
+    plates = parse_qs(urlsplit(target).query).get("plate", [])
+    return [f"/owners/{plate}" for plate in plates] if _is_list(target) else [target]
+
+
+def _response_to(target: str) -> Response:
+    """Return the response to a call. A list of keys of which one is absent is refused."""
+    answers = {part.removeprefix("/owners/"): true_answer(part) for part in _parts_of(target)}
+    present = [{"plate": plate} | answer for plate, answer in answers.items() if answer is not None]
+    if len(present) < len(answers):
+        return Response(404 if len(answers) == 1 else REFUSED, b"")
+    return Response(200, orjson.dumps(present if _is_list(target) else true_answer(target)))
+
+
+def _is_list(target: str) -> bool:
+    return urlsplit(target).path == LIST
 
 
 class Delivery(NamedTuple):
@@ -66,10 +101,12 @@ class ApiStub:
     async def respond(self, api: str, process: str, target: str, within: float) -> Response:
         """Return the response to a call. Raises RetryableCallError as a transport does."""
         fault = self._fault(api)
-        self.calls.append(Call(asyncio.get_running_loop().time(), process, target, is_answered=not fault))
+        now = asyncio.get_running_loop().time()
+        response = _response_to(target)
+        is_answered = not fault and response.status != REFUSED
+        self.calls += [Call(now, process, part, is_answered) for part in _parts_of(target)]
         await self._work(fault, within)
-        answer = true_answer(target)
-        return self._response(fault, Response(404, b"") if answer is None else Response(200, orjson.dumps(answer)))
+        return self._response(fault, response, LIST_GARBAGE if _is_list(target) else GARBAGE)
 
     async def accept(self, api: str, post: Post, within: float) -> Response:
         """Return the response to a delivery. Raises RetryableCallError as a transport does."""
@@ -92,7 +129,7 @@ class ApiStub:
             raise RetryableCallError(f"no answer within {within:g} s")
         await asyncio.sleep(pause_s)
 
-    def _response(self, fault: str, response: Response) -> Response:
+    def _response(self, fault: str, response: Response, garbage: Sequence[bytes] = GARBAGE) -> Response:
         match fault:
             case "down" | "reset":
                 raise RetryableCallError("the connection failed (ClientConnectionError)")
@@ -101,9 +138,9 @@ class ApiStub:
             case "throttled":
                 return Response(429, b"", self._random.choice(["3", "30", None]))
             case "refused":
-                return Response(400, b"")
+                return Response(REFUSED, b"")
             case "garbage":
-                return Response(200, self._random.choice(GARBAGE))
+                return Response(200, self._random.choice(garbage))
         return response
 
 

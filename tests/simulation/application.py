@@ -1,6 +1,7 @@
 """The applications that the simulator runs.
 
-They have enrichments that need each other, one that needs an aggregate, alerts by rules, and derived states.
+They have enrichments that need each other, an aggregate, or their own result, calls for several keys, alerts by rules,
+and derived states.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ from contracts import (
     Alerts,
     Api,
     Application,
+    Batch,
     Budget,
     Count,
     Derived,
     Emit,
     Enriched,
+    Enrichment,
     Event,
     Latest,
     Policy,
+    Quantize,
     State,
     Sum,
     Table,
@@ -45,6 +49,8 @@ BUDGET = Budget(requests=6, per=timedelta(minutes=10))
 MOST_PARTITIONS = 4
 EMIT_INTERVAL = timedelta(seconds=10)
 """That of `Emit.BATCH` and `Emit.CLOSE`."""
+MOST_ROUNDS, STEP = 4, 20
+"""The rounds of an estimate, and the step of the load that it reads."""
 
 
 class Sighting(Event):
@@ -64,6 +70,14 @@ class Quote(BaseModel):
     price: int
 
 
+class Fit(BaseModel):
+    value: int
+
+
+class Offer(BaseModel):
+    price: int
+
+
 class Car(State, lifetime=timedelta(hours=2), grace=timedelta(minutes=10)):
     plate: Annotated[str | None, Latest()]
     load: Annotated[int, Sum()]
@@ -77,6 +91,15 @@ class ShortCar(Car, lifetime=timedelta(minutes=8), grace=timedelta(minutes=2)): 
 
 
 class Visits(Car, window=timedelta(minutes=10), every=timedelta(minutes=5), grace=timedelta(minutes=5)): ...
+
+
+class Estimate(State, lifetime=timedelta(minutes=8), grace=timedelta(minutes=2)):
+    plate: Annotated[str | None, Latest()]
+    load: Annotated[int, Sum()]
+    sightings: Annotated[int, Count(of="event_id")]
+    owner: Annotated[Owner | None, Enriched()]
+    fit: Annotated[Fit | None, Enriched()]
+    offer: Annotated[Offer | None, Enriched()]
 
 
 class Total(State, window=timedelta(minutes=10), every=timedelta(minutes=5), grace=timedelta(minutes=5)):
@@ -100,6 +123,28 @@ async def street(api: Api, owner: Owner) -> Street:
 @enrichment(api="prices")
 async def quote(api: Api, load: int, owner: Owner | None) -> Quote:
     return await api.get("/quotes", Quote, load=load, name=owner.name if owner else "nobody")
+
+
+OWNERS = Batch("/owners", Owner, parameter="plate", key="plate", size=2, wait=timedelta(milliseconds=500))
+
+
+async def _listed_owner(api: Api, plate: str) -> Owner:
+    return await api.get_one(OWNERS, plate)
+
+
+@enrichment(api="prices", rounds=MOST_ROUNDS)
+async def fit(api: Api, load: Annotated[int, Quantize(STEP)], owner: Owner | None, fit: Fit | None) -> Fit:
+    name, value = owner.name if owner else "nobody", fit.value if fit else "none"
+    return await api.get("/fits", Fit, load=load, name=name, value=value)
+
+
+@enrichment(api="prices")
+async def offer(api: Api, fit: Fit) -> Offer:
+    return await api.get("/offers", Offer, value=fit.value)
+
+
+SINGLE = (owner, street, quote)
+ITERATED = (replace(owner, function=_listed_owner), fit, offer)
 
 
 class Limit(AlertRule):
@@ -159,17 +204,17 @@ def application(  # noqa: PLR0913, PLR0917  # what differs
     name: str,
     state: type[State],
     alerts: tuple[Alerts, ...],
+    enrichments: tuple[Enrichment, ...] = SINGLE,
     policy: Policy = POLICY,
     budget: Budget | None = None,
     emit: Emit = Emit.EVENT,
 ) -> Application:
-    is_enriched = emit is not Emit.CLOSE
     return Application(
         name=name,
         event=Sighting,
         state=state,
-        enrichments=(owner, street, quote) if is_enriched else (),
-        apis={"registry": policy, "prices": policy} if is_enriched else {},
+        enrichments=enrichments,
+        apis={"registry": policy, "prices": policy} if enrichments else {},
         budget=budget,
         emit=emit,
         emit_interval=EMIT_INTERVAL,
@@ -190,15 +235,16 @@ def _applications(*alerts: Alerts) -> dict[str, Application]:
         "cars": application("cars", Car, alerts),
         "short": application("short", ShortCar, alerts),
         "visits": application("visits", Visits, alerts),
-        "limited": application("limited", Car, alerts, LIMITED, BUDGET),
+        "limited": application("limited", Car, alerts, policy=LIMITED, budget=BUDGET),
         "batched": application("batched", Visits, alerts, emit=Emit.BATCH),
-        "closed": application("closed", Total, alerts, emit=Emit.CLOSE),
+        "closed": application("closed", Total, alerts, (), emit=Emit.CLOSE),
+        "iterated": application("iterated", Estimate, alerts, ITERATED),
     }
 
 
 APPLICATIONS = _applications(HEAVY, ODD)
 """By name: windows that outlive the script, that expire within it, and that overlap; limits; snapshots in intervals,
-and of windows that are over.
+and of windows that are over; enrichments in rounds, and calls for several keys.
 """
 UNDELIVERED = _applications(replace(HEAVY, webhook=None), ODD)
 """The same without a webhook: with one, an application gets no partitions."""

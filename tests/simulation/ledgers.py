@@ -11,16 +11,16 @@ from contracts import Emit
 from contracts.records.record import Reason
 from contracts.types.origin import Origin
 from contracts.wire import REDRIVEN, DeadLetter, Feedback
+from tests.simulation.answers import accepted_forgery, explained, true_answers
 from tests.simulation.application import EMIT_INTERVAL, HEAVY, WEBHOOK, application_of
 from tests.simulation.closed import closed_problems
 from tests.simulation.deliveries import delivery_problems
 from tests.simulation.derived import derive_problems
 from tests.simulation.layout import layout_problems, unread_problems
-from tests.simulation.oracle import KEPT_FOR, SKEW, answered, expected, explained
+from tests.simulation.oracle import KEPT_FOR, SKEW, expected
 from tests.simulation.quiet import ANSWERED_S, QUIET_S, answered_within_s, quiet_times, recovers_at
 from tests.simulation.recorded import before, by_window, decoded
 from tests.simulation.script import ENDS_S, FOLLOWED_S, FORGED, Forged, Redrive, time_at
-from tests.simulation.states import EPOCH
 from tests.simulation.stored import store_problems
 
 if TYPE_CHECKING:
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 
     from contracts.records.record import Record
     from contracts.wire import Snapshot
-    from tests.simulation.oracle import Answers, LastEvent
+    from tests.simulation.answers import Answers
+    from tests.simulation.oracle import LastEvent
     from tests.simulation.recorded import Ledgers
-    from tests.simulation.script import Script, Step
+    from tests.simulation.script import Script
 
     Window = tuple[str, datetime]
 
@@ -77,7 +78,7 @@ class _Judge:
         self._letters = [
             (record.key, DeadLetter.model_validate_json(record.value or b"")) for record in records[topics.dead_letters]
         ]
-        forged = [answer for step in script.steps if (answer := _accepted_forgery(step)) is not None]
+        forged = [answer for step in script.steps if (answer := accepted_forgery(step)) is not None]
         self._forged = {(answer.device_id, answer.first_seen) for answer in forged}
         """The windows with forged answers that may win over true ones."""
         self._failures = {
@@ -161,11 +162,14 @@ class _Judge:
                 yield f"the answer {record.value!r} is refused: {letter.reason} {letter.detail}"
 
     def _answers(self) -> Iterator[str]:
-        """Each answer is true, or a failure with a dead letter of the same request."""
+        """Each answer is true, or a failure of an API, with a dead letter of the same request."""
         requests = {_request(key, letter) for key, letter in self._letters}
+        may_fail = any(fault.part in self._application.apis for fault in self._script.faults)
         for feedback in self._true_feedback():
             name, identity = feedback.enrichment, (feedback.enrichment, feedback.fingerprint)
             if feedback.status == "failure":
+                if not may_fail:
+                    yield f"{feedback} has failed, and no API has"
                 if _request(feedback.device_id.encode(), feedback) not in requests:
                     yield f"{feedback} has no dead letter"
             else:
@@ -193,7 +197,7 @@ class _Judge:
             elif not self._has_last(last, states.last[window]):
                 yield f"{last} is not of the last event, {states.last[window]}"
             elif self._is_complete(window, at) and self._is_within_budget(window):
-                yield from self._slots(last, answered(state) if self._application.enrichments else {}, at)
+                yield from self._slots(last, true_answers(self._application, last), at)
 
     def _has_last(self, snapshot: Snapshot, last: LastEvent) -> bool:
         """Return whether a snapshot has the time and the offset of the last event of its window."""
@@ -361,17 +365,6 @@ class _Judge:
 def _request(key: bytes | None, found: Feedback | DeadLetter) -> tuple[object, ...]:
     """Return what a failure and its dead letter share."""
     return key, found.first_seen, found.enrichment, found.epoch, found.version
-
-
-def _accepted_forgery(step: Step) -> Feedback | None:
-    """Return a forged answer of the first epoch; None for another step."""
-    if not isinstance(step, Forged) or step.topic != "feedback":
-        return None
-    try:
-        answer = Feedback.model_validate_json(step.value or b"")
-    except ValueError:
-        return None
-    return answer if (answer.fingerprint, answer.epoch) == (FORGED, EPOCH) else None
 
 
 def _origin(record: Record) -> Origin | None:

@@ -6,30 +6,24 @@ product's reducers, decoder or planning must not be in what it is judged by.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlencode
 
 import orjson
 
-from contracts.planning.plan import fingerprint
 from contracts.records.record import HEARTBEAT_KEY, Reason
-from tests.simulation.api import true_answer
 from tests.simulation.kafka.partitioner import partition_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from contracts import Application
     from contracts.records.record import Record
-    from contracts.wire import Snapshot
 
     Window = tuple[str, datetime]
     State = dict[str, Any]
-    Answers = dict[str, tuple[str, dict[str, Any] | None]]
-    """The status and the result of each enrichment that has an answer."""
 
 REFUSED = {
     None: Reason.EMPTY,
@@ -50,6 +44,7 @@ KEPT_FOR = {
     "limited": timedelta(minutes=130),
     "batched": timedelta(minutes=15),
     "closed": timedelta(minutes=15),
+    "iterated": timedelta(minutes=10),
 }
 """The time from the start of a window to the end of its grace, by application."""
 OF_THE_CLOCK = frozenset({"visits", "batched", "closed"})
@@ -142,73 +137,3 @@ def _state(events: Sequence[_Event]) -> State:
     plates = [(event.ts, event.plate) for event in events if event.plate is not None]
     state = {"load": sum(event.load or 0 for event in events), "sightings": len(events)}
     return state | ({"plate": max(plates)[1]} if plates else {})
-
-
-def answered(state: State) -> Answers:
-    """Return the true answers for a state."""
-    owner, found = None, {}
-    if "plate" in state:
-        owner = true_answer(target("owner", {"plate": state["plate"]}))
-        street = None if owner is None else true_answer(target("street", {"owner": owner}))
-        found["owner"] = ("absence" if owner is None else "result"), owner
-        found["street"] = ("skipped" if owner is None else "result"), street
-    found["quote"] = "result", true_answer(target("quote", {"load": state["load"], "owner": owner}))
-    return found
-
-
-def target(enrichment: str, inputs: dict[str, Any]) -> str:
-    """Return the target of the call that a request with these inputs makes."""
-    match enrichment:
-        case "owner":
-            return f"/owners/{inputs['plate']}"
-        case "street":
-            return "/streets?" + urlencode({"name": inputs["owner"]["name"]})
-    name = inputs["owner"]["name"] if inputs["owner"] else "nobody"
-    return "/quotes?" + urlencode({"load": inputs["load"], "name": name})
-
-
-class Explained(NamedTuple):
-    """The calls that snapshots explain, by target, and the answers; and the true result by fingerprint."""
-
-    calls: Counter[str]
-    answers: Counter[tuple[Window, str, str]]
-    """By window, enrichment and fingerprint."""
-    results: dict[tuple[str, str], dict[str, Any] | None]
-
-
-def explained(application: Application, windows: Mapping[Window, Sequence[Snapshot]]) -> Explained:
-    """Return the calls that these snapshots explain: one for each change of the inputs of an enrichment."""
-    found = Explained(Counter(), Counter(), {})
-    if not application.enrichments:
-        return found
-    fingerprints: dict[tuple[str, str], str] = {}
-    for window, snapshots in windows.items():
-        former: set[tuple[str, str]] = set()
-        for snapshot in snapshots:
-            inputs = {(name, target(name, values)): values for name, values in _possible_inputs(snapshot)}
-            for call in inputs.keys() - former:
-                name, called = call
-                if call not in fingerprints:
-                    fingerprints[call] = fingerprint(application.by_name[name], inputs[call])
-                    found.results[name, fingerprints[call]] = true_answer(called)
-                found.calls[called] += 1
-                found.answers[window, name, fingerprints[call]] += 1
-            former = set(inputs)
-    return found
-
-
-def _possible_inputs(snapshot: Snapshot) -> list[tuple[str, dict[str, Any]]]:
-    """The inputs of the enrichments. The owner in its slot may be that of a former plate.
-
-    An answer of a later version is that of a job that reads again what it has read before: it has no result yet.
-    """
-    state, slot = snapshot.state, snapshot.enrichments.get("owner")
-    owner = slot.result if slot and "plate" in state else None
-    found: list[tuple[str, dict[str, Any]]] = [("quote", {"load": state["load"], "owner": owner})]
-    if "plate" in state:
-        found.append(("owner", {"plate": state["plate"]}))
-    if owner is not None:
-        found.append(("street", {"owner": owner}))
-    if slot and slot.order >= snapshot.order:
-        found.append(("quote", {"load": state["load"], "owner": None}))
-    return found
