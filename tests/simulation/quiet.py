@@ -16,6 +16,8 @@ ANSWERED_S = 60.0
 PATIENCE_S = 120.0
 """The time for which the job waits for the acknowledgement of a write: `job.PATIENCE`."""
 JUST_BEFORE_S = 0.001
+DELAYS = frozenset({"away", "cut", "freeze", "suspended", "leaderless", "unacknowledged"})
+"""The faults of the job and of the broker during which the job cannot complete a write."""
 
 
 def quiet_times(script: Script) -> list[float]:
@@ -36,14 +38,34 @@ def quiet_times(script: Script) -> list[float]:
 
 
 def recovers_at(script: Script, fault: Fault) -> float:
-    """Return the time at which a loop without another fault answers everything again.
+    """Return the time at which a loop answers everything again after a fault.
 
-    The job waits for each acknowledgement of a write that does not arrive, from its next write on.
+    The job waits for each lost acknowledgement, for one after the other. It loses none while it cannot write.
     """
-    if (fault.part, fault.kind) != ("job", "unacknowledged"):
-        return fault.at + fault.lasts + QUIET_S
+    begins, ends = _span(script, fault)
+    if _loses_acknowledgements(fault):
+        others = [other for other in script.faults if other is not fault and _delays_writes(other)]
+        for since, until in sorted(_span(script, other) for other in others):
+            if since < ends:
+                ends += max(0.0, until - max(since, begins))
+    return ends + QUIET_S
+
+
+def _span(script: Script, fault: Fault) -> tuple[float, float]:
+    """Return when a fault begins and ends. The job notices a lost acknowledgement from its next write on."""
+    if not _loses_acknowledgements(fault):
+        return fault.at, fault.at + fault.lasts
     writes = [step.at for step in script.steps if isinstance(step, Sent) and step.at >= fault.at]
-    return min(writes, default=fault.at) + fault.amount * PATIENCE_S + QUIET_S
+    begins = min(writes, default=fault.at)
+    return begins, begins + fault.amount * PATIENCE_S
+
+
+def _loses_acknowledgements(fault: Fault) -> bool:
+    return (fault.part, fault.kind) == ("job", "unacknowledged")
+
+
+def _delays_writes(fault: Fault) -> bool:
+    return fault.part in {"job", "broker"} and fault.kind in DELAYS
 
 
 def answered_within_s(script: Script) -> float:

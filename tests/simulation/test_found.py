@@ -294,3 +294,20 @@ def test_seed_77000232() -> None:
         partitions=1,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_210002388() -> None:
+    # No defect: a run was judged before the job, which had no leader first, had waited for two acknowledgements.
+    at = 963.7777237121178
+    script = Script(
+        210002388,
+        (
+            Fault(at=963.0540554035829, kind="unacknowledged", part="job", amount=2),
+            Fault(at=963.5693806267979, kind="leaderless", part="job", lasts=257.4612016829749),
+            Sent(at=at, device="d0", event="e4", ts=at, plate="p2", load=100),
+            Sent(at=1355.252703391821, device="d0", event="e20", ts=1272.8821322169792, plate="p1"),
+        ),
+        application="batched",
+        partitions=1,
+    )
+    assert not problems(script, run(script))
