@@ -19,7 +19,7 @@ from spark_app.lifecycle.rebuild import Rebuild
 from spark_app.settings import JobSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryProgress
@@ -44,14 +44,32 @@ def rebuild(options: RebuildOptions) -> ExitCode:
         ]
         built = [application_rebuild for application_rebuild in each if options.rollback or application_rebuild.build()]
         if not options.dry_run:
-            for application_rebuild in built:  # those that share events switch together
-                application_rebuild.switch()
-            if built:
-                console.print(next_steps(options), markup=False)
+            names = [application_rebuild.name for application_rebuild in each]
+            switch(built, names, options, lambda line: console.print(line, markup=False))
             if options.watch:
                 for application_rebuild in built:
                     application_rebuild.watch()
     return ExitCode.ERROR if len(built) < len(each) else ExitCode.OK
+
+
+def switch(
+    built: Sequence[ApplicationRebuild], names: Sequence[str], options: RebuildOptions, report: Callable[[str], object]
+) -> None:
+    """Switch the applications that share events together. Report what follows, also when one of them fails to switch.
+
+    `names` are those of all applications. Raises StateloopError, CommandError.
+    """
+    switched = list[str]()
+    try:
+        for application_rebuild in built:
+            application_rebuild.switch()
+            switched.append(application_rebuild.name)
+    finally:
+        left = [name for name in names if name not in switched]
+        if switched and left:
+            report(repetition(switched, left))
+        if switched:
+            report(next_steps(options))
 
 
 class ApplicationRebuild:
@@ -65,6 +83,7 @@ class ApplicationRebuild:
         settings: JobSettings,
         options: RebuildOptions,
     ) -> None:
+        self.name = application.name
         self._console = console
         self._application = application
         self._settings = settings
@@ -95,22 +114,29 @@ class ApplicationRebuild:
             self._activation, self._handover = self._rebuild.roll_back(_now_ms())
         else:
             self._activation, self._handover = self._rebuild.activate(self._generation, _now_ms(), self._grow)
-        self._print(
-            f"The active generation of {self._application.name} is {self._activation} now. A running job stops."
-        )
+        self._print(f"The active generation of {self.name} is {self._activation} now. A running job stops.")
 
     def watch(self) -> None:
         """Wait for the first snapshot of the next job, and print the time without new snapshots."""
         epoch = self._activation.epoch
         waited = self._handover.await_epoch(self._settings, self._application, epoch)
         since = "" if waited is None else f", {waited.total_seconds():.1f} s after the last one of the former job"
-        self._print(f"The first snapshot of {self._application.name} in epoch {epoch} is there{since}.")
+        self._print(f"The first snapshot of {self.name} in epoch {epoch} is there{since}.")
 
     def _grow(self, require_lease: Callable[[], object]) -> None:
         self._growth.run([*self._growth.groups, *(self._options.group or ())], self._print, require_lease)
 
     def _print(self, line: str) -> None:
         self._console.print(line, markup=False)
+
+
+def repetition(switched: Sequence[str], left: Sequence[str]) -> str:
+    """Return the line that names the applications that are left, and says how to switch them too."""
+    again = ", and with ".join(f"--application {name}" for name in left)
+    return (
+        f"! Not switched: {', '.join(left)}. Fix that, and run the same command again with {again}: this leaves "
+        f"{', '.join(switched)} as it is now. Then:"
+    )
 
 
 def next_steps(options: RebuildOptions) -> str:
