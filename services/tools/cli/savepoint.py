@@ -18,7 +18,7 @@ from services.tools.cli.spark import selected, spark_session
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.identity import identity
 from spark_app.checkpoint.keeper import kept
-from spark_app.checkpoint.lease import acquire
+from spark_app.checkpoint.lease import SETTLE_S, acquire
 from spark_app.checkpoint.owner import this_job
 from spark_app.errors import LeaseLostError, RestoreInterruptedError, UnreadableOffsetsError
 from spark_app.lifecycle import savepoint
@@ -121,6 +121,9 @@ def leased(spark: SparkSession, checkpoint: CheckpointFolder) -> Iterator[Callab
 
     Raises CheckpointInUseError, and RestoreInterruptedError instead of LeaseLostError.
     """
+    if not checkpoint.is_exclusive:
+        reason = f"two processes can create a lease at once on the file system of {checkpoint.path}"
+        print(f"waits {SETTLE_S:.0f} s before it copies: {reason}, and one of them gives way in that time", flush=True)
     try:
         lease = acquire(checkpoint, this_job(java_pid(spark)), time.monotonic, time.sleep)
         with kept(lease, lambda: False) as require_lease:

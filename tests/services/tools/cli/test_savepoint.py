@@ -14,11 +14,12 @@ from examples.flights.application import app
 from services.tools.cli import savepoint
 from services.tools.cli.__main__ import main
 from spark_app.checkpoint.identity import identity
-from spark_app.errors import BrokerUnreachableError, UnreadableOffsetsError
+from spark_app.errors import BrokerUnreachableError, CheckpointInUseError, UnreadableOffsetsError
 from spark_app.lifecycle.start_offsets import StartAt
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import TopicIdentity
 from spark_app.topics.record_times import RecordTimes
+from tests.spark_app.leasing import MemoryFiles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +57,19 @@ def test_of_a_suite_the_application_is_restored_that_the_savepoint_is_of(monkeyp
     assert restore.call_count == 1
     assert (application, path) == (carriers, "copies/one")
     assert settings.checkpoint.endswith("/carriers")
+
+
+@pytest.mark.parametrize("is_exclusive", [True, False])
+def test_the_wait_for_the_lease_on_an_object_store_is_announced(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, is_exclusive: bool
+) -> None:
+    files = MemoryFiles(is_exclusive=is_exclusive)
+    monkeypatch.setattr(savepoint, "acquire", Mock(side_effect=CheckpointInUseError(files.path, "a job")))
+    monkeypatch.setattr(savepoint, "java_pid", Mock(return_value=1))
+    with pytest.raises(CheckpointInUseError), savepoint.leased(Mock(), cast("Any", files)):
+        pass
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in printed] == ([] if is_exclusive else ["waits 15 s before it copies"])
 
 
 def test_a_savepoint_is_restored_onto_other_topics_from_a_time_or_from_the_offsets_of_a_file(tmp_path: Path) -> None:
