@@ -1,0 +1,83 @@
+"""The groups for which a growth waits, on a real broker."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from services.runtime.kafka.options import create_producer
+from services.tools.broker.readiness import wait_until
+from spark_app.errors import LeaseLostError
+from tests.deadline import DEADLINE_S
+from tests.services.tools.topics.grown import AFTER, BEFORE, World
+
+pytestmark = pytest.mark.kafka
+
+
+def test_a_group_that_has_read_nothing_and_has_no_workers_is_not_waited_for(world: World) -> None:
+    """Also by the next growth: the first one has left it at the beginning."""
+    world.group = f"{world.group}-unused"
+    world.grow()
+    world.grow(AFTER + 1)
+    assert not [line for line in world.reports if "waits" in line]
+    consumer = Consumer({"bootstrap.servers": world.settings.kafka, "group.id": world.group})
+    places = [TopicPartition(world.topics.snapshots, number) for number in range(AFTER + 1)]
+    assert {place.offset for place in consumer.committed(places, 10)} == {0}
+    consumer.close()
+
+
+def test_it_waits_until_the_workers_have_derived_from_all_snapshots(world: World) -> None:
+    world.worker_commits(1)
+    growing = threading.Thread(target=world.grow)
+    growing.start()
+    wait_until(lambda: bool(world.reports), "a report", DEADLINE_S)
+    assert f"have read {world.topics.snapshots}" in world.reports[0]
+    assert set(world.counts().values()) == {BEFORE}
+    world.worker_commits(0)
+    growing.join(DEADLINE_S)
+    world.check()
+
+
+def test_it_waits_until_the_workers_have_stopped(world: World) -> None:
+    worker = Consumer({"bootstrap.servers": world.settings.kafka, "group.id": world.group})
+    worker.subscribe([world.topics.snapshots])
+    wait_until(lambda: worker.poll(0.1) is None and bool(worker.assignment()), "the worker has partitions", DEADLINE_S)
+    growing = threading.Thread(target=world.grow)
+    growing.start()
+    wait_until(lambda: bool(world.reports), "a report", DEADLINE_S)
+    assert world.reports == [f"waits until the workers of the group {world.group} have stopped"]
+    assert set(world.counts().values()) == {BEFORE}
+    worker.close()
+    growing.join(DEADLINE_S)
+    world.check()
+
+
+def test_each_look_requires_the_lease(world: World) -> None:
+    """A command that was frozen while it waited moves no group behind what a job has written meanwhile."""
+    own = {"bootstrap.servers": world.settings.kafka, "group.id": world.group, "enable.auto.commit": False}
+    worker = Consumer(own)
+    worker.subscribe([world.topics.snapshots])
+    wait_until(lambda: worker.poll(0.1) is None and bool(worker.assignment()), "the worker has partitions", DEADLINE_S)
+    lost = threading.Event()
+
+    def require_lease() -> None:
+        if lost.is_set():
+            raise LeaseLostError("checkpoint", "a job")
+
+    with ThreadPoolExecutor() as threads:
+        growing = threads.submit(world.grow, AFTER, require_lease)
+        wait_until(lambda: bool(world.reports), "a report", DEADLINE_S)
+        lost.set()
+        producer = create_producer({"bootstrap.servers": world.settings.kafka}, "job")
+        producer.produce(world.topics.snapshots, b"a snapshot", b"key", 0)
+        assert producer.flush(30) == 0
+        worker.close()
+        with pytest.raises(LeaseLostError):
+            growing.result(60)
+    with closing(Consumer(own)) as group:
+        place = TopicPartition(world.topics.snapshots, 0)
+        assert group.committed([place], 10)[0].offset == group.get_watermark_offsets(place, 10)[1] - 1
