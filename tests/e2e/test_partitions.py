@@ -64,7 +64,7 @@ def grow(fleet: Fleet, registry: Registry) -> None:
     """From 2 to 3 partitions of the topics, with a new field, killed in the middle."""
     now = datetime.now(UTC)
     older, newer = now - timedelta(minutes=20), now - timedelta(minutes=1)
-    group = ("--group", fleet.group("services.enrichment"))
+    group = ("--enrichment-group", fleet.group("services.enrichment"))
     with queried(fleet) as reader, ExitStack() as processes:
         with fleet.job("before", "shared", state_partitions="2") as job:
             with fleet.worker(registry.url):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from contracts.model.suite import load_suite
 from contracts.settings import read
 from services.runtime.command_line import ExitCode
 from services.runtime.kafka.broker_check import require_broker
@@ -124,7 +125,13 @@ class ApplicationRebuild:
         self._print(f"The first snapshot of {self.name} in epoch {epoch} is there{since}.")
 
     def _grow(self, require_lease: Callable[[], object]) -> None:
-        self._growth.run([*self._growth.groups, *(self._options.group or ())], self._print, require_lease)
+        suite, options = load_suite(self._settings.application), self._options
+        enrichment, derive = (
+            suite.group(self._application, group) if group else None
+            for group in (options.enrichment_group, options.derive_group)
+        )
+        groups = [*self._growth.groups, *filter(None, (enrichment, derive))]
+        self._growth.run(groups, self._print, require_lease, derive)
 
     def _print(self, line: str) -> None:
         self._console.print(line, markup=False)

@@ -46,7 +46,7 @@ class Followers:
         for name in self.groups:
             problem = f"waits until the workers of the group {name} have read {self.topic}: they must run until then"
             if name in used:
-                problem += ". If derive workers have another group, name it with --group"
+                problem += ". If derive workers have another group, name it with --derive-group"
             with self._opened(name) as group:
                 self._await(partial(group.has_read_all, is_used=name in used), problem)
 

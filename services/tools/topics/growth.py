@@ -91,10 +91,15 @@ class PartitionGrowth:
         ]
 
     def run(
-        self, groups: Collection[str], report: Callable[[str], object], require_lease: Callable[[], object]
+        self,
+        groups: Collection[str],
+        report: Callable[[str], object],
+        require_lease: Callable[[], object],
+        derive_group: str | None = None,
     ) -> None:
         """Add the partitions, once the workers of these groups have stopped.
 
+        `derive_group` is the one whose workers wrote the derived records, by default the application's.
         Raises TopicRefusedError, and what `require_lease` raises if a job may run.
         """
         require_lease()
@@ -107,7 +112,7 @@ class PartitionGrowth:
         snapshots, last = self._application.topics.snapshots, self._application.layout_topic
         followers = Followers(self._admin, self._address, snapshots, groups, report, self._sleep, require_lease)
         if self._application.derived_names and snapshots in self.missing:  # else there are copies
-            followers.await_end(self._used(groups))
+            followers.await_end(self._used(derive_group))
         followers.move_to_end()
         require_lease()
         self._add(self._names - {last})
@@ -130,16 +135,16 @@ class PartitionGrowth:
             if (self._is_due or name in self._equal) and count > self.partitions:
                 raise FewerPartitionsError(name, count, self.partitions)
 
-    def _used(self, groups: Collection[str]) -> Collection[str]:
+    def _used(self, derive_group: str | None) -> Collection[str]:
         """Return the groups that have read snapshots, also if they have committed nothing.
 
-        There are derived records, so derive workers have: those of the default group, unless there are further groups.
+        Where there are derived records, the derive workers have.
         """
         own, topics = self._application, self._application.topics
         derived = self.counts.keys() & {topics.derived(name) for name in own.derived_names}
         with answered_at(self._address):
             has_records = any(end for name in sorted(derived) for end in topic_ends(self._admin, name).values())
-        return [own.derive_group] if has_records and set(groups) <= set(self.groups) else []
+        return [derive_group or own.derive_group] if has_records else []
 
     def _spread_progress(self, require_lease: Callable[[], object]) -> None:
         """Record the job's progress for the copies: derive workers know by it which windows are over."""

@@ -18,12 +18,11 @@ class RebuildOptions:
     ] = False
     rollback: Annotated[bool, Parameter(help="go back to the generation that was active before")] = False
     partitions: Annotated[int | None, Parameter(metavar="N", help="add partitions to the topics, up to N")] = None
-    group: Annotated[
-        list[str] | None,
-        Parameter(
-            metavar="NAME",
-            help="with --partitions: a group of enrichment or derive workers to which STATELOOP_GROUP gives a name",
-        ),
+    enrichment_group: Annotated[
+        str | None, Parameter(metavar="NAME", help="with --partitions: STATELOOP_GROUP of the enrichment workers")
+    ] = None
+    derive_group: Annotated[
+        str | None, Parameter(metavar="NAME", help="with --partitions: STATELOOP_GROUP of the derive workers")
     ] = None
     watch: Annotated[bool, Parameter(help="wait for the next job, and print how long readers had no fresh state")] = (
         False

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
 from services.tools.cli import rebuild
 from services.tools.cli.__main__ import main
+from services.tools.cli.rebuild import ApplicationRebuild
 from spark_app.errors import ActivationConflictError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from contracts import Application
 
 
@@ -75,3 +78,22 @@ def test_there_is_no_next_step_when_the_first_switch_fails(
     monkeypatch.setattr(FakeRebuild, "failing", "totals")
     assert main(["rebuild"]) == 1
     assert capsys.readouterr().out == ""
+
+
+def test_a_group_has_the_value_of_the_setting_of_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It adds to the default groups: workers that run under those would read on."""
+
+    def activate(_generation: str, _now_ms: int, grow: Callable[[Callable[[], None]], None]) -> tuple[Mock, Mock]:
+        grow(lambda: None)
+        return Mock(), Mock()
+
+    growth = Mock(groups=["totals-enrichment", "totals-derive"])
+    monkeypatch.setattr(rebuild, "PartitionGrowth", Mock(return_value=growth))
+    monkeypatch.setattr(rebuild, "Rebuild", Mock(return_value=Mock(activate=activate)))
+    monkeypatch.setattr(rebuild, "ApplicationRebuild", ApplicationRebuild)
+    monkeypatch.setattr(ApplicationRebuild, "build", lambda _: True)
+    groups = ["--enrichment-group", "callers", "--derive-group", "derivers"]
+    assert main(["rebuild", "--application", "totals", "--partitions", "4", *groups]) == 0
+    ((waited_for, _, _, derive_group), _) = growth.run.call_args
+    assert waited_for == [*growth.groups, "callers-totals", "derivers-totals"]
+    assert derive_group == "derivers-totals"

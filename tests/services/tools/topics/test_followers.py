@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -37,6 +38,25 @@ def test_it_waits_until_the_workers_have_derived_from_all_snapshots(world: World
     wait_until(lambda: bool(world.reports), "a report", DEADLINE_S)
     assert f"have read {world.topics.snapshots}" in world.reports[0]
     assert set(world.counts().values()) == {BEFORE}
+    world.worker_commits(0)
+    growing.join(DEADLINE_S)
+    world.check()
+
+
+@pytest.mark.parametrize("name", [None, "derivers"])
+def test_a_group_of_enrichment_workers_does_not_stand_for_derive_workers(world: World, name: str | None) -> None:
+    """The derive workers were killed before their first commit."""
+    enrichment_group, default = world.group, world.application.derive_group
+    derive_group = name and f"{world.topics.prefix}{name}"
+    groups = [default, enrichment_group, *filter(None, [derive_group])]
+    growth = world.growth(world.application, AFTER)
+    run = partial(growth.run, groups, world.reports.append, lambda: None, derive_group)
+    growing = threading.Thread(target=run)
+    growing.start()
+    wait_until(lambda: bool(world.reports), "a report", DEADLINE_S)
+    assert f"waits until the workers of the group {derive_group or default} have read" in world.reports[0]
+    assert set(world.counts().values()) == {BEFORE}
+    world.group = derive_group or default
     world.worker_commits(0)
     growing.join(DEADLINE_S)
     world.check()
