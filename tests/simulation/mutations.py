@@ -41,17 +41,27 @@ class Mutations(Generic[S]):
 
         return register
 
-    @property
-    def names(self) -> list[str]:
-        """The names of all guards."""
-        return list(self._mutations)
+    def script_test(self) -> Callable[[str], None]:
+        """Return the test that the script of each guard fails without it, for the module of the guards."""
 
-    @property
-    def found_by_seeds(self) -> list[str]:
-        """The names of the guards that seeds are known to need."""
-        return [name for name, mutation in self._mutations.items() if mutation.is_found_by_seeds]
+        @pytest.mark.parametrize("name", self._mutations)
+        def test(name: str) -> None:
+            self._require_failure(name)
 
-    def require_failure(self, name: str) -> None:
+        return test
+
+    def seed_test(self) -> Callable[[str], None]:
+        """Return the test that fresh seeds find the guards which seeds are known to need."""
+        names = [name for name, mutation in self._mutations.items() if mutation.is_found_by_seeds]
+
+        @pytest.mark.full
+        @pytest.mark.parametrize("name", names)
+        def test(name: str) -> None:
+            self._require_seed(name)
+
+        return test
+
+    def _require_failure(self, name: str) -> None:
         """Require that the script of a guard fails without it, and only then."""
         mutation = self._mutations[name]
         assert not self._verdict(mutation.script)
@@ -59,7 +69,7 @@ class Mutations(Generic[S]):
             mutation.patch(patch)
             assert self._verdict(mutation.script)
 
-    def require_seed(self, name: str) -> None:
+    def _require_seed(self, name: str) -> None:
         """Require that one of MOST_SEEDS fresh seeds fails without a guard."""
         first = secrets.randbelow(1 << 32)
         with pytest.MonkeyPatch.context() as patch:

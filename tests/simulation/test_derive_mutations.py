@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from services.alerts import restore
 from services.alerts.evaluator import AlertEvaluator
 from services.alerts.partition import AlertPartition
@@ -26,6 +24,8 @@ from tests.simulation.steps import derived, loaded, row
 from tests.simulation.verdict import verdict
 
 if TYPE_CHECKING:
+    import pytest
+
     from contracts.wire.alert_record import AlertRecord
     from services.runtime.job_progress import Published
     from services.runtime.kafka.values import Output
@@ -210,12 +210,5 @@ def a_poll_after_a_pause_proves_membership(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(GroupMembership, "poll", poll)
 
 
-@pytest.mark.parametrize("name", mutation.names)
-def test_a_script_fails_without_a_guard(name: str) -> None:
-    mutation.require_failure(name)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", mutation.found_by_seeds)
-def test_fresh_seeds_find_a_missing_guard(name: str) -> None:
-    mutation.require_seed(name)
+test_a_script_fails_without_a_guard = mutation.script_test()
+test_fresh_seeds_find_a_missing_guard = mutation.seed_test()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from spark_app.checkpoint import first_window
 from spark_app.checkpoint.commit_log import committed_watermark
 from spark_app.checkpoint.generations import activate
@@ -17,6 +15,8 @@ from tests.simulation.steps import sent
 from tests.simulation.verdict import verdict
 
 if TYPE_CHECKING:
+    import pytest
+
     from spark_app.checkpoint.folder import CheckpointFolder
     from spark_app.checkpoint.generations import Activation
 
@@ -56,12 +56,5 @@ def activations_in_one_millisecond_have_one_epoch(patch: pytest.MonkeyPatch) -> 
     patch.setattr(states, "activate", by_the_clock)
 
 
-@pytest.mark.parametrize("name", mutation.names)
-def test_a_script_fails_without_a_step(name: str) -> None:
-    mutation.require_failure(name)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", mutation.found_by_seeds)
-def test_fresh_seeds_find_a_missing_step(name: str) -> None:
-    mutation.require_seed(name)
+test_a_script_fails_without_a_step = mutation.script_test()
+test_fresh_seeds_find_a_missing_step = mutation.seed_test()

@@ -138,13 +138,5 @@ def reported_rows_are_looked_up_in_the_partition_of_their_key(patch: pytest.Monk
     patch.setattr(ReportedRows, "_bounds_since", of_last)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("name", mutation.names)
-def test_a_script_fails_without_a_step(name: str) -> None:
-    mutation.require_failure(name)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", mutation.found_by_seeds)
-def test_fresh_seeds_find_a_missing_step(name: str) -> None:
-    mutation.require_seed(name)
+test_a_script_fails_without_a_step = pytest.mark.full(mutation.script_test())
+test_fresh_seeds_find_a_missing_step = mutation.seed_test()

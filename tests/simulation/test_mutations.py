@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
-import pytest
 from typing_extensions import override
 
 from contracts.planning import admission, plan
@@ -38,6 +37,8 @@ from tests.simulation.verdict import verdict
 
 if TYPE_CHECKING:
     import asyncio
+
+    import pytest
 
     from contracts import Application
     from contracts.records.record import Delta
@@ -337,12 +338,5 @@ def a_budget_counts_no_requests(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(admission, "_spent", lambda *_: 0)
 
 
-@pytest.mark.parametrize("name", mutation.names)
-def test_a_script_fails_without_a_guard(name: str) -> None:
-    mutation.require_failure(name)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", mutation.found_by_seeds)
-def test_fresh_seeds_find_a_missing_guard(name: str) -> None:
-    mutation.require_seed(name)
+test_a_script_fails_without_a_guard = mutation.script_test()
+test_fresh_seeds_find_a_missing_guard = mutation.seed_test()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from spark_app.checkpoint import commit_log
 from spark_app.checkpoint.identity import CheckpointIdentity, write
 from spark_app.lifecycle import savepoint
@@ -17,6 +15,8 @@ from tests.simulation.steps import sent
 from tests.simulation.verdict import verdict
 
 if TYPE_CHECKING:
+    import pytest
+
     from spark_app.checkpoint.folder import CheckpointFolder
     from spark_app.topics.offsets import Positions
 
@@ -58,12 +58,5 @@ def a_savepoint_of_fewer_partitions_is_restored(patch: pytest.MonkeyPatch) -> No
     patch.setattr(CheckpointIdentity, "differences", lambda *_: [])
 
 
-@pytest.mark.parametrize("name", mutation.names)
-def test_a_script_fails_without_a_step(name: str) -> None:
-    mutation.require_failure(name)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", mutation.found_by_seeds)
-def test_fresh_seeds_find_a_missing_step(name: str) -> None:
-    mutation.require_seed(name)
+test_a_script_fails_without_a_step = mutation.script_test()
+test_fresh_seeds_find_a_missing_step = mutation.seed_test()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from contracts.records.state_record import EPOCH, MICROSECOND
 from contracts.sinks import Step
 from contracts.testing.memory_store import MemoryStore
@@ -21,6 +19,8 @@ from tests.simulation.steps import sent
 from tests.simulation.verdict import verdict
 
 if TYPE_CHECKING:
+    import pytest
+
     from contracts.records.record import Record
     from contracts.sinks import Deletion, Row
 
@@ -94,12 +94,5 @@ def a_sink_that_wakes_moves_the_position_back(patch: pytest.MonkeyPatch) -> None
     patch.setattr(SinkPartition, "has", lambda *_: False)
 
 
-@pytest.mark.parametrize("name", mutation.names)
-def test_a_script_fails_without_a_guard(name: str) -> None:
-    mutation.require_failure(name)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", mutation.found_by_seeds)
-def test_fresh_seeds_find_a_missing_guard(name: str) -> None:
-    mutation.require_seed(name)
+test_a_script_fails_without_a_guard = mutation.script_test()
+test_fresh_seeds_find_a_missing_guard = mutation.seed_test()

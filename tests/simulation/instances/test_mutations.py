@@ -8,8 +8,6 @@ from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-import pytest
-
 from services.client import watch
 from services.query.cluster import instance
 from services.query.cluster.instance import Instance
@@ -41,6 +39,8 @@ from tests.simulation.verdict import instances_verdict as verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
+
+    import pytest
 
     from contracts.api.windows import WindowsParameters
     from services.query.lookup.state_reader import WindowsRequest
@@ -299,12 +299,5 @@ def copies_for_more_partitions_are_read(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(decode, "is_copy_for_more", lambda *_: False)
 
 
-@pytest.mark.parametrize("name", mutation.names)
-def test_a_script_fails_without_a_guard(name: str) -> None:
-    mutation.require_failure(name)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", mutation.found_by_seeds)
-def test_fresh_seeds_find_a_missing_guard(name: str) -> None:
-    mutation.require_seed(name)
+test_a_script_fails_without_a_guard = mutation.script_test()
+test_fresh_seeds_find_a_missing_guard = mutation.seed_test()
