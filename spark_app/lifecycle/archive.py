@@ -23,7 +23,8 @@ from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.keeper import kept
 from spark_app.checkpoint.lease import CheckpointLease, acquire
 from spark_app.checkpoint.owner import this_job
-from spark_app.errors import ArchiveInUseError, ArchiveReplacedError, CheckpointInUseError, SnapshotsDeletedError
+from spark_app.errors import CheckpointInUseError
+from spark_app.lifecycle.errors import ArchiveInUseError, ArchiveReplacedError, SnapshotsDeletedError
 from spark_app.query.columns import answer_type
 from spark_app.query.kafka import CONSUMER, connector
 from spark_app.run.session import java_pid, stop_queries

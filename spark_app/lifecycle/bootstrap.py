@@ -14,7 +14,7 @@ from contracts.model.application import Application
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import active_folder
 from spark_app.checkpoint.identity import found_at
-from spark_app.errors import NotMergedError, OtherHistoryError, StateExistsError
+from spark_app.lifecycle.errors import NotMergedError, OtherHistoryError, StateExistsError
 from spark_app.lifecycle.history import HistoryFile, history_files, history_records
 from spark_app.lifecycle.history_writer import HistoryPosition, HistoryWriter
 from spark_app.lifecycle.rebuild import Rebuild

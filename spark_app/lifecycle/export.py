@@ -17,7 +17,7 @@ from contracts.model.application import Application
 from spark_app.checkpoint.commit_files import forget_commit
 from spark_app.checkpoint.first_window import stored_bound
 from spark_app.checkpoint.folder import CheckpointFolder
-from spark_app.errors import NotMergedError
+from spark_app.lifecycle.errors import NotMergedError
 from spark_app.lifecycle.savepoint import Savepoint, create
 from spark_app.query.columns import DEAD_LETTER, DEVICE_ID, FIRST_SEEN, answer_column, state_column
 from spark_app.query.kafka import connector

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from contracts.model.application import Application
 from contracts.wire import NEVER_WRITTEN, DeadLetter
 from spark_app.checkpoint.folder import CheckpointFolder
-from spark_app.errors import NoHistoryError, UnorderedHistoryError
+from spark_app.lifecycle.errors import NoHistoryError, UnorderedHistoryError
 from spark_app.query.columns import DEAD_LETTER
 from spark_app.query.lift import TIMESTAMP_FORMAT, checked_events, dead_letter
 

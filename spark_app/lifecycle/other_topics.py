@@ -12,7 +12,7 @@ from contracts.settings import KafkaSettings
 from spark_app.checkpoint.commit_log import move
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.identity import CheckpointIdentity
-from spark_app.errors import RecordsLostError, RestoreRefusedError
+from spark_app.lifecycle.errors import RecordsLostError, RestoreRefusedError
 from spark_app.lifecycle.savepoint import Leased, Savepoint, copy_checkpoint, occupied, positions, read
 from spark_app.lifecycle.start_offsets import BROKER_CLOCKS, FormerEnd, PartitionCopy, StartAt, StartPlan, plan
 from spark_app.topics.identity import TopicIdentity

@@ -42,15 +42,13 @@ from spark_app.checkpoint.keeper import kept
 from spark_app.checkpoint.lease import acquire, take_over
 from spark_app.checkpoint.owner import this_job
 from spark_app.checkpoint.republish import request_republication
-from spark_app.errors import (
-    ActivationConflictError,
-    LeaseLostError,
+from spark_app.errors import ActivationConflictError, LeaseLostError, UnreadableCheckpointError
+from spark_app.lifecycle.errors import (
     NoGenerationError,
     NotMergedError,
     PartitionsAddedError,
     RebuildFailedError,
     SwitchInterruptedError,
-    UnreadableCheckpointError,
 )
 from spark_app.lifecycle.handover import Handover
 from spark_app.query.pipeline import build, scans

@@ -19,7 +19,7 @@ from spark_app.checkpoint.generations import active, active_folder
 from spark_app.checkpoint.identity import CheckpointIdentity, FormatVersion, found_at, write
 from spark_app.checkpoint.lease import PREFIX
 from spark_app.checkpoint.republish import request_republication
-from spark_app.errors import (
+from spark_app.lifecycle.errors import (
     EmptyCheckpointError,
     FilesDeletedError,
     FolderNotEmptyError,

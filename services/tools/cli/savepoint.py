@@ -20,8 +20,9 @@ from spark_app.checkpoint.identity import identity
 from spark_app.checkpoint.keeper import kept
 from spark_app.checkpoint.lease import SETTLE_S, acquire
 from spark_app.checkpoint.owner import this_job
-from spark_app.errors import LeaseLostError, RestoreInterruptedError, UnreadableOffsetsError
+from spark_app.errors import LeaseLostError
 from spark_app.lifecycle import savepoint
+from spark_app.lifecycle.errors import RestoreInterruptedError, UnreadableOffsetsError
 from spark_app.lifecycle.other_topics import former_ends, partition_copies, restore_onto
 from spark_app.lifecycle.savepoint import positions
 from spark_app.lifecycle.start_offsets import StartAt

@@ -25,8 +25,8 @@ from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.keeper import kept
 from spark_app.checkpoint.lease import acquire, take_over
 from spark_app.checkpoint.owner import this_job
-from spark_app.errors import ArchiveInUseError, ArchiveReplacedError
 from spark_app.lifecycle.archive import CHECKPOINT, TOPIC, archive
+from spark_app.lifecycle.errors import ArchiveInUseError, ArchiveReplacedError
 from spark_app.run.session import java_pid
 from spark_app.settings import JobSettings
 from tests import everything

@@ -18,8 +18,9 @@ from examples.flights.stream import stream
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.identity import identity
 from spark_app.checkpoint.identity import write as write_identity
-from spark_app.errors import HistoryWriteError, NoHistoryError, StateExistsError
+from spark_app.errors import HistoryWriteError
 from spark_app.lifecycle.bootstrap import Bootstrap
+from spark_app.lifecycle.errors import NoHistoryError, StateExistsError
 from spark_app.lifecycle.history import history_files
 from spark_app.lifecycle.history_writer import HistoryPosition, HistoryWriter
 from spark_app.settings import JobSettings

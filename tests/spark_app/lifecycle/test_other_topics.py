@@ -10,7 +10,7 @@ import pytest
 from spark_app.checkpoint.commit_log import parsed
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.identity import identity
-from spark_app.errors import RecordsLostError, RestoreRefusedError
+from spark_app.lifecycle.errors import RecordsLostError, RestoreRefusedError
 from spark_app.lifecycle.other_topics import former_ends, restore_onto
 from spark_app.lifecycle.savepoint import Savepoint
 from spark_app.lifecycle.start_offsets import FormerEnd, PartitionCopy, StartAt

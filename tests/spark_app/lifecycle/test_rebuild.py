@@ -16,7 +16,7 @@ from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import activate, active
 from spark_app.checkpoint.identity import identity, write
 from spark_app.checkpoint.republish import is_republication_due
-from spark_app.errors import NoGenerationError, PartitionsAddedError
+from spark_app.lifecycle.errors import NoGenerationError, PartitionsAddedError
 from spark_app.lifecycle.rebuild import CLOCKS, Rebuild
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import TopicIdentity, identify

@@ -20,10 +20,10 @@ from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import activate
 from spark_app.checkpoint.identity import identity, parse, write
 from spark_app.checkpoint.lease import PREFIX
-from spark_app.errors import (
+from spark_app.errors import LeaseLostError
+from spark_app.lifecycle.errors import (
     EmptyCheckpointError,
     FilesDeletedError,
-    LeaseLostError,
     RestoreRefusedError,
     UnreadableSavepointError,
 )

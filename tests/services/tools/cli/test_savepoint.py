@@ -14,7 +14,8 @@ from examples.flights.application import app
 from services.tools.cli import savepoint
 from services.tools.cli.__main__ import main
 from spark_app.checkpoint.identity import identity
-from spark_app.errors import BrokerUnreachableError, CheckpointInUseError, UnreadableOffsetsError
+from spark_app.errors import BrokerUnreachableError, CheckpointInUseError
+from spark_app.lifecycle.errors import UnreadableOffsetsError
 from spark_app.lifecycle.start_offsets import StartAt
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import TopicIdentity
