@@ -1,41 +1,30 @@
 """Filters of events: one declaration, evaluated as a Spark SQL expression and in Python with the same result.
 
-Both follow SQL's three-valued logic: a comparison with a null is null, and only true passes. Values are ordered as
-Spark orders them: text by its UTF-8 bytes, NaN above every other number. Of a whole number and a float, both are
-compared as floats.
+Both follow SQL's three-valued logic: a comparison with a null is null, and only true passes.
 """
 
-import math
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel
 from typing_extensions import override
 
 from contracts.errors import DeclarationError
-from contracts.types.columns import choices, text, without_none
-from contracts.types.quantize import EPOCH, MICROSECOND
+from contracts.types.operands import (
+    EQUALITY,
+    ORDERING,
+    Operand,
+    check_operand,
+    compare,
+    declared_type,
+    operand_of,
+    sql_literal,
+)
 
-Operand = str | int | float | bool | datetime
 Column = Callable[[str], str]
 """The SQL of the column that has a field of the event."""
-
-LONG = 1 << 63
-EQUALITY: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne}
-ORDERING: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-COMPARISONS = EQUALITY | ORDERING
-EXAMPLES = {str: "a text", int: "a number", float: "a number", bool: "True or False", datetime: "a datetime"}
-"""The operands that fit a field of each type, in words."""
 
 
 class Filter(ABC):
@@ -83,22 +72,22 @@ class FieldReference:
     name: str
 
     def __eq__(self, operand: Operand) -> Filter:  # type: ignore[override]  # a comparison declares a filter
-        return Comparison(self.name, "==", _operand(self.name, operand))
+        return Comparison(self.name, "==", operand_of(self.name, operand))
 
     def __ne__(self, operand: Operand) -> Filter:  # type: ignore[override]
-        return Comparison(self.name, "!=", _operand(self.name, operand))
+        return Comparison(self.name, "!=", operand_of(self.name, operand))
 
     def __lt__(self, operand: Operand) -> Filter:
-        return Comparison(self.name, "<", _operand(self.name, operand))
+        return Comparison(self.name, "<", operand_of(self.name, operand))
 
     def __le__(self, operand: Operand) -> Filter:
-        return Comparison(self.name, "<=", _operand(self.name, operand))
+        return Comparison(self.name, "<=", operand_of(self.name, operand))
 
     def __gt__(self, operand: Operand) -> Filter:
-        return Comparison(self.name, ">", _operand(self.name, operand))
+        return Comparison(self.name, ">", operand_of(self.name, operand))
 
     def __ge__(self, operand: Operand) -> Filter:
-        return Comparison(self.name, ">=", _operand(self.name, operand))
+        return Comparison(self.name, ">=", operand_of(self.name, operand))
 
     def __and__(self, _: object) -> Filter:
         """Raise DeclarationError: Python reads `field("a") == "x" & field("b")` as `field("a") == ("x" & …)`."""
@@ -121,7 +110,7 @@ class FieldReference:
         """The field equals one of these."""
         if not operands:
             raise DeclarationError(f"field({self.name!r}).is_in()", "has no operands", "Write is_in('a', 'b')")
-        return IsIn(self.name, tuple(_operand(self.name, operand) for operand in operands))
+        return IsIn(self.name, tuple(operand_of(self.name, operand) for operand in operands))
 
     def is_null(self) -> Filter:
         """The field is null or missing."""
@@ -166,17 +155,17 @@ class Comparison(FieldFilter):
 
     @override
     def sql(self, column: Column) -> str:
-        return f"({column(self.name)} {'=' if self.sign == '==' else self.sign} {_literal(self.operand)})"
+        return f"({column(self.name)} {'=' if self.sign == '==' else self.sign} {sql_literal(self.operand)})"
 
     @override
     def matches(self, values: Mapping[str, Any]) -> bool | None:
         value = values.get(self.name)
-        return None if value is None else _compare(self.sign, value, self.operand)
+        return None if value is None else compare(self.sign, value, self.operand)
 
     @override
     def check(self, event: type[BaseModel], where: str) -> None:
-        declared = _declared(event, self.name, where)
-        _check_operand(declared, self.operand, self, where, is_equality=self.sign in EQUALITY)
+        declared = declared_type(event, self.name, where)
+        check_operand(declared, self.operand, self, where, is_equality=self.sign in EQUALITY)
         if self.sign in ORDERING and declared is bool:
             raise DeclarationError(f"{where}: {self!r}", "a bool has no order", "Write == True or == False")
 
@@ -193,7 +182,7 @@ class IsIn(FieldFilter):
 
     @override
     def sql(self, column: Column) -> str:
-        x, literals = column(self.name), [_literal(operand) for operand in self.operands]
+        x, literals = column(self.name), [sql_literal(operand) for operand in self.operands]
         if any(isinstance(operand, float) for operand in self.operands):  # IN takes one common type for all operands
             return f"({' OR '.join(f'{x} = {literal}' for literal in literals)})"
         return f"({x} IN ({', '.join(literals)}))"
@@ -201,13 +190,13 @@ class IsIn(FieldFilter):
     @override
     def matches(self, values: Mapping[str, Any]) -> bool | None:
         value = values.get(self.name)
-        return None if value is None else any(_compare("==", value, operand) for operand in self.operands)
+        return None if value is None else any(compare("==", value, operand) for operand in self.operands)
 
     @override
     def check(self, event: type[BaseModel], where: str) -> None:
-        declared = _declared(event, self.name, where)
+        declared = declared_type(event, self.name, where)
         for operand in self.operands:
-            _check_operand(declared, operand, self, where, is_equality=True)
+            check_operand(declared, operand, self, where, is_equality=True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -230,7 +219,7 @@ class NullTest(FieldFilter):
 
     @override
     def check(self, event: type[BaseModel], where: str) -> None:
-        _declared(event, self.name, where)
+        declared_type(event, self.name, where)
 
 
 @dataclass(frozen=True, repr=False)
@@ -320,90 +309,3 @@ def _filter(sign: str, other: object) -> Filter:
 def _no_filter(sign: str, other: object) -> DeclarationError:
     write = f"Write (field('a') == 1) {sign} (field('b') == 2): {sign} binds tighter than a comparison"
     return DeclarationError(f"… {sign} {other!r}", "is no filter", write)
-
-
-def _operand(name: str, operand: object) -> Operand:
-    """An operand that both sides can compare with. Raises DeclarationError."""
-    where = f"field({name!r}) compared with {operand!r}"
-    match operand:
-        case None:
-            write = f"Write field({name!r}).is_null() or field({name!r}).is_not_null()"
-            raise DeclarationError(where, "a comparison with null is never true", write)
-        case StrEnum():
-            return operand.value
-        case str() if not _is_utf8(operand):
-            raise DeclarationError(where, "half a character occurs in no event", "Write a text that UTF-8 can encode")
-        case bool() | str():
-            return operand
-        case int() if not -LONG <= operand < LONG:
-            raise DeclarationError(where, "is no whole number of 64 bits", f"Write one from {-LONG} to {LONG - 1}")
-        case float() if not math.isfinite(operand):
-            raise DeclarationError(where, "occurs in no event", "Write a finite number")
-        case int() | float():
-            return operand
-        case datetime(tzinfo=None):
-            raise DeclarationError(where, "has no offset from UTC", "Write datetime(…, tzinfo=UTC)")
-        case datetime():
-            return operand.astimezone(UTC)
-    write = "Write a str, an int, a float, a bool or a datetime"
-    raise DeclarationError(where, f"cannot compare with a {type(operand).__name__}", write)
-
-
-def _declared(event: type[BaseModel], name: str, where: str) -> Any:
-    """The type of a field, without `| None`. Raises DeclarationError for an unknown field."""
-    if name not in event.model_fields:
-        write = f"Name one of these: {', '.join(event.model_fields)}"
-        raise DeclarationError(f"{where}: field({name!r})", f"{event.__name__} has no field of this name", write)
-    return without_none(event.model_fields[name].annotation)[0]
-
-
-def _check_operand(declared: Any, operand: Operand, of: Filter, where: str, *, is_equality: bool) -> None:
-    """Check that a field of this type can be compared with an operand. Raises DeclarationError."""
-    allowed = choices(declared)
-    kind = str if allowed else declared
-    if kind not in EXAMPLES:
-        spelled = getattr(declared, "__name__", declared)
-        write = "Write is_null() or is_not_null(), or compare a field that is a text, a number, a bool or a time"
-        raise DeclarationError(f"{where}: {of!r}", f"a field of type {spelled} cannot be compared", write)
-    fits = isinstance(operand, (int, float) if kind in (int, float) else kind)
-    if not fits or isinstance(operand, bool) is not (kind is bool):
-        problem = f"the field is of type {kind.__name__}, and {operand!r} is not"
-        raise DeclarationError(f"{where}: {of!r}", problem, f"Write {EXAMPLES[kind]}")
-    if allowed and is_equality and operand not in allowed:
-        problem = f"the field is never {operand!r}"
-        raise DeclarationError(f"{where}: {of!r}", problem, f"Write one of these: {', '.join(map(repr, allowed))}")
-
-
-def _compare(sign: str, value: Any, operand: Operand) -> bool:
-    left, right = _ordered(value), _ordered(operand)
-    if isinstance(left, float) or isinstance(right, float):
-        left, right = float(left), float(right)
-        if math.isnan(left):  # no operand is NaN
-            return sign in ("!=", ">", ">=")
-    return COMPARISONS[sign](left, right)
-
-
-def _ordered(value: Any) -> Any:
-    """A value that Python orders as Spark orders the original."""
-    return value.encode(errors="surrogatepass") if isinstance(value, str) else value
-
-
-def _literal(operand: Operand) -> str:
-    match operand:
-        case bool():
-            return str(operand).lower()
-        case str():
-            return text(operand)
-        case int():
-            return f"{operand}L"
-        case float():
-            return f"double('{operand!r}')"
-    return f"timestamp_micros({(operand - EPOCH) // MICROSECOND}L)"
-
-
-def _is_utf8(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
