@@ -280,6 +280,41 @@ def test_seed_101001531() -> None:
     assert not problems(script, run(script))
 
 
+def test_seed_110002825() -> None:
+    # A sink that woke up in a write moved the position of its store back, and the other sink read a partition again.
+    first_seen = 1210.8558514648778
+    script = Script(
+        110002825,
+        (
+            Fault(at=1246.4004626655947, kind="suspended", part="sink-1", lasts=31.780599887209526, amount=4),
+            Sent(1249.443708509744, "d0", "s19", first_seen, 1249.443708509744, "p2", 13),
+            Sent(1249.543708509744, "d0", "s20", first_seen, 1249.543708509744, "p2", 96),
+            Sent(1249.743708509744, "d0", "s22", first_seen, 1249.743708509744, "p5", 38),
+        ),
+        application="short",
+        partitions=1,
+        sinks=2,
+        refused=3,
+    )
+    assert not problems(script, run(script))
+
+
+def test_seed_210000350() -> None:
+    # A growth that woke up asked to leave the workers stopped, although the command that was run again had finished.
+    script = Script(
+        210000350,
+        (
+            Fault(at=1705.9225968276808, kind="growth", part="job", lasts=60.0, amount=5),
+            Fault(at=1719.4437744089848, kind="freeze", part="growth", lasts=117.85771290647504, amount=2.0),
+            Fault(at=1775.806821926149, kind="again", part="job"),
+            Sent(1890.720650033606, "d1", "e4", 911.5974315232778, 1890.720650033606, "p0"),
+        ),
+        application="batched",
+        partitions=1,
+    )
+    assert not problems(script, run(script))
+
+
 def test_seed_77000232() -> None:
     # No defect: a run was judged while the job waited for two acknowledgements, for two minutes each.
     at = 1637.34567297006

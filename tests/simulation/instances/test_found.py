@@ -54,8 +54,8 @@ def test_seed_97000080() -> None:
     assert not problems(script, run(script))
 
 
-def test_a_watch_begins_anew_after_its_topic_was_created_again() -> None:
-    """The instance of the client was cut from the owner meanwhile, and continued at an offset of the former topic."""
+def test_seed_1000() -> None:
+    # An instance that was cut from the owner continued a watch at an offset of a topic that was then created again.
     script = Script(
         1000,
         (
@@ -69,5 +69,22 @@ def test_a_watch_begins_anew_after_its_topic_was_created_again() -> None:
         application="visits",
         partitions=2,
         instances=3,
+    )
+    assert not problems(script, run(script))
+
+
+def test_seed_21062() -> None:
+    # An instance whose clock was behind served an expired window after partitions were added, which empties the stores.
+    script = Script(
+        21062,
+        (
+            Fault(at=0.0, kind="clock", part="b", lasts=45.0, amount=-5.0397992634613615),
+            Written(at=7.111184359207083, key="k8", kind="window", count=2),
+            Written(at=10.955131388220536, key="k0", kind="window", count=5),
+            Written(at=28.286161686448704, key="k3", kind="removed", count=2),
+            Fault(at=34.976227951762944, kind="grow", part="topic", lasts=23.0, amount=4.0),
+        ),
+        application="trips",
+        partitions=3,
     )
     assert not problems(script, run(script))
