@@ -89,8 +89,10 @@ def test_records_move_when_all_brokers_list_the_partitions(world: World, monkeyp
     monkeypatch.setattr(growth, "rewrite", lambda *_: steps.append(set(world.counts().values())))
     kafka = KafkaClients(world.settings.client())
     adding = PartitionGrowth(world.application, kafka, world.settings.kafka, AFTER, sleep)
-    adding.run([world.group], world.reports.append, lambda: None)
-    assert steps.index(0.001) < steps.index({BEFORE, AFTER})
+    adding.run([world.group], world.reports.append, lambda: steps.append(LEASE))
+    waited = steps.index(0.001)
+    assert waited < steps.index({BEFORE, AFTER})
+    assert steps[waited + 1] == LEASE, "a growth that was frozen meanwhile asks the operator for nothing"
 
 
 def test_a_command_that_is_run_again_waits_for_the_query_service(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
