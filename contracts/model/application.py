@@ -1,12 +1,10 @@
 """An application: the declaration of an event model, a state model and enrichments, checked when it is created."""
 
-import importlib
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from types import ModuleType
 from typing import Annotated, Any, get_args
 
 from pydantic import create_model
@@ -22,6 +20,7 @@ from contracts.model.named_state import Derived, NamedState, QueryOptions, check
 from contracts.model.policy import Policy
 from contracts.model.processor import Processor, check_processor
 from contracts.model.raw import Raw, check_raw
+from contracts.model.reference import named_object
 from contracts.model.state import State, annotations, field_aliases, reducers, slots
 from contracts.model.table import Table
 from contracts.model.topics import Topic, Topics
@@ -368,26 +367,3 @@ def load(reference: str) -> Application:
     if not isinstance(application, Application):
         raise DeclarationError(repr(reference), "is not an Application", "Write package.module:name")
     return application
-
-
-def named_object(reference: str) -> object:
-    """Return the object that `package.module:name` names. Raises DeclarationError when there is none."""
-    module, _, name = reference.partition(":")
-    names = vars(_module(reference, module))
-    name = name or "app"
-    if name not in names:
-        raise DeclarationError(repr(reference), f"{module} has no {name!r}", "Write package.module:name")
-    return names[name]
-
-
-def _module(reference: str, module: str) -> ModuleType:
-    """The module, imported. What it fails to import itself is an error of its own code."""
-    if not all(part.isidentifier() for part in module.split(".")):
-        raise DeclarationError(repr(reference), f"{module!r} is no module's name", "Write package.module:name")
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if not f"{module}.".startswith(f"{error.name}."):
-            raise
-        write = "Write package.module:name, of the working directory or of an installed package"
-        raise DeclarationError(repr(reference), str(error), write) from error

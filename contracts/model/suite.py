@@ -1,9 +1,10 @@
 """A suite: applications that run together, each with a state of its own, over the same topics of events."""
 
 from contracts.errors import DeclarationError
-from contracts.model.application import Application, named_object
+from contracts.model.application import Application
 from contracts.model.named_state import check_names
 from contracts.model.raw import Raw
+from contracts.model.reference import named_object
 from contracts.model.topics import Topic
 
 

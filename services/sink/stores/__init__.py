@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.errors import DeclarationError
-from contracts.model.application import named_object
+from contracts.model.reference import named_object
 from services.sink.errors import ClientMissingError, UnknownStoreError
 
 if TYPE_CHECKING:
