@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from io import BytesIO
 
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS, forget
-from spark_app.checkpoint.first_window import FILE as FIRST_WINDOW
 from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.checkpoint.unpublished_windows import FILE as UNPUBLISHED_WINDOWS
 
 QUERY_ID = "metadata"
 SOURCES, STATE = "sources", "state"
@@ -31,7 +31,7 @@ SHARED = re.compile(r"\.?(.+?)(?:\.crc)*")
 def commit_files(folder: CheckpointFolder, batch: int) -> Iterator[str]:
     """Yield the paths of all files that are needed to continue after this batch, or to repeat it."""
     for name in folder.names():
-        if name == FIRST_WINDOW or name.strip(".").removesuffix(".crc") == QUERY_ID:
+        if name == UNPUBLISHED_WINDOWS or name.strip(".").removesuffix(".crc") == QUERY_ID:
             yield name
     yield from folder.files(SOURCES)
     partitions = defaultdict[tuple[int, int], list[str]](list)

@@ -1,9 +1,7 @@
-"""The first window of a state: the job publishes no window that begins before it.
+"""The first window of a state that has all its events: the job publishes no window that begins before it.
 
 A state is built from the records that a topic still has, or from those since a time. A window that begins before these
-lacks records, and the snapshots that were published of it, perhaps as final, have more. So the folder of the state
-stores where its windows begin, and the job merges earlier ones, but does not publish them. With `Emit.CLOSE` the bound
-also leaves out the windows that another generation has published: each is published once.
+lacks records, and the snapshots that were published of it, perhaps as final, have more.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,43 +12,12 @@ from contracts.errors import StateloopError
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
 from services.runtime.kafka.values import OffsetAt, Partition
-from spark_app.checkpoint.commit_log import committed_watermark
 from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.checkpoint.unpublished_windows import store_missing
 from spark_app.topics.identity import TopicIdentity, identify_topic
 from spark_app.topics.offsets import EARLIEST_MS, first_offsets, first_records
 
-FILE = "stateloop.first_window"
 MILLISECOND = timedelta(milliseconds=1)
-
-
-def stored_bound(folder: CheckpointFolder) -> int | None:
-    """Return the time, in milliseconds since 1970, after which the windows of a state begin; None without a bound."""
-    content = folder.read(FILE)
-    return int(content) if content else None
-
-
-def store_bound(folder: CheckpointFolder, bound: int | None) -> None:
-    """Store the time after which the windows of a state begin."""
-    if bound is None:
-        folder.delete(FILE)
-    else:
-        folder.overwrite(FILE, str(bound))
-
-
-def closed_until(folder: CheckpointFolder) -> int | None:
-    """Return the bound of closed windows, with `Emit.CLOSE`, in milliseconds since 1970: those that begin until then.
-
-    A state has published those until its watermark. The watermark may be behind the bound: after a rollback, what the
-    newer generation has published is left out. None if nothing is known to be closed.
-    """
-    return _latest(committed_watermark(folder), stored_bound(folder))
-
-
-def leave_out_closed(folder: CheckpointFolder, active: CheckpointFolder) -> None:
-    """Raise the bound of a state that follows the active one: its job publishes no window again that is closed."""
-    bound = _latest(closed_until(active), stored_bound(folder))
-    if bound is not None:
-        store_bound(folder, bound)
 
 
 def require_whole_windows(  # noqa: PLR0913  # where, of what, since when, and to whom
@@ -61,12 +28,10 @@ def require_whole_windows(  # noqa: PLR0913  # where, of what, since when, and t
     warn: Callable[[str], object],
     *,
     since_ms: int = EARLIEST_MS,
-    least: int | None = None,
 ) -> None:
-    """Store the bound of a state that is about to be built from the records since a time, and warn if there is one.
+    """Store which windows a state is missing events of, when it is built from the records since a time, and warn.
 
-    It is not before `least`: a state that has read nothing may have a bound since it was activated. Answers have no
-    part in it: a worker requests those that are missing. Raises BrokerUnreachableError.
+    Answers have no part in it: a worker requests those that are missing. Raises BrokerUnreachableError.
     """
     events = [topic for topic in topics if topic.name == application.topics.events]
     first = first_records(settings, events, since_ms)
@@ -74,11 +39,11 @@ def require_whole_windows(  # noqa: PLR0913  # where, of what, since when, and t
     raw = _raw_topics(settings, application)
     if raw and since_ms == EARLIEST_MS:
         times.append(last_undecoded(first_offsets(settings, raw), first_records(settings, raw, EARLIEST_MS), first))
-    unread = _latest(*times)
-    bound = None if unread is None else unread + application.skew // MILLISECOND
-    store_bound(folder, _latest(bound, least))
-    if bound is not None:
-        warn(unpublished(bound))
+    unread = max((time for time in times if time is not None), default=None)
+    until = None if unread is None else unread + application.skew // MILLISECOND
+    store_missing(folder, until)
+    if until is not None:
+        warn(unpublished(until))
 
 
 def last_unread(
@@ -113,11 +78,6 @@ def last_undecoded(
     return None if not times or (decoded and min(decoded) < min(times)) else max(times)
 
 
-def _latest(*times: int | None) -> int | None:
-    """Return the latest time that is known; None without one."""
-    return max((time for time in times if time is not None), default=None)
-
-
 def _raw_topics(settings: KafkaSettings, application: Application) -> list[TopicIdentity]:
     """Return the topics of raw records. The job of a raw source reports one that it cannot read."""
     topics = []
@@ -127,9 +87,9 @@ def _raw_topics(settings: KafkaSettings, application: Application) -> list[Topic
     return topics
 
 
-def unpublished(bound: int) -> str:
+def unpublished(until: int) -> str:
     """Return the warning about the windows that are not published."""
-    time = datetime.fromtimestamp(bound / 1000, UTC)
+    time = datetime.fromtimestamp(until / 1000, UTC)
     return (
         f"windows that begin at {time:%Y-%m-%d %H:%M:%S} UTC or before are not published: the state is built without "
         "their first events"

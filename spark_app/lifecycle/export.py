@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from contracts.model.application import Application
 from spark_app.checkpoint.commit_files import forget_commit
-from spark_app.checkpoint.first_window import stored_bound
 from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.checkpoint.unpublished_windows import stored_windows
 from spark_app.lifecycle.errors import NotMergedError
 from spark_app.lifecycle.savepoint import Savepoint, create
 from spark_app.query.columns import DEAD_LETTER, DEVICE_ID, FIRST_SEEN, answer_column, state_column
@@ -59,7 +59,8 @@ def export(
     feedback = read(spark, kafka, topics.feedback) if application.enrichments else None
     # With each column, or Spark would expect another state.
     delta_rows = deltas(events, feedback, application, made.epoch, made.identity.partitions)
-    rows = scanned(states(delta_rows, application, made.epoch, bound=stored_bound(copy)), delta_rows, application)
+    state = states(delta_rows, application, made.epoch, unpublished=stored_windows(copy).ranges)
+    rows = scanned(state, delta_rows, application)
     sink = rows.writeStream.foreachBatch(each).option("checkpointLocation", copy.path).outputMode("complete")
     query = sink.trigger(processingTime=ONE_BATCH).start()
     try:

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from contracts.model.application import Application
 from contracts.wire import Snapshot, decode_snapshot
 from spark_app.checkpoint.commit_log import COMMITS
-from spark_app.checkpoint.first_window import stored_bound
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import active_folder
+from spark_app.checkpoint.unpublished_windows import UnpublishedWindows, stored_windows
 from spark_app.lifecycle.export import export
 from spark_app.lifecycle.savepoint import Savepoint
 from spark_app.query.columns import DEAD_LETTER, DEVICE_ID
@@ -33,12 +33,8 @@ class PublishedState:
     snapshots: list[Snapshot]
     unpublished: frozenset[str]
     """The keys with a window that is too large to be published."""
-    bound: int | None = None
-    """The time after which the windows begin that the job publishes, in milliseconds; None without one."""
-
-    def publishes(self, start: datetime) -> bool:
-        """Return whether the job publishes windows that begin at this time."""
-        return self.bound is None or start.timestamp() * 1000 > self.bound
+    unpublished_windows: UnpublishedWindows
+    """The windows that the job does not publish, by the times at which they begin."""
 
 
 def published_state(
@@ -66,4 +62,4 @@ def published_state(
     made = export(spark, application, settings, scratch, take)
     folder = active_folder(CheckpointFolder(spark, settings.checkpoint))
     committed = folder.modified(f"{COMMITS}/{made.batch}")
-    return PublishedState(made, committed, snapshots, frozenset(unpublished), stored_bound(folder))
+    return PublishedState(made, committed, snapshots, frozenset(unpublished), stored_windows(folder))

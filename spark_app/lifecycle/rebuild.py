@@ -18,14 +18,8 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from contracts.model.application import Application
 from contracts.model.emit import Emit
-from spark_app.checkpoint.commit_log import committed_positions, committed_watermark
-from spark_app.checkpoint.first_window import (
-    MILLISECOND,
-    closed_until,
-    leave_out_closed,
-    require_whole_windows,
-    stored_bound,
-)
+from spark_app.checkpoint.commit_log import committed_positions
+from spark_app.checkpoint.first_window import MILLISECOND, require_whole_windows
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import (
     FOLDER,
@@ -42,6 +36,7 @@ from spark_app.checkpoint.keeper import kept
 from spark_app.checkpoint.lease import acquire, take_over
 from spark_app.checkpoint.owner import this_job
 from spark_app.checkpoint.republish import request_republication
+from spark_app.checkpoint.unpublished_windows import carry_closed, over_until
 from spark_app.errors import ActivationConflictError, LeaseLostError, UnreadableCheckpointError
 from spark_app.lifecycle.errors import (
     NoGenerationError,
@@ -193,7 +188,7 @@ class Rebuild:
                 left = Handover.begin(self._settings, self._application, folder)
                 when_stopped(require_lease)
                 if self._application.emit is Emit.CLOSE:
-                    leave_out_closed(folder, active_folder(self._checkpoint))
+                    carry_closed(folder, active_folder(self._checkpoint))
                 require_lease()
                 request_republication(folder)
                 activation = activate(self._checkpoint, generation, now_ms, self._epoch())
@@ -232,23 +227,13 @@ class Rebuild:
         """Return the time of the oldest record that an open window of the active generation can have.
 
         Only the watermark shows which windows are published to the end: a job that was down has others that are over by
-        the clock. Without a watermark all may be open. A replay's records are of any time.
+        the clock. Without a watermark all may be open, but for those that the generation does not publish. A replay's
+        records are of any time.
         """
-        application, watermark = self._application, self._watermark()
-        if self._is_complete or application.topics.replay or watermark is None:
+        application, over = self._application, over_until(active_folder(self._checkpoint))
+        if self._is_complete or application.topics.replay or over is None:
             return EARLIEST_MS
-        return max(EARLIEST_MS, watermark - (application.skew + CLOCKS) // MILLISECOND)
-
-    def _watermark(self) -> int | None:
-        """Return the watermark of the active generation: its windows until then are closed.
-
-        Before its first one, the generation before it had closed the windows that it does not publish. With
-        `Emit.CLOSE` that may be so after its first one, too.
-        """
-        folder = active_folder(self._checkpoint)
-        if self._application.emit is Emit.CLOSE:
-            return closed_until(folder)
-        return committed_watermark(folder) or stored_bound(folder)
+        return max(EARLIEST_MS, over - (application.skew + CLOCKS) // MILLISECOND)
 
     def _unread(self, folder: CheckpointFolder) -> int:
         done = committed_positions(folder) or {}

@@ -1,5 +1,6 @@
 """The whole job, top to bottom: (events + feedback) → decode → lift → merge → snapshots."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +24,8 @@ WITHOUT_HEARTBEATS = (
 filter that does not read the watermark's column before the watermark, where it would remove them too soon."""
 ADDED_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 """The setting for batches without records, which Spark adds when the watermark has moved."""
+Unpublished = Sequence[tuple[int, int]]
+"""The windows that a job does not publish: for each range the time after which they begin, and the one until which."""
 BUILD_RECORDS = 500_000
 """The number of records in a batch of a build, of each topic: after it there is progress to report, and to keep."""
 
@@ -34,20 +37,20 @@ def pipeline(  # noqa: PLR0913, PLR0917  # what a run of the query depends on
     epoch: int,
     partitions: int,
     heartbeats: bytes,
-    bound: int | None = None,
+    unpublished: Unpublished = (),
     fence: str = "true",
 ) -> DataStreamWriter:
     """The query, ready to start: snapshots of the states that its records change, a dead letter for each bad record.
 
     `epoch` is the creation time of the checkpoint, in milliseconds; each topic has `partitions` partitions. Heartbeats
-    whose key begins with `heartbeats` move the watermark. No window is published that begins at `bound` or before.
-    `fence` is the SQL of whether a row may be published now.
+    whose key begins with `heartbeats` move the watermark. No window is published that begins in a range of
+    `unpublished`. `fence` is the SQL of whether a row may be published now.
     """
     topics = application.topics
     kafka = connector(settings.client())
     events = read(spark, kafka, topics.events)
     feedback = read(spark, kafka, topics.feedback) if application.enrichments else None
-    rows = snapshots(events, feedback, application, epoch, partitions, heartbeats, bound)
+    rows = snapshots(events, feedback, application, epoch, partitions, heartbeats, unpublished)
     return write(observe_dead_letters(rows.where(fence), topics.dead_letters), application, kafka, settings)
 
 
@@ -77,11 +80,11 @@ def snapshots(  # noqa: PLR0913, PLR0917  # as `pipeline`
     epoch: int,
     partitions: int,
     heartbeats: bytes = lift.NO_HEARTBEATS,
-    bound: int | None = None,
+    unpublished: Unpublished = (),
 ) -> DataFrame:
     """Transform records of both topics, as Kafka's source returns them, to the rows of the sink."""
     delta_rows = deltas(events, feedback, application, epoch, partitions, heartbeats)
-    rows = published(states(delta_rows, application, epoch, bound=bound), application, epoch, partitions)
+    rows = published(states(delta_rows, application, epoch, unpublished=unpublished), application, epoch, partitions)
     if application.emit is Emit.CLOSE:  # snapshots wait for the end of their window, and dead letters do not
         rows = rows.unionByName(dead_letters(delta_rows, application))
     return rows
@@ -103,9 +106,14 @@ def deltas(  # noqa: PLR0913, PLR0917  # as `pipeline`
 
 
 def states(
-    delta_rows: DataFrame, application: Application, epoch: int, *, expires: bool = True, bound: int | None = None
+    delta_rows: DataFrame,
+    application: Application,
+    epoch: int,
+    *,
+    expires: bool = True,
+    unpublished: Unpublished = (),
 ) -> DataFrame:
-    """Deltas to a row for each window after `bound`, and for each dead letter where it passes through the state.
+    """Deltas to a row for each window that is not unpublished, and for each dead letter that passes through the state.
 
     `epoch` is the epoch of the dead letters. A state that `expires` has no window that is over by its heartbeats; in a
     replay, which has none, by its records.
@@ -124,16 +132,18 @@ def states(
         if application.processor is None
         else processed(delta_rows, application, application.processor, epoch)
     )
-    return rows if bound is None else rows.where(published_sql(bound))
+    return rows.where(published_sql(unpublished)) if unpublished else rows
 
 
-def published_sql(bound: int) -> str:
-    """Return the SQL of whether a row of the state is published: a dead letter, or a window behind the bound.
+def published_sql(unpublished: Unpublished) -> str:
+    """Return the SQL of whether a row of the state is published: a dead letter, or a window outside of the ranges.
 
     The last condition is true for no row. A filter of grouping columns alone would be evaluated before the aggregate,
     where it would not find the windows that a state has already.
     """
-    return f"{DEAD_LETTER} IS NOT NULL OR unix_micros({FIRST_SEEN}) > {bound * 1000}L OR version < 0"
+    start = f"unix_micros({FIRST_SEEN})"
+    ranges = (f"{start} > {after * 1000}L AND {start} <= {until * 1000}L" for after, until in unpublished)
+    return f"{DEAD_LETTER} IS NOT NULL OR NOT ({' OR '.join(ranges)}) OR version < 0"
 
 
 def scanned(rows: DataFrame, delta_rows: DataFrame, application: Application) -> DataFrame:

@@ -17,13 +17,14 @@ from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint.commit_log import committed_positions
 from spark_app.checkpoint.damage import UNREADABLE_STATE, require_undamaged
 from spark_app.checkpoint.fence import Fence
-from spark_app.checkpoint.first_window import require_whole_windows, stored_bound
+from spark_app.checkpoint.first_window import require_whole_windows
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import active, active_folder
 from spark_app.checkpoint.identity import claim, identity, verify
 from spark_app.checkpoint.keeper import kept
 from spark_app.checkpoint.lease import acquire
 from spark_app.checkpoint.owner import this_job
+from spark_app.checkpoint.unpublished_windows import stored_windows
 from spark_app.errors import ConcurrentCommitError
 from spark_app.query.pipeline import pipeline, scans
 from spark_app.query.state_model import state_name
@@ -89,8 +90,7 @@ class ApplicationJob:
             if published != former:
                 owners.claim(published)
             if committed_positions(folder) is None:
-                bound = stored_bound(folder)
-                require_whole_windows(folder, settings, application, topics, report.warning, least=bound)
+                require_whole_windows(folder, settings, application, topics, report.warning)
             offsets = SourceOffsets(settings, application, topics)
             low, lag = self._low_watermark(offsets), JobLag(offsets.ends, self._metrics)
             heartbeat = self._heartbeat(low)
@@ -101,7 +101,7 @@ class ApplicationJob:
                 published,
                 topics[0].partitions,
                 heartbeat.prefix,
-                stored_bound(folder),
+                stored_windows(folder).ranges,
                 fence.sql(),
             )
             starter = Starter(own, settings, application, folder, query, report, heartbeat)

@@ -22,6 +22,7 @@ from contracts.wire import DeadLetter
 from contracts.wire.partition import partition
 from contracts.wire.window_key import window_key
 from services.runtime.kafka.values import EndlessRange, Output, Partition
+from spark_app.checkpoint.unpublished_windows import UnpublishedWindows
 from tests.simulation.kafka.cursor import Cursor
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ class Commit:
     """The time before which windows are over."""
     closed: datetime | None = None
     """With `Emit.CLOSE`, the time before which windows are published."""
-    bound: datetime | None = None
-    """The time up to which windows begin that a rebuilt state does not publish."""
+    unpublished: UnpublishedWindows = field(default_factory=UnpublishedWindows)
+    """The windows that the job merges, and does not publish."""
     is_built: bool = True
     """Whether a state that was rebuilt or restored has read the topics."""
 
@@ -218,7 +219,7 @@ class Query:
             self._changed[snapshot.window] = snapshot
 
     def _publish(self, snapshot: Snapshot) -> None:
-        if self._commit.bound is not None and snapshot.first_seen <= self._commit.bound:
+        if self._commit.unpublished.has(snapshot.first_seen):
             return
         number = partition(snapshot.device_id.encode(), self._context.partitions)
         key = window_key(*snapshot.window)

@@ -9,26 +9,26 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from contracts.errors import StateloopError
 from services.runtime.kafka.values import Partition
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS, committed_positions, last_batch
-from spark_app.checkpoint.first_window import store_bound, stored_bound
 from spark_app.checkpoint.identity import found_at, identity, write
 from spark_app.checkpoint.republish import is_republication_due
+from spark_app.checkpoint.unpublished_windows import store_windows, stored_windows
 from spark_app.lifecycle import savepoint
 from spark_app.topics.identity import TopicIdentity, sources
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from contracts import Application
     from spark_app.checkpoint.identity import CheckpointIdentity
     from tests.simulation.network import WatchedBroker
     from tests.simulation.query import Commit
 
 BATCH = 7
-MILLISECOND = timedelta(milliseconds=1)
 
 
 class MemoryFolder:
@@ -139,7 +139,7 @@ class Savepoints:
             saved,
             epoch=stored.epoch,
             positions={Partition(*place): offset for place, offset in positions.items()},
-            bound=read_bound(folder),
+            unpublished=stored_windows(folder),
             is_built=not is_republication_due(folder),
         )
 
@@ -149,21 +149,15 @@ class Savepoints:
 
 
 def write_closed(folder: Any, commit: Commit) -> None:
-    """Write the bound of a state, and the logs of its last batch: positions, and the watermark of what is closed."""
-    if commit.bound is not None:
-        store_bound(folder, _milliseconds(commit.bound))
-    metadata = {"batchWatermarkMs": 0 if commit.closed is None else _milliseconds(commit.closed)}
+    """Write what a state leaves out, and the logs of its last batch: positions, and the watermark of what is closed."""
+    store_windows(folder, commit.unpublished)
+    metadata = {"batchWatermarkMs": 0 if commit.closed is None else milliseconds(commit.closed)}
     folder.overwrite(f"{OFFSETS}/{BATCH}", "\n".join(["v1", *map(json.dumps, (metadata, *_by_topic(commit)))]))
     folder.overwrite(f"{COMMITS}/{BATCH}", "v1\n{}")
 
 
-def read_bound(folder: Any) -> datetime | None:
-    """Return the bound of the state in a folder."""
-    bound = stored_bound(folder)
-    return None if bound is None else datetime.fromtimestamp(0, UTC) + bound * MILLISECOND
-
-
-def _milliseconds(time: datetime) -> int:
+def milliseconds(time: datetime) -> int:
+    """Return a time in milliseconds since 1970."""
     return round(time.timestamp() * 1000)
 
 

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from contracts import Emit
 from services.runtime.kafka.values import Partition
-from spark_app.checkpoint import first_window
+from spark_app.checkpoint import unpublished_windows
 from spark_app.checkpoint.generations import FOLDER, ROOT, activate, active, previous
+from spark_app.checkpoint.unpublished_windows import BEGINNING, UnpublishedWindows
 from spark_app.topics.identity import sources
 from tests.simulation.query import Checkpoint, Commit
-from tests.simulation.savepoints import MemoryFolder, Savepoints, read_bound, write_closed
+from tests.simulation.savepoints import MemoryFolder, Savepoints, milliseconds, write_closed
 from tests.simulation.script import START, time_at
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from contracts import Application
     from tests.simulation.loop import SimulationLoop
     from tests.simulation.network import WatchedBroker
@@ -56,9 +55,11 @@ class JobStates:
 
     def rebuild(self) -> None:
         """Let the next job begin with an empty state: it reads the topics again, in a new epoch."""
-        last = self.checkpoint.last
-        bound = None if self._emits_closed else last.watermark or last.bound
-        built = Commit(last.epoch, self._beginning(), bound=bound, is_built=False)
+        last, missing = self.checkpoint.last, BEGINNING
+        if not self._emits_closed:
+            missing = last.unpublished.missing if last.watermark is None else milliseconds(last.watermark)
+        unpublished = UnpublishedWindows(missing=missing)
+        built = Commit(last.epoch, self._beginning(), unpublished=unpublished, is_built=False)
         self._activate(f"{FOLDER}{len(self._commits) + 1}", built)
 
     def roll_back(self) -> None:
@@ -78,7 +79,7 @@ class JobStates:
         last, now = self.checkpoint.last, active(self._folder)
         self._commits[ROOT if now is None else now.generation] = last
         if self._emits_closed:
-            commit = replace(commit, bound=_bound(commit, last))
+            commit = replace(commit, unpublished=_unpublished(commit, last))
         activation = activate(self._folder, generation, self._now_ms(), last.epoch)
         self._replace(replace(commit, epoch=activation.epoch))
 
@@ -89,13 +90,14 @@ class JobStates:
         return {Partition(name, number): 0 for name in self._sources for number in range(self.partitions)}
 
     def _now_ms(self) -> int:
-        return round(time_at(self._loop.time()).timestamp() * 1000)
+        return milliseconds(time_at(self._loop.time()))
 
 
-def _bound(commit: Commit, last: Commit) -> datetime | None:
-    """Return the time up to which windows begin that a state leaves out when it follows the last one."""
-    folder, former = MemoryFolder("the next one"), MemoryFolder("the active one")
+def _unpublished(commit: Commit, last: Commit) -> UnpublishedWindows:
+    """Return the windows that a state leaves out when it follows the last one."""
+    folder: Any = MemoryFolder("the next one")
+    former: Any = MemoryFolder("the active one")
     for place, one in ((folder, commit), (former, last)):
         write_closed(place, one)
-    first_window.leave_out_closed(folder, former)  # type: ignore[arg-type]  # in memory
-    return read_bound(folder)
+    unpublished_windows.carry_closed(folder, former)
+    return unpublished_windows.stored_windows(folder)

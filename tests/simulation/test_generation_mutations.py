@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spark_app.checkpoint import first_window
-from spark_app.checkpoint.commit_log import committed_watermark
+from spark_app.checkpoint import unpublished_windows
 from spark_app.checkpoint.generations import activate
+from spark_app.checkpoint.unpublished_windows import UnpublishedWindows, carry_closed, store_windows, stored_windows
 from tests.simulation import states
 from tests.simulation.generate import script as script_of
 from tests.simulation.mutations import Mutations
@@ -37,15 +37,22 @@ AT_ONCE = Script(
 
 @mutation(ROLLED_BACK, is_found_by_seeds=True)
 def a_rollback_does_not_leave_closed_windows_out(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(first_window, "leave_out_closed", lambda *_: None)
+    patch.setattr(unpublished_windows, "carry_closed", lambda *_: None)
 
 
 @mutation(REBUILT_SOON)
-def a_watermark_hides_what_is_left_out(patch: pytest.MonkeyPatch) -> None:
-    def closed_until(folder: CheckpointFolder) -> int | None:
-        return committed_watermark(folder) or first_window.stored_bound(folder)
+def what_other_generations_have_closed_is_carried_once(patch: pytest.MonkeyPatch) -> None:
+    _carry_without(patch, "closed")
 
-    patch.setattr(first_window, "closed_until", closed_until)
+
+def _carry_without(patch: pytest.MonkeyPatch, field: str) -> None:
+    """Let a switch ignore a field of what the active generation leaves out."""
+
+    def carry(folder: CheckpointFolder, active: CheckpointFolder) -> None:
+        store_windows(active, UnpublishedWindows(**stored_windows(active).model_dump(exclude={field})))
+        carry_closed(folder, active)
+
+    patch.setattr(unpublished_windows, "carry_closed", carry)
 
 
 @mutation(AT_ONCE)

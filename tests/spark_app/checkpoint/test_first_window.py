@@ -25,10 +25,15 @@ from spark_app.checkpoint.first_window import (
     last_undecoded,
     last_unread,
     require_whole_windows,
-    store_bound,
-    stored_bound,
 )
 from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.checkpoint.unpublished_windows import (
+    BEGINNING,
+    StartRange,
+    UnpublishedWindows,
+    store_windows,
+    stored_windows,
+)
 from spark_app.lifecycle.published_state import PublishedState
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import identify
@@ -148,7 +153,7 @@ def test_a_new_checkpoint_leaves_the_windows_whose_first_events_are_deleted(
     (warning,) = (line["problem"] for line in airports.job.lines("warning") if "are not published" in line["problem"])
     assert f"{FORMER + 10 * MINUTE:%Y-%m-%d %H:%M:%S}" in warning
     copied = list(commit_files(CheckpointFolder(spark, str(airports.job.checkpoint)), 0))
-    assert "stateloop.first_window" in copied, "a savepoint has the bound too"
+    assert "stateloop.first_window" in copied, "a savepoint has it too"
 
 
 @pytest.mark.kafka
@@ -185,6 +190,29 @@ def test_a_rollback_closes_no_window_again(spark: SparkSession, airports: Airpor
     go_behind(former)
     assert "Replace the workers by those of that release first" in done(spark, environment, "rebuild", "--rollback")
     require_no_window_again(airports, closed)
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.parametrize("airports", [Emit.CLOSE], indirect=True)
+def test_a_rollback_closes_a_window_of_which_the_rebuilt_state_lacks_events(
+    spark: SparkSession, airports: Airports
+) -> None:
+    """The job of the former generation had stopped before the window was over, and no other one publishes it."""
+    environment = airports.environment | airports.job.environment
+    airports.job.start()
+    until(lambda: airports.flights() == {(airport, FORMER): WHOLE for airport in AIRPORTS}, "closed windows")
+    airports.job.stop()
+    first = airports.job.epoch()
+    go_behind(CheckpointFolder(spark, str(airports.job.checkpoint)))
+    airports.delete_first(9)
+    assert "UTC or before are not published" in done(spark, environment, "rebuild", "--accept-missing")
+    done(spark, environment, "rebuild", "--rollback")
+    airports.job.start()
+    until(
+        lambda: airports.flights(first + 1) == {(airport, FORMER): WHOLE for airport in AIRPORTS},
+        "the closed windows of the former generation",
+    )
 
 
 def require_no_window_again(airports: Airports, closed: dict[tuple[str, datetime], int]) -> None:
@@ -250,26 +278,19 @@ def test_the_last_raw_record_that_was_deleted_before_it_was_decoded(decoded: lis
     assert last_undecoded({("raw", 0): 0}, {Partition("raw", 0): at(0, 700)}, events) is None
 
 
-@pytest.mark.spark
-def test_a_state_without_a_bound_publishes_all(spark: SparkSession, tmp_path: Path) -> None:
-    folder = CheckpointFolder(spark, str(tmp_path))
-    assert stored_bound(folder) is None
-    for bound in (7, None):
-        store_bound(folder, bound)
-        assert stored_bound(folder) == bound
-
-
 @pytest.mark.kafka
 @pytest.mark.spark
-def test_a_state_that_has_read_nothing_keeps_the_bound_of_its_activation(
+def test_a_state_that_has_read_nothing_leaves_out_what_is_closed(
     spark: SparkSession, broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
 ) -> None:
+    """Since its activation; what its state lacks is found again, in the present topics."""
     app, folder = application(topics_prefix, Emit.CLOSE), CheckpointFolder(spark, str(tmp_path))
     _ = Topics(broker.bootstrap, app)
     settings, warnings = JobSettings(application="", kafka=broker.bootstrap), list[str]()
-    for least in (None, 7):
-        require_whole_windows(folder, settings, app, identify(settings, app), warnings.append, least=least)
-        assert stored_bound(folder) == least
+    closed = (StartRange(BEGINNING, 7),)
+    store_windows(folder, UnpublishedWindows(missing=9, closed=closed))
+    require_whole_windows(folder, settings, app, identify(settings, app), warnings.append)
+    assert stored_windows(folder) == UnpublishedWindows(closed=closed)
     assert not warnings
 
 
@@ -278,8 +299,8 @@ def test_a_window_that_the_job_does_not_publish_is_no_difference(after: int, dif
     """A snapshot of a former epoch is on the topic, and not in the checkpoint."""
     snapshot = Snapshot(device_id="JFK", first_seen=PRESENT, version=1, as_of=PRESENT, state={})
     topic = StoredSnapshots("topic", {snapshot.window: Stored(snapshot, written=PRESENT)})
-    bound = round(PRESENT.timestamp() * 1000) - after
-    checkpoint = PublishedState(cast("Savepoint", None), NOW, [], frozenset(), bound)
+    windows = UnpublishedWindows(missing=round(PRESENT.timestamp() * 1000) - after)
+    checkpoint = PublishedState(cast("Savepoint", None), NOW, [], frozenset(), windows)
     is_wanted = partial(is_published, lambda _: True, checkpoint)
     comparison = compare(snapshots_of("checkpoint", []), topic, is_wanted, NOW)
     assert (len(comparison.differences), comparison.expired) == (differences, 1 - differences)

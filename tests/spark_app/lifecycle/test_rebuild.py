@@ -11,11 +11,18 @@ from confluent_kafka.admin import AdminClient
 
 from contracts import Emit
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS
-from spark_app.checkpoint.first_window import store_bound, stored_bound
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import activate, active
 from spark_app.checkpoint.identity import identity, write
 from spark_app.checkpoint.republish import is_republication_due
+from spark_app.checkpoint.unpublished_windows import (
+    BEGINNING,
+    StartRange,
+    UnpublishedWindows,
+    store_missing,
+    store_windows,
+    stored_windows,
+)
 from spark_app.lifecycle.errors import NoGenerationError, PartitionsAddedError
 from spark_app.lifecycle.rebuild import CLOCKS, Rebuild
 from spark_app.settings import JobSettings
@@ -33,6 +40,8 @@ if TYPE_CHECKING:
     from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+CLOSED = (StartRange(BEGINNING, 20),)
 
 
 @pytest.fixture
@@ -93,13 +102,13 @@ def test_a_plan_counts_the_records_that_a_live_window_can_have(
         assert rebuild.plan(milliseconds(now)).records == records
 
 
-def test_without_a_watermark_the_bound_of_the_generation_counts(
+def test_without_a_watermark_what_the_generation_leaves_out_counts(
     rebuild: Rebuild, checkpoint: CheckpointFolder, now_topics: Topics
 ) -> None:
     """It had closed none of its own windows, and publishes none of the former generation's."""
     now = datetime.now(UTC)
     now_topics.send(now_topics.names.events, map(event_record, events(10, now)))
-    store_bound(checkpoint, milliseconds(now + timedelta(days=1)))
+    store_missing(checkpoint, milliseconds(now + timedelta(days=1)))
     assert rebuild.plan(milliseconds(now)).records == 0
 
 
@@ -166,35 +175,40 @@ def test_there_is_no_way_back_to_fewer_partitions(rebuild: Rebuild, checkpoint: 
 
 
 @pytest.mark.parametrize(
-    ("watermark", "bounds", "expected"),
+    ("watermark", "windows", "expected"),
     [
-        pytest.param(30, (None, None), 30, id="it has published windows"),
-        pytest.param(30, (20, 10), 30, id="it has published more than it left out"),
-        pytest.param(20, (30, 10), 30, id="it is behind what it leaves out"),
-        pytest.param(None, (30, None), 30, id="it has published none"),
-        pytest.param(20, (None, 30), 30, id="the next one leaves out more"),
-        pytest.param(None, (None, None), None, id="nothing is closed"),
+        pytest.param(30, UnpublishedWindows(), [StartRange(BEGINNING, 30)], id="it has published windows"),
+        pytest.param(
+            30, UnpublishedWindows(closed=CLOSED), [StartRange(BEGINNING, 30)], id="more than others have closed"
+        ),
+        pytest.param(10, UnpublishedWindows(closed=CLOSED), [*CLOSED], id="less than others have closed"),
+        pytest.param(
+            30, UnpublishedWindows(missing=20), [StartRange(20, 30)], id="it has published those that it has whole"
+        ),
+        pytest.param(10, UnpublishedWindows(missing=20), [], id="it has published none"),
+        pytest.param(None, UnpublishedWindows(missing=20), [], id="it has read nothing"),
+        pytest.param(40, UnpublishedWindows(missing=30, closed=CLOSED), [*CLOSED, StartRange(30, 40)], id="and others"),
     ],
 )
 def test_a_switch_leaves_out_the_windows_that_are_closed(
     closing: Rebuild,
     checkpoint: CheckpointFolder,
     watermark: int | None,
-    bounds: tuple[int | None, int | None],
-    expected: int | None,
+    windows: UnpublishedWindows,
+    expected: list[StartRange],
 ) -> None:
-    """The active generation has a watermark and a bound, and the next one, rolled back to or rebuilt, has a bound."""
+    """The active generation has a watermark, and leaves windows out. The next one is rolled back to, or rebuilt."""
     active, others = checkpoint.below("generation-1"), (checkpoint, checkpoint.below("generation-2"))
     activate(checkpoint, "generation-1", 9, 5)
-    for folder, bound in ((active, bounds[0]), *((other, bounds[1]) for other in others)):
-        store_bound(folder, bound)
+    store_windows(active, windows)
     if watermark is not None:
         write_watermark(active, datetime.fromtimestamp(watermark / 1000, UTC))
+    store_missing(others[1], 50)
     closing.roll_back(20)
-    assert stored_bound(others[0]) == expected
+    assert stored_windows(others[0]) == UnpublishedWindows(closed=tuple(expected))
     activate(checkpoint, "generation-1", 30, 25)
     closing.activate("generation-2", 40)
-    assert stored_bound(others[1]) == expected
+    assert stored_windows(others[1]) == UnpublishedWindows(missing=50, closed=tuple(expected))
 
 
 def test_a_rebuild_after_a_rollback_leaves_out_what_the_newer_generation_has_closed(
@@ -206,7 +220,7 @@ def test_a_rebuild_after_a_rollback_leaves_out_what_the_newer_generation_has_clo
     activate(checkpoint, "generation-1", 9, 5)
     closing.roll_back(20)
     closing.activate("generation-2", 30)
-    assert stored_bound(checkpoint.below("generation-2")) == milliseconds(now)
+    assert stored_windows(checkpoint.below("generation-2")).closed == ((BEGINNING, milliseconds(now)),)
 
 
 def test_a_rebuild_reads_no_records_of_windows_that_are_left_out(
@@ -217,7 +231,9 @@ def test_a_rebuild_reads_no_records_of_windows_that_are_left_out(
     Topics(broker.bootstrap, application).send(application.topics.events, [hourly.departure("JFK", now)])
     write_watermark(checkpoint, now)
     assert closing.plan(milliseconds(now)).records == 1
-    store_bound(checkpoint, milliseconds(now + timedelta(days=1)))
+    store_windows(
+        checkpoint, UnpublishedWindows(closed=(StartRange(BEGINNING, milliseconds(now + timedelta(days=1))),))
+    )
     assert closing.plan(milliseconds(now)).records == 0
 
 
@@ -228,4 +244,4 @@ def test_a_rollback_leaves_no_windows_out_that_are_published_again(
     activate(checkpoint, "generation-1", 9, 5)
     write_watermark(checkpoint.below("generation-1"), datetime.now(UTC))
     rebuild.roll_back(20)
-    assert stored_bound(checkpoint) is None
+    assert stored_windows(checkpoint) == UnpublishedWindows()

@@ -19,7 +19,9 @@ from contracts.types.key import composite_key, composite_key_sql
 from contracts.wire import DeadLetter, decode_snapshot
 from contracts.wire.partition import partition, partition_sql
 from contracts.wire.window_key import window_key
-from spark_app.query.pipeline import snapshots
+from spark_app.checkpoint.unpublished_windows import StartRange, UnpublishedWindows
+from spark_app.query.columns import DEAD_LETTER, FIRST_SEEN
+from spark_app.query.pipeline import published_sql, snapshots
 from tests import filtered
 from tests.clicks import Pairs, application, hops, owned, random_answers, random_clicks
 from tests.everything import EPOCH
@@ -39,6 +41,17 @@ pytestmark = pytest.mark.spark
 START = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def test_sparks_unpublished_windows_equal_those_of_the_checkpoint(spark: SparkSession) -> None:
+    """They begin until 2 ms, and in two ranges. A dead letter is published always."""
+    windows = UnpublishedWindows(missing=2, closed=(StartRange(4, 6), StartRange(8, 9)))
+    starts = [START + number * timedelta(microseconds=500) for number in range(-1, 22)]
+    rows = [*((start, 1, None) for start in starts), (START, 1, "a dead letter")]
+    frame = spark.createDataFrame(rows, f"{FIRST_SEEN} timestamp, version int, {DEAD_LETTER} string")
+    published = frame.where(published_sql(windows.ranges)).select(F.unix_micros(FIRST_SEEN), DEAD_LETTER).collect()
+    expected = [((start - START) // MICROSECOND, None) for start in starts if not windows.has(start)]
+    assert sorted(map(tuple, published), key=str) == sorted([*expected, (0, "a dead letter")], key=str)
 
 
 @pytest.mark.parametrize(
