@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.simulation.oracle import State, Window
     from tests.simulation.script import Script
 
-LEAVES_OUT = frozenset({"rebuild", "rollback", "growth"})
+LEAVES_OUT = frozenset({"rebuild", "incomplete", "rollback", "growth"})
 """The faults of the job after which another state leaves out what the former one has published and committed."""
 COMMITTED = timedelta(minutes=1)
 """The time within which the job commits what it has published."""

@@ -83,19 +83,24 @@ def _growth(random: Random, at: float, partitions: int) -> Iterator[Fault]:
 
 
 def _rollbacks(script: Script, load: list[float]) -> Iterator[Step]:
-    """Rollbacks of a rebuild, perhaps with another rebuild. The draws of a script without them stay what they are."""
+    """Rollbacks of a rebuild, perhaps with another rebuild. The draws of a script without them stay what they are.
+
+    Where each window is published once, a rebuild may lack events.
+    """
     random = Random(f"{script.seed} rollbacks")
     rebuilt = [fault.at for fault in script.faults if (fault.part, fault.kind) == ("job", "rebuild")]
-    share = CLOSED_ROLLBACKS if script.application == "closed" else ROLLBACKS
+    share, builds = ROLLBACKS, ["rebuild"]
+    if script.application == "closed":
+        share, builds = CLOSED_ROLLBACKS, ["rebuild", "incomplete"]
     if random.random() >= (max(share, REBUILT_ROLLBACKS) if rebuilt else share):
         return
     at = random.choice(rebuilt or [min(REBUILT_S, max(1.0, random.choice(load) + random.uniform(-5.0, 60.0)))])
     if not rebuilt:
-        yield Fault(at, "rebuild", "job", random.uniform(0.5, 20.0))
+        yield Fault(at, random.choice(builds), "job", random.uniform(0.5, 20.0))
     for number, kind in enumerate(random.choice(CHAINS)):
         within_s = random.choice([LATER_S, SOON_S, SOON_S if number else LATER_S])
         at = max(at, min(LATEST_S, at + random.uniform(*within_s)))
-        yield Fault(at, kind, "job", random.uniform(0.5, 20.0))
+        yield Fault(at, random.choice(builds) if kind == "rebuild" else kind, "job", random.uniform(0.5, 20.0))
     if random.random() < 0.3:
         yield FormerJob(FORMER_S)
 

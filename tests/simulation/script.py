@@ -12,7 +12,7 @@ ENDS_S = 3600.0
 """The length of a script, in seconds. Its faults end long before, so that everything can become quiet."""
 FORGED = "forged"
 """The fingerprint of answers that no worker gave."""
-OTHER_STATE = frozenset({"rebuild", "rollback", "growth", "restore"})
+OTHER_STATE = frozenset({"rebuild", "incomplete", "rollback", "growth", "restore"})
 """The faults of the job after which it begins with another state."""
 FOLLOWED_S = 60.0
 """The time before the end from which on derive workers only follow the progress of the job."""
@@ -106,10 +106,11 @@ class Fault:
     to write or to commit, before the answer; none if that is after the end), `cut` (no connection to the broker),
     `clock` (is ahead by `amount` seconds), `unacknowledged` (`amount` requests to write have no answer), `leaderless`
     (nothing arrives of what it writes, while it reads and commits); of the job also `lag` (it does not read partition
-    `amount` of the events), `rebuild` (it is started again with an empty state, of a later epoch), `rollback` (with the
-    state before), `restore` (with the state of the last savepoint), and `growth` (with an empty one, and its topics get
-    more partitions, until they have `amount`; the command that adds them is the part `growth`), `start` (an operator
-    starts it before that), and `again` (runs the command once more).
+    `amount` of the events), `rebuild` (it is started again with an empty state, of a later epoch), `incomplete` (with
+    one that reads no event again but the last), `rollback` (with the state before), `restore` (with the state of the
+    last savepoint), and `growth` (with an empty one, and its topics get more partitions, until they have `amount`; the
+    command that adds them is the part `growth`), `start` (an operator starts it before that), and `again` (runs the
+    command once more).
     Of the broker: `away`. Of the store: `loss` of everything, `rollback` (in the end it has again what it had at the
     beginning), and the faults of `StoreServer`. Of an API: the faults of `ApiStub`, in this share (`amount`) of its
     calls.

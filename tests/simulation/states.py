@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from contracts import Emit
-from services.runtime.kafka.values import Partition
+from services.runtime.kafka.values import OffsetAt, Partition
 from spark_app.checkpoint import unpublished_windows
+from spark_app.checkpoint.first_window import MILLISECOND, last_unread
 from spark_app.checkpoint.generations import FOLDER, ROOT, activate, active, previous
 from spark_app.checkpoint.unpublished_windows import BEGINNING, UnpublishedWindows
 from spark_app.topics.identity import sources
+from spark_app.topics.offsets import EARLIEST_MS
 from tests.simulation.query import Checkpoint, Commit
 from tests.simulation.savepoints import MemoryFolder, Savepoints, milliseconds, write_closed
 from tests.simulation.script import START, time_at
@@ -32,9 +34,12 @@ class JobStates:
 
     def __init__(self, application: Application, broker: WatchedBroker, loop: SimulationLoop) -> None:
         self.savepoints = Savepoints(application, broker)
+        self._application = application
         self._sources = sources(application)
         self._snapshots = application.topics.snapshots
         self._emits_closed = application.emit is Emit.CLOSE
+        self._left: dict[Partition, OffsetAt] = {}
+        """The first event of each partition that a rebuild reads, after others were deleted."""
         self._broker = broker
         self._loop = loop
         self.checkpoint = Checkpoint(Commit(EPOCH, self._beginning()))
@@ -55,12 +60,23 @@ class JobStates:
 
     def rebuild(self) -> None:
         """Let the next job begin with an empty state: it reads the topics again, in a new epoch."""
-        last, missing = self.checkpoint.last, BEGINNING
+        last, missing = self.checkpoint.last, self._missing()
         if not self._emits_closed:
             missing = last.unpublished.missing if last.watermark is None else milliseconds(last.watermark)
         unpublished = UnpublishedWindows(missing=missing)
         built = Commit(last.epoch, self._beginning(), unpublished=unpublished, is_built=False)
         self._activate(f"{FOLDER}{len(self._commits) + 1}", built)
+
+    def rebuild_incomplete(self) -> None:
+        """Rebuild with `--accept-missing`: retention has deleted the events that the job has read, but for the last.
+
+        Other readers have them still.
+        """
+        for place, offset in self.checkpoint.last.positions.items():
+            if place.topic == self._application.topics.events and offset > self._beginning()[place]:
+                last = self._broker.topics.log(place).entry(offset - 1)
+                self._left[place] = OffsetAt(last.offset, last.timestamp_ms)
+        self.rebuild()
 
     def roll_back(self) -> None:
         """Let the next job continue with the state before, unless there is none, or it has fewer partitions."""
@@ -87,7 +103,14 @@ class JobStates:
         self.former, self.checkpoint.last = self.checkpoint.last, commit
 
     def _beginning(self) -> dict[Partition, int]:
-        return {Partition(name, number): 0 for name in self._sources for number in range(self.partitions)}
+        beginning = {Partition(name, number): 0 for name in self._sources for number in range(self.partitions)}
+        return beginning | {place: left.offset for place, left in self._left.items()}
+
+    def _missing(self) -> int:
+        """Return the time up to which windows begin whose first events a rebuild cannot read."""
+        begin_offsets: dict[tuple[str, int], int] = {place: left.offset for place, left in self._left.items()}
+        unread = last_unread(begin_offsets, self._left, EARLIEST_MS)
+        return BEGINNING if unread is None else unread + self._application.skew // MILLISECOND
 
     def _now_ms(self) -> int:
         return milliseconds(time_at(self._loop.time()))

@@ -26,6 +26,8 @@ REBUILD, ROLLBACK = Fault(700.0, "rebuild", "job", 5.0), Fault(2100.0, "rollback
 """The newer generation publishes windows in between, which the former one has open."""
 CLOSED = sent(650.0)
 ROLLED_BACK = Script(1, (CLOSED, REBUILD, ROLLBACK), "closed", partitions=1)
+INCOMPLETE = Script(1, (CLOSED, Fault(700.0, "incomplete", "job", 5.0), sent(720.0), ROLLBACK), "closed", partitions=1)
+"""The newer generation closes windows, and lacks events of others, which the former one has open."""
 REBUILT_SOON = Script(1, (CLOSED, REBUILD, ROLLBACK, Fault(2101.0, "rebuild", "job", 5.0)), "closed", partitions=1)
 """A rebuild follows before the job of the former generation has published anything."""
 AT_ONCE = Script(
@@ -43,6 +45,11 @@ def a_rollback_does_not_leave_closed_windows_out(patch: pytest.MonkeyPatch) -> N
 @mutation(REBUILT_SOON)
 def what_other_generations_have_closed_is_carried_once(patch: pytest.MonkeyPatch) -> None:
     _carry_without(patch, "closed")
+
+
+@mutation(INCOMPLETE)
+def a_missing_window_counts_as_closed(patch: pytest.MonkeyPatch) -> None:
+    _carry_without(patch, "missing")
 
 
 def _carry_without(patch: pytest.MonkeyPatch, field: str) -> None:

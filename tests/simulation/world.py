@@ -210,7 +210,7 @@ class World:
             case "clock":
                 part.step_clock(fault.amount)
                 self._at(end, lambda: part.step_clock(-fault.amount))
-            case "rebuild" | "rollback" | "restore":
+            case "rebuild" | "incomplete" | "rollback" | "restore":
                 part.crash(fault.lasts)
                 self._replace_state(fault.kind)
             case "lag":
@@ -236,11 +236,12 @@ class World:
         """Replace the state of the job, unless topics grow, or the command reaches no broker."""
         if self._growth.is_running:
             return
+        states = self._states
         if kind == "rebuild":
-            self._states.rebuild()
+            states.rebuild()
         elif not self._is_broker_away:
-            replace_state = self._states.restore if kind == "restore" else self._states.roll_back
-            replace_state()
+            others = {"incomplete": states.rebuild_incomplete, "rollback": states.roll_back, "restore": states.restore}
+            others[kind]()
 
     def _grow(self, partitions: int) -> None:
         if partitions > self._states.partitions and not self._growth.is_running:
