@@ -31,10 +31,13 @@ if TYPE_CHECKING:
     from services.sink.dead_letters import DeadLetters
     from services.sink.plan import Planner, WritePlan
     from services.sink.retried_store import RetriedStore
+    from services.sink.takeover import OffsetsOf
 
 log = logging.getLogger(__name__)
 
 VERIFY_EVERY_S = 5.0
+RETRY_S = 0.5
+"""The pause before the broker is asked for offsets again that it did not return."""
 EXPIRE_EVERY_S = 30.0
 MAX_BATCH_BYTES = 4 << 20
 """The size of the records of a write from which on no further partition joins it."""
@@ -52,6 +55,7 @@ class SinkDependencies(NamedTuple):
     dead_letters: DeadLetters
     counts: Counts
     newest: NewestRecord
+    offsets: OffsetsOf
     now: Callable[[], datetime]
     clock: Callable[[], float]
 
@@ -67,6 +71,7 @@ class SinkHandler(Handler[SinkPartition]):
         self._planner = dependencies.planner
         self._dead_letters = dependencies.dead_letters
         self._counts = dependencies.counts
+        self._offsets = dependencies.offsets
         self._now = dependencies.now
         self._clock = dependencies.clock
         self._broker_clock = BrokerClock(dependencies.clock)
@@ -189,10 +194,11 @@ class SinkHandler(Handler[SinkPartition]):
 
     async def _writable(self, batch: list[WaitingRecords]) -> list[WaitingRecords]:
         """Return what to write of partitions that are still assigned, and of which the store has all records before."""
-        if unknown := [waiting.state for waiting in batch if waiting.state.stored is None]:
-            positions = await self._store.positions()
-            for state in unknown:
-                state.stored = positions.get(state.partition.number, 0)
+        while unknown := [
+            one.state for one in batch if one.state.stored is None and not one.state.partition.is_abandoned
+        ]:
+            if not await self._find_positions(unknown):
+                await asyncio.sleep(RETRY_S)
         for waiting in batch:
             if waiting.state.lacks_records():
                 self._read_again(waiting.state)
@@ -201,6 +207,18 @@ class SinkHandler(Handler[SinkPartition]):
             if waiting.state.has(waiting.records[-1]):
                 waiting.state.skip(waiting.records[-1])
         return [waiting for waiting in assigned if not waiting.state.has(waiting.records[-1])]
+
+    async def _find_positions(self, unknown: Sequence[SinkPartition]) -> bool:
+        """Find the positions in the store of partitions that were taken over; return whether the broker answers."""
+        positions = await self._store.positions()
+        for state in unknown:
+            number = state.partition.number
+            position = positions.get(number, 0)
+            if position <= (state.partition.first or 0):
+                state.stored = position
+            elif (offsets := await self._offsets(number)) is not None:
+                state.take_over(position, offsets)
+        return all(state.stored is not None for state in unknown)
 
     def _read_again(self, state: SinkPartition) -> None:
         """Read a partition again from the position in the store."""

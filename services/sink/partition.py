@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from contracts.records.record import Record
     from services.runtime.worker.partition import AssignedPartition
+    from services.sink.takeover import KnownOffsets
 
 
 class SinkPartition:
@@ -26,7 +27,7 @@ class SinkPartition:
         self.stored = partition.start
         """The position in the store, that from which it was reopened at first; None as long as it is unknown."""
         self._position_of_conflict = 0
-        """The position in the store at the last conflict: the store has had all records before it."""
+        """The position in the store at the last conflict or takeover: the store has had all records before it."""
 
     @property
     def required(self) -> int | None:
@@ -38,6 +39,16 @@ class SinkPartition:
         first = self.partition.first
         return self.stored is not None and first is not None and self.stored < first
 
+    def take_over(self, position: int, offsets: KnownOffsets) -> None:
+        """Note the position in the store, which is after the first record that was read.
+
+        Records before it are not written again, unless it is the position of an earlier topic of this name.
+        """
+        if offsets.is_of(position, self.partition.first or 0):
+            self.note_conflict(position)
+        else:
+            self.stored = position
+
     def note_conflict(self, position: int) -> None:
         """Note the position that another sink, or an earlier attempt without an answer, may have given the partition.
 
@@ -47,11 +58,11 @@ class SinkPartition:
             self.stored = self._position_of_conflict = position
 
     def unwritten(self, records: Sequence[Record]) -> list[Record]:
-        """Return the records that the store lacked at the last conflict. The others must not move its position back."""
+        """Return the records that the store lacked at that position. The others must not move it back."""
         return [record for record in records if not self.has(record)]
 
     def has(self, record: Record) -> bool:
-        """Return whether the store had the record at the last conflict."""
+        """Return whether the store had the record at the last conflict or takeover."""
         return record.offset < self._position_of_conflict
 
     def move(self, last: Record) -> Move:

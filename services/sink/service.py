@@ -22,6 +22,7 @@ from services.sink.handler import SinkDependencies, SinkHandler
 from services.sink.plan import Planner
 from services.sink.retried_store import RetriedStore
 from services.sink.stores import store_factory, store_name
+from services.sink.takeover import known_offsets
 
 if TYPE_CHECKING:
     from contracts import Suite
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NAME, READER = "sink", "sink-newest"
+NAME, READER, ADMIN = "sink", "sink-newest", "sink-offsets"
 """The names of the Kafka clients."""
 COMMIT_EVERY = timedelta(seconds=0.5)
 REPORT_EVERY = timedelta(seconds=5)
@@ -66,6 +67,8 @@ async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
     async with AsyncExitStack() as stack:
         producer = kafka.producer(NAME)
         stack.push_async_callback(producer.close)
+        admin = kafka.admin(ADMIN)
+        stack.callback(admin.close)
         workers: dict[str, Worker[SinkPartition]] = {}
         for name, (application, state) in settings.states(suite).items():
             reader = kafka.reader(READER, group=group_of[name], options=SMALL_QUEUE, log=log)
@@ -88,6 +91,7 @@ async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
                 dead_letters=DeadLetters(producer, application.topics.dead_letters),
                 counts=counts,
                 newest=newest_record(reader, state.topic),
+                offsets=known_offsets(admin, group_of[name], state.topic),
                 now=utc_now,
                 clock=clock,
             )

@@ -27,6 +27,7 @@ from services.sink.plan import Planner
 from services.sink.retried_store import RetriedStore
 from services.sink.service import DRAIN, worker_of
 from services.sink.settings import SinkSettings
+from services.sink.takeover import known_offsets
 from tests.simulation.kafka.clients import ModelKafka
 from tests.simulation.worker import REPORT_EVERY
 
@@ -67,6 +68,8 @@ class StoreServer:
     """The rows that were removed because they had expired, and when."""
     counts: list[Counts] = field(default_factory=list)
     """The figures of all sinks."""
+    lowered: int = 0
+    """The number of moves of a position to an earlier one."""
     overlaps: int = 0
     """The number of requests that began before the one before them on their connection had ended."""
 
@@ -123,6 +126,7 @@ class ServedStore(MemoryStore):
                 _ = await super().write(RowBatch((), {one: Move(at, at) for one, (at, _) in batch.moves.items()}))
                 raise RowsRefusedError(refused)  # unless there was a conflict
             changed = await super().write(batch)
+            self._server.lowered += sum(move.position < move.expected for move in batch.moves.values())
             self._server.written.update((row.key, order_of(row)) for row in rows)
             if self._server.fault == "unacknowledged":
                 raise StoreUnavailableError("connection reset")
@@ -193,6 +197,7 @@ async def run_sink(context: SinkContext, started: Callable[[Worker[SinkPartition
         dead_letters=DeadLetters(producer, application.topics.dead_letters),
         counts=counts,
         newest=newest_record(kafka.reader("sink-newest"), target.topic),
+        offsets=known_offsets(kafka.admin("sink-offsets"), sink_group(application), target.topic),
         now=context.now,
         clock=clock,
     )

@@ -84,6 +84,8 @@ class _Judge:
     def problems(self) -> Iterator[str]:
         if self._server.overlaps:
             yield f"{self._server.overlaps} requests of sinks to the store overlap on a connection"
+        if self._server.lowered:
+            yield f"sinks have moved a position of the store back {self._server.lowered} times"
         yield from self._stored()
         yield from self._removed()
         yield from self._dead_letters()

@@ -12,6 +12,7 @@ from services.sink.dead_letters import DeadLetters
 from services.sink.handler import SinkHandler
 from services.sink.partition import SinkPartition
 from services.sink.plan import Planner
+from services.sink.takeover import KnownOffsets
 from tests.simulation.generate import script as script_of
 from tests.simulation.mutations import Mutations
 from tests.simulation.script import Fault, Forged, Script, Tombstone
@@ -92,6 +93,15 @@ FOUR = [sent(10.0 + 0.1 * number, f"e{number}", first_seen=5.0) for number in ra
 @mutation(Script(1, (FROZEN_IN_A_WRITE, *FOUR), "short", partitions=1, sinks=2, refused=3))
 def a_sink_that_wakes_moves_the_position_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SinkPartition, "has", lambda *_: False)
+
+
+MANY = [sent(10.0 + 0.05 * number, f"e{number}", first_seen=5.0) for number in range(30)]
+KILLED_BEFORE_A_COMMIT = Fault(10.9, "crash", "sink-0", 1.0)
+
+
+@mutation(Script(1, (*MANY, KILLED_BEFORE_A_COMMIT), "short", partitions=1, sinks=1, sink_batch=1))
+def a_takeover_from_an_older_offset_moves_the_position_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(KnownOffsets, "is_of", lambda *_: False)
 
 
 test_a_script_fails_without_a_guard = mutation.script_test()

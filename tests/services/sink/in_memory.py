@@ -23,6 +23,7 @@ from services.sink.plan import Planner
 from services.sink.retried_store import RetriedStore
 from services.sink.service import worker_of
 from services.sink.settings import SinkSettings
+from services.sink.takeover import KnownOffsets
 from tests.deadline import DEADLINE_S
 from tests.services.runtime.in_memory import InMemoryProducer
 from tests.services.sink.records import START, STATE
@@ -53,6 +54,12 @@ class Topic:
         self.closed = False
         self.time = START
         """The time of the sink's clock."""
+        self.group_offset = -1
+        """The offset that the group has committed before this member; negative without one."""
+        self.end: int | None = None
+        """The end offset, if it is not that of the records."""
+        self.unanswered = 0
+        """The number of requests for offsets that the broker does not answer."""
         self.newest_ms: int | None = None
         """The timestamp of the newest record; None while the broker does not return it."""
 
@@ -62,6 +69,15 @@ class Topic:
     async def newest(self, partition: int, is_wanted: Callable[[], bool]) -> Record | None:
         assert is_wanted()
         return None if self.newest_ms is None else Record("snapshots", partition, 0, self.newest_ms, b"d", None)
+
+    async def offsets(self, partition: int, /) -> KnownOffsets | None:
+        assert partition == 0
+        self.unanswered -= 1
+        return (
+            KnownOffsets(self.group_offset, len(self.records) if self.end is None else self.end)
+            if self.unanswered < 0
+            else None
+        )
 
     def subscribe(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
         self.listener = listener
@@ -180,6 +196,7 @@ class RunningSink:
             dead_letters=DeadLetters(published, "dead_letters"),
             counts=self.counts,
             newest=topic.newest,
+            offsets=topic.offsets,
             now=topic.now,
             clock=clock,
         )

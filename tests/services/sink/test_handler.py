@@ -7,6 +7,8 @@ import gc
 import weakref
 from typing import TYPE_CHECKING
 
+import pytest
+
 from contracts.sinks import Move
 from services.runtime.worker.backpressure import Backpressure
 from services.runtime.worker.partition import AssignedPartition
@@ -25,9 +27,11 @@ class Handled:
 
     def __init__(self) -> None:
         self.store, self.published, self.backpressure = ControlledStore(), Published(), Backpressure(1000, 10**6)
-        sink = RunningSink(Topic([]), self.store, self.published)
+        self.topic = Topic([])
+        sink = RunningSink(self.topic, self.store, self.published)
         self.handler = SinkHandler(sink.dependencies, self.backpressure)
         self.tasks: set[asyncio.Task[None]] = set()
+        self.reopened: list[int] = []
         self.handler.begin(self.spawn)
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
@@ -45,10 +49,15 @@ class Handled:
 
     async def open(self, number: int, first: int) -> SinkPartition:
         """A partition whose first record has this offset."""
-        partition = AssignedPartition(number, self.backpressure, self.spawn, lambda *_: None)
+        partition = AssignedPartition(number, self.backpressure, self.spawn, self.reopen)
         state = await self.handler.open(partition)
         partition.first = first
         return state
+
+    def reopen(self, partition: AssignedPartition, offset: int) -> None:
+        """Do what the worker does first when a partition is to be read again."""
+        partition.abandon()
+        self.reopened.append(offset)
 
     async def lose(self, state: SinkPartition, processing: asyncio.Task[None]) -> None:
         """Do what the worker does when a partition is revoked or lost."""
@@ -101,6 +110,57 @@ async def test_a_topic_that_was_created_again_moves_the_position_back() -> None:
     _, writing = await handled.opened(0)
     await writing
     assert handled.store.state.positions == {0: 1}
+    await handled.end()
+
+
+async def test_a_takeover_from_an_older_offset_moves_no_position_back() -> None:
+    handled = Handled()
+    handled.store.state.positions[0] = 9
+    handled.topic.group_offset, handled.topic.end = 7, 20
+    state, writing = await handled.opened(7)
+    await writing
+    assert (handled.store.state.positions, handled.store.batches) == ({0: 9}, [])
+    assert (state.stored, state.partition.position) == (9, 8)
+    records = [record(Change("a", version=1 + offset), 0, offset) for offset in (8, 9)]
+    await handled.handler.process(state, records)
+    (written,) = handled.store.batches
+    assert (written.moves, [row.offset for step in written.steps for row in step.rows]) == ({0: Move(9, 10)}, [9])
+    await handled.end()
+
+
+@pytest.mark.parametrize(("committed", "end"), [(-1, 600), (7, 500), (501, 600)])
+async def test_the_position_of_an_earlier_topic_is_moved_back(committed: int, end: int) -> None:
+    """The group has no offset in this topic; or the topic has not reached the position, or has lost that offset."""
+    handled = Handled()
+    handled.store.state.positions[0] = 501
+    handled.topic.group_offset, handled.topic.end = committed, end
+    _, writing = await handled.opened(7)
+    await writing
+    assert handled.store.state.positions == {0: 8}
+    await handled.end()
+
+
+async def test_nothing_is_written_before_the_topic_of_a_position_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.sink.handler.RETRY_S", 0.001)
+    handled = Handled()
+    handled.store.state.positions[0] = 9
+    handled.topic.group_offset, handled.topic.end, handled.topic.unanswered = 7, 20, 3
+    _, writing = await handled.opened(7, 9)
+    await writing
+    (written,) = handled.store.batches
+    assert (written.moves, handled.topic.unanswered) == ({0: Move(9, 10)}, -1)
+    await handled.end()
+
+
+async def test_a_second_conflict_may_be_at_an_earlier_position() -> None:
+    """The store was restored from a backup after another sink had written."""
+    handled = Handled()
+    handled.store.state.positions[0] = 7
+    others = iter([{0: 9}, {0: 3}])
+    handled.store.before_write = lambda: handled.store.state.positions.update(next(others, {}))
+    _, writing = await handled.opened(7, 8, 9)
+    await writing
+    assert (handled.store.state.positions, handled.store.batches, handled.reopened) == ({0: 3}, [], [3])
     await handled.end()
 
 

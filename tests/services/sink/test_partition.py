@@ -61,6 +61,15 @@ def test_a_conflict_of_another_partition_leaves_everything() -> None:
     assert state.move(records[1]) == Move(501, 3)
 
 
+def test_conflicts_of_two_partitions_leave_what_the_store_lacks_of_each() -> None:
+    first, second = reading(5, 6, 7, stored=5), reading(5, 6, 7, stored=5)
+    records = [record(Change("a"), 0, offset) for offset in (5, 6, 7)]
+    for state, position in ((first, 7), (second, 6), (first, 7), (second, 5)):  # the second one has gone back
+        state.note_conflict(position)
+    assert (first.unwritten(records), first.move(records[-1])) == (records[2:], Move(7, 8))
+    assert (second.unwritten(records), second.move(records[-1])) == (records, Move(5, 8))
+
+
 def test_a_conflict_leaves_only_what_the_store_lacks() -> None:
     state = reading(5, 6, 7, 8, stored=5)
     records = [record(Change("a"), 0, offset) for offset in (5, 6, 7, 8)]
