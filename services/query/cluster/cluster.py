@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from services.query.cluster.instance import InstanceDependencies
     from services.query.cluster.membership import InstanceIdentity
     from services.query.cluster.routing import PartitionStatus
-    from services.query.ingest import Ingestion
+    from services.query.ingest import Ingestion, Restart
     from services.query.settings import QuerySettings
     from services.runtime.kafka.interfaces import Kafka
 
@@ -111,9 +111,14 @@ class Cluster:
         now = self.instance.snapshot(self._now(), datetime.now(UTC))
         return [now, *(peer.announcement for peer in self.instance.lease_table.membership.peers())]
 
-    def restarted(self, partition: StatePartition) -> None:
+    async def end_offsets(self, state: str, partitions: Collection[int]) -> dict[int, int]:
+        """See `Routing.end_offsets`."""
+        found = await self._ingestion.end_offsets([StatePartition(state, number) for number in partitions])
+        return {partition.number: end for partition, end in found.items()}
+
+    def restarted(self, restart: Restart) -> None:
         """See `ChangeListener.restarted`."""
-        self.instance.restarted(partition)
+        self.instance.restarted(restart.partition)
         self._wake.set()
 
     async def run(self) -> None:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from contracts.model.named_state import NamedState
 
@@ -40,10 +40,13 @@ class Member(NamedTuple):
 
 
 class Routing(Protocol):
-    """Read before every response, on the event loop: all methods are cheap."""
+    """Read before every response, on the event loop: all methods are cheap, but for the coroutine."""
 
     def partition_status(self, state: str, partition: int) -> PartitionStatus:
         """Return the role and lag of this instance for the partition."""
+
+    async def end_offsets(self, state: str, partitions: Collection[int]) -> dict[int, int]:
+        """Request the end offsets of partitions from the brokers; those without a response in time are left out."""
 
     def owners(self, state: str, partition: int) -> Sequence[Member]:
         """Return the other instances that may answer for it, the owner first; none while that is unknown."""

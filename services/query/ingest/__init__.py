@@ -4,7 +4,7 @@
 notified on the event loop of each change that readers can see. `KafkaIngestion` implements it.
 """
 
-from services.query.ingest.ingestion import ChangeListener, ChangeListeners, Ingestion, ReadProgress
+from services.query.ingest.ingestion import ChangeListener, ChangeListeners, Ingestion, ReadProgress, Restart
 from services.query.ingest.kafka_ingestion import IngestCounts, KafkaIngestion
 from services.query.ingest.kafka_tables import KafkaTables
 from services.query.ingest.partition_counts import watch_partition_counts, with_partition_counts
@@ -18,6 +18,7 @@ __all__ = [
     "KafkaIngestion",
     "KafkaTables",
     "ReadProgress",
+    "Restart",
     "TombstoneRetention",
     "read_tombstone_retention",
     "watch_partition_counts",

@@ -96,7 +96,7 @@ class PartitionAssignment:
         """Return whether compaction can have removed a tombstone before these offsets, which are read next."""
         if partition not in self._partitions or partition in self._clearing:
             return False
-        return self._freshness.may_miss_tombstone(partition, self._position(partition), offsets)
+        return self._freshness.may_miss_tombstone(partition, self.position(partition), offsets)
 
     def set_end_offsets(self, end_offsets: Mapping[StatePartition, int], at: int) -> None:
         """Note the partitions' end offsets at that time."""
@@ -106,7 +106,7 @@ class PartitionAssignment:
     def rewind(self) -> None:
         """Read all partitions from their stores' positions: records that were read and not written are read again."""
         partitions = [partition for partition in sorted(self._partitions) if partition not in self._clearing]
-        self._reader.replace({self._place(partition): self._position(partition) for partition in partitions})
+        self._reader.replace({self._place(partition): self.position(partition) for partition in partitions})
 
     def is_almost_caught_up(self, state: str) -> bool:
         """Return whether each assigned partition of the state lacks fewer than NEARLY_CAUGHT_UP records."""
@@ -124,7 +124,7 @@ class PartitionAssignment:
         self._freshness.reached({partition: position})
 
     def _read(self, partition: StatePartition) -> None:
-        position = self._position(partition)
+        position = self.position(partition)
         if position is not None:
             self.progress[partition] = ReadProgress(position, None)
         self._freshness.start(partition, position)
@@ -133,5 +133,6 @@ class PartitionAssignment:
     def _place(self, partition: StatePartition) -> Partition:
         return Partition(self._topics[partition.state], partition.number)
 
-    def _position(self, partition: StatePartition) -> int | None:
+    def position(self, partition: StatePartition) -> int | None:
+        """Return the position of the store; None if it has nothing of the partition."""
         return self._stores[partition.state].position(partition.number)

@@ -29,13 +29,21 @@ class ReadProgress(NamedTuple):
         return max(0, (self.end or 0) - self.position)
 
 
+class Restart(NamedTuple):
+    """A partition that is read from the topic's beginning again."""
+
+    partition: StatePartition
+    is_other_topic: bool
+    """Whether its topic ends before the position: it was created again, and its offsets are not those of before."""
+
+
 class ChangeListener(Protocol):
     """Receives what ingest did, always on the event loop."""
 
     def changed(self, changes: Sequence[Change]) -> None:
         """Receive changes that readers can see since just now, in their order."""
 
-    def restarted(self, partition: StatePartition) -> None:
+    def restarted(self, restart: Restart) -> None:
         """Receive a partition that is cleared as soon as this returns, and read again from the topic's beginning.
 
         This happens when the topic no longer has the record at the position. What the store returns for the
@@ -48,17 +56,17 @@ class ChangeListeners:
 
     def __init__(self) -> None:
         self.on_changed: list[Callable[[Sequence[Change]], None]] = []
-        self.on_restarted: list[Callable[[StatePartition], None]] = []
+        self.on_restarted: list[Callable[[Restart], None]] = []
 
     def changed(self, changes: Sequence[Change]) -> None:
         """See `ChangeListener.changed`."""
         for listener in self.on_changed:
             listener(changes)
 
-    def restarted(self, partition: StatePartition) -> None:
+    def restarted(self, restart: Restart) -> None:
         """See `ChangeListener.restarted`."""
         for listener in self.on_restarted:
-            listener(partition)
+            listener(restart)
 
 
 class Ingestion(Protocol):

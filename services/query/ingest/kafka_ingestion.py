@@ -16,6 +16,7 @@ from services.query.ingest.assignment import PartitionAssignment
 from services.query.ingest.change_queue import ChangeQueue
 from services.query.ingest.decode import UpdateDecoder
 from services.query.ingest.freshness import FreshnessTracker
+from services.query.ingest.ingestion import Restart
 from services.query.ingest.misplaced import MisplacedKeys
 from services.query.ingest.partition_counts import growing_states
 from services.query.ingest.tombstones import UNLIMITED
@@ -175,9 +176,10 @@ class KafkaIngestion:
             partition = self._partition(place)
             if not self._restart_if_stale(partition, [end]):  # compaction may have removed the last records
                 self._assignment.reached(partition, end)
-        for place in sorted(self._reader.lost()):
+        for place, end in sorted(self._reader.lost().items()):
             if (partition := self._partition(place)) in self._assignment:
-                self._restart(partition, "its topic no longer has the next record")
+                position = self._assignment.position(partition) or 0
+                self._restart(partition, "its topic no longer has the next record", is_other_topic=end < position)
 
     def _decode(self, source: StateSource, record: Record, pending: PendingWrite) -> None:
         pending.offsets[record.partition].append(record.offset)
@@ -227,9 +229,9 @@ class KafkaIngestion:
             self._restart(partition, "it was not read for longer than its topic keeps tombstones")
         return stale
 
-    def _restart(self, partition: StatePartition, reason: str) -> None:
+    def _restart(self, partition: StatePartition, reason: str, *, is_other_topic: bool = False) -> None:
         def notify() -> bool:
-            return self._changes.call(lambda: self._listener.restarted(partition))
+            return self._changes.call(lambda: self._listener.restarted(Restart(partition, is_other_topic)))
 
         self._assignment.restart(partition, reason, notify)
 

@@ -108,11 +108,11 @@ class ChangeFeed:
         local = self._routing.local_partitions(state)
         return {one: self._positions[state, one] for one in local if (state, one) in self._positions}
 
-    def forget(self, state: str, partition: int) -> None:
-        """Drop offsets of a partition that is read from its beginning again."""
+    def forget(self, state: str, partition: int, *, is_other_topic: bool) -> None:
+        """Drop the offset of a partition that is read from its beginning again, and what an other topic ends."""
         self._positions.pop((state, partition), None)
         for subscription in self._indexes[state]:
-            subscription.forget_offsets(partition)
+            subscription.read_again(partition, is_other_topic=is_other_topic)
 
     def _cache(self, fed: Mapping[Name, Entry | None]) -> None:
         """Cache the last entries of a batch for the streams, where readers cannot have seen later ones."""

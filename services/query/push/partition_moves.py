@@ -44,8 +44,8 @@ class PartitionMoves:
                     stream.send_first([Delivery(answer, [subscription.name], at)])
         self._start_here(stream, subscription, [partition for partition, route in routes.items() if route == LOCAL])
         if not subscription.current:
-            new = [one for one, route in routes.items() if route is None and subscription.since[one] is None]
-            self._skip(stream, subscription, new)
+            new = {one for one, route in routes.items() if route is None and subscription.since[one] is None}
+            subscription.unknown = new
         if stream.upstreams is not None:
             stream.upstreams.follow(subscription, {route for route in routes.values() if route})
 
@@ -54,6 +54,22 @@ class PartitionMoves:
         subscription.since.update(since)
         state = subscription.filter.state
         self._start_here(stream, subscription, [one for one in since if self._routing.route(state, one) == LOCAL])
+
+    def begin_at(self, stream: Stream, subscription: Subscription, ends: Mapping[int, int]) -> None:
+        """Deliver what follows these ends of partitions that no instance served when the subscription began.
+
+        Another instance may know earlier than this one that this one owns them: it learns from where they continue.
+        """
+        subscription.unknown -= ends.keys()
+        routes = {one: self._routing.route(subscription.filter.state, one) for one in ends}
+        for partition, end in ends.items():
+            since = subscription.since[partition]
+            first = end - 1 if since is None else min(since, end - 1)
+            subscription.since[partition] = subscription.begun[partition] = first
+        self._report_begun(stream, subscription, list(ends))
+        self._start_here(stream, subscription, [one for one, route in routes.items() if route == LOCAL])
+        if stream.upstreams is not None:
+            stream.upstreams.follow(subscription, {route for route in routes.values() if route})
 
     def move(self, stream: Stream, subscription: Subscription, change: RouteChange) -> None:
         """Follow a partition to another instance. Changes in between may have been missed."""
@@ -64,7 +80,8 @@ class PartitionMoves:
             stream.pause(subscription, partition, self._feed.offset(change.state, partition))
         if change.route == LOCAL:
             stream.send_copies_first()
-            self._start_here(stream, subscription, [partition])
+            if partition not in subscription.unknown:
+                self._start_here(stream, subscription, [partition])
         if stream.upstreams is not None:
             if change.previous:
                 stream.upstreams.leave(subscription, change.previous)
@@ -100,17 +117,6 @@ class PartitionMoves:
             self._scan(StoreScan(subscription, partitions, is_initial=True))
         else:
             stream.finish_initial(subscription, set(partitions))
-
-    def _skip(self, stream: Stream, subscription: Subscription, partitions: list[int]) -> None:
-        """Start at the present offsets of partitions without an instance: later changes must not be missed.
-
-        Another instance may know earlier than this one that this one owns them: it learns from where they continue.
-        """
-        if subscription.filter.key is not None and partitions:
-            self._scanner.skip_key(subscription, subscription.filter.key)
-        self._begin(subscription, partitions)
-        self._report_begun(stream, subscription, partitions)
-        subscription.complete(partitions)
 
     @staticmethod
     def _report_begun(stream: Stream, subscription: Subscription, partitions: list[int]) -> None:

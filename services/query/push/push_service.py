@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from services.query.dependencies import Dependencies
+    from services.query.ingest import Restart
     from services.query.limits import WatchLimits
     from services.query.lookup.authentication import Principal
     from services.query.lookup.version_reference import DeliveredOrder
     from services.query.push.filter import SubscriptionFilter
     from services.query.push.stream_items import ProgressMark
-    from services.query.store import Change, StatePartition
+    from services.query.store import Change
 
     Connections = Callable[[Dependencies, RoutingTable, Callable[[], None]], PeerConnections]
 
@@ -63,6 +64,9 @@ class PushService:
         self._unflushed: dict[Stream, None] = {}
         self._ticks = 0.0
         self._second = 0
+        self._beginning: dict[Subscription, Stream] = {}
+        """The subscriptions to changes of partitions without an instance: their ends are requested."""
+        self._has_beginning = asyncio.Event()
         self._connections: Counter[str] = Counter()
         self.refresh()
 
@@ -71,16 +75,15 @@ class PushService:
         self.feed.changed(changes)
         self._flush()
 
-    def restarted(self, partition: StatePartition) -> None:
-        """See ChangeListener."""
-        self.feed.forget(partition.state, partition.number)
+    def restarted(self, restart: Restart) -> None:
+        """See ChangeListener. The streams first note what they have sent: the instance answers for it no more."""
+        self.refresh()
+        self.feed.forget(*restart.partition, is_other_topic=restart.is_other_topic)
 
     async def run(self) -> None:
         """Follow the partitions until cancelled; then end all streams."""
         try:
-            while True:
-                await asyncio.sleep(REFRESH_EVERY_S)
-                self.refresh()
+            await asyncio.gather(self._follow_routes(), self._begin())
         finally:
             for stream in self._streams:
                 stream.end()
@@ -154,7 +157,7 @@ class PushService:
         """
         subscription = self._add(stream, name, wanted, current=current or after is not None)
         subscription.since = dict.fromkeys(self._partitions(wanted))
-        self._moves.start(stream, subscription, after)
+        self._start(stream, subscription, after)
 
     def relay(
         self,
@@ -172,8 +175,10 @@ class PushService:
         earlier = stream.subscriptions.get(name)
         is_removal_lost = earlier is not None and wanted.key is None and stream.names.has_removal(earlier)
         subscription = self._add(stream, name, wanted, current=current, is_relayed=True)
-        subscription.since = dict(since) if wanted.key is None else dict.fromkeys(self._partitions(wanted))
-        self._moves.start(stream, subscription)
+        subscription.since = (
+            dict(since) if wanted.key is None else {one: since.get(one) for one in self._partitions(wanted)}
+        )
+        self._start(stream, subscription)
         if is_removal_lost:
             stream.reset()
 
@@ -193,6 +198,7 @@ class PushService:
         if stream.upstreams is not None:
             stream.upstreams.withdraw(subscription)
         self.feed.remove(subscription)
+        self._beginning.pop(subscription, None)
         state = subscription.filter.state
         self._dependencies.counts.set(metrics.SUBSCRIPTIONS, self.feed.count(state), state)
         stream.withdraw(subscription)
@@ -209,6 +215,39 @@ class PushService:
             if mark.complete:
                 states[name]["positions"] = {str(one): at for one, at in self.feed.positions(name).items()}
         return {**mark.lag._asdict(), "states": states}
+
+    def _start(self, stream: Stream, subscription: Subscription, after: DeliveredOrder | None = None) -> None:
+        self._moves.start(stream, subscription, after)
+        if subscription.unknown:
+            self._beginning[subscription] = stream
+            self._has_beginning.set()
+
+    async def _begin(self) -> None:
+        """Find out where the partitions end of which the changes are watched, and which no instance serves."""
+        while True:
+            await self._has_beginning.wait()
+            self._has_beginning.clear()
+            began = list(self._beginning)
+            ends = {
+                state: await self._dependencies.routing.end_offsets(
+                    state, {number for one in began if one.filter.state == state for number in one.unknown}
+                )
+                for state in {one.filter.state for one in began}
+            }
+            for one in self._beginning.keys() & set(began):
+                found = {number: end for number, end in ends[one.filter.state].items() if number in one.unknown}
+                self._moves.begin_at(self._beginning[one], one, found)
+                if not one.unknown:
+                    del self._beginning[one]
+            self._flush()
+            if self._beginning:
+                self._has_beginning.set()
+                await asyncio.sleep(REFRESH_EVERY_S)
+
+    async def _follow_routes(self) -> None:
+        while True:
+            await asyncio.sleep(REFRESH_EVERY_S)
+            self.refresh()
 
     def _add_silent(self) -> None:
         """Once a second, add the keys that have become silent."""

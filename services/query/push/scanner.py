@@ -31,11 +31,18 @@ class StoreScanner:
         self.clock = clock
 
     def add_key(self, subscription: Subscription, key: str, reason: Reason = REQUESTED) -> None:
-        """Add the name of the key; for a subscription to all windows, those of its present windows."""
+        """Add the name of the key; for a subscription to all windows, those of its present windows.
+
+        A requested value that is not after the delivered offset is one that the client has, or does not want.
+        """
         partition = self._routing.partition(subscription.filter.state, key)
-        presents = self._reader.presents(subscription, key) if subscription.filter.window == "all" else []
-        starts: list[int | None] = [present.entry.window_start for present in presents]
-        for window_start in starts or [None]:
+        presents = self._reader.presents(subscription, key)
+        found = [one for one in presents if reason is CHANGED or subscription.lacks(one)]
+        if presents and not found:
+            self.skip_key(subscription, key)
+            return
+        starts: list[int | None] = [one.entry.window_start for one in found]
+        for window_start in starts if starts and subscription.filter.window == "all" else [None]:
             self._add(subscription, key, window_start, partition, reason=reason)
 
     def skip_key(self, subscription: Subscription, key: str) -> None:

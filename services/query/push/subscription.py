@@ -99,6 +99,8 @@ class Subscription:
         """By partition that is wanted, the offset up to which all was delivered; None before the present values."""
         self.begun: dict[int, int] = {}
         """By partition, the offset up to which the present values are those that were requested last."""
+        self.unknown: set[int] = set()
+        """The partitions without an instance whose ends are requested: later records are delivered."""
         self.scans: dict[int, StoreScan] = {}
         """The present scan of each partition. An earlier one may lack changes."""
         self.silent_until = 0
@@ -125,6 +127,12 @@ class Subscription:
     def has_left(self, key: str) -> bool:
         """Whether the key does not match, as far as the client knows: it had none, or one until it did not match."""
         return self.filter.is_conditional and self.delivered.get(key) is None
+
+    def lacks(self, present: Present) -> bool:
+        """Whether the client may lack the present entry by the delivered offset, or that its window is closed."""
+        since = self.since.get(present.entry.partition)
+        is_later = since is None or present.entry.offset > since
+        return is_later or present.is_closed or self.filter.silent_for is not None
 
     def is_ahead(self, key: str, present: Present) -> bool:
         """Whether another instance may have a later version than the present one of a key that was removed before.
@@ -184,11 +192,14 @@ class Subscription:
             if partition in self.begun:
                 self.since[partition] = self.begun[partition]
 
-    def forget_offsets(self, partition: int) -> None:
-        """Note that a partition is read from its beginning again: its offsets may be of another topic."""
+    def read_again(self, partition: int, *, is_other_topic: bool) -> None:
+        """Note that a partition is read from its beginning again. All records of another topic are later ones.
+
+        A client of the present values receives them again.
+        """
         self.begun.pop(partition, None)
-        if partition in self.since:
-            self.since[partition] = None
+        if partition in self.since and (self.current or is_other_topic):
+            self.since[partition] = None if self.current else BEFORE_ALL
         scan = self.scans.get(partition)
         if scan is not None and scan.since is not None:
             del self.scans[partition]

@@ -71,5 +71,5 @@ class PartitionReader(Protocol):
     def ended(self) -> Mapping[Partition, int]:
         """Return the ends that the last batch has reached. An end need not have a record before it."""
 
-    def lost(self) -> Collection[Partition]:
-        """Return the partitions that were found in the last batch not to have the record at their position any more."""
+    def lost(self) -> Mapping[Partition, int]:
+        """Return the ends of the partitions that the last batch found not to have the record at their position."""

@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 from typing_extensions import override
 
 from services.runtime.errors import ConsumerFailedError
@@ -33,6 +33,7 @@ OPTIONS = {
     "queued.max.messages.kbytes": 32 * 1024,
 }
 POLL_S = 0.05
+END_S = 5.0
 SMALL_BATCH = 100
 """Written in about a millisecond."""
 LARGE_BATCH = 10_000
@@ -53,7 +54,7 @@ class KafkaPartitionReader(PartitionReader):
         self._last_end = clock()
         self._limit = SMALL_BATCH
         self._ended: dict[Partition, int] = {}
-        self._lost: set[Partition] = set()
+        self._lost: dict[Partition, int] = {}
 
     @property
     @override
@@ -84,7 +85,7 @@ class KafkaPartitionReader(PartitionReader):
     @override
     def read(self, *, wait: bool) -> Iterator[Sequence[Record]]:
         """Read a batch: after a full one the limit of the next doubles."""
-        self._ended, self._lost = {}, set()
+        self._ended, self._lost = {}, {}
         first = self._consumer.poll(POLL_S if wait else 0)
         if first is None:
             self._limit = SMALL_BATCH
@@ -107,8 +108,8 @@ class KafkaPartitionReader(PartitionReader):
         return self._ended
 
     @override
-    def lost(self) -> frozenset[Partition]:
-        return frozenset(self._lost)
+    def lost(self) -> Mapping[Partition, int]:
+        return self._lost
 
     def _records(self, messages: Sequence[Message]) -> Sequence[Record]:
         records = [record_of(message) for message in messages if message.error() is None]
@@ -125,9 +126,16 @@ class KafkaPartitionReader(PartitionReader):
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # a public name
             self._ended[partition] = offset or 0
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001  # a public name
-            self._lost.add(partition)
+            self._lost[partition] = self._end(partition)
         else:
             log_error(log, self._name, error)
+
+    def _end(self, partition: Partition) -> int:
+        """Request the end of a partition. Raises KafkaException, after which the work is called again."""
+        bounds = self._consumer.get_watermark_offsets(TopicPartition(*partition), END_S)
+        if bounds is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001  # a public name
+        return bounds[1]
 
 
 def _offset(position: int | None) -> int:

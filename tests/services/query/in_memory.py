@@ -22,7 +22,7 @@ from services.query.store import Entry, Store, Update
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import timedelta
 
     from services.query.store.environment import Databases
@@ -88,9 +88,15 @@ class MemoryRouting:
         self.own = PartitionStatus(Role.OWNER, 0)
         self.others: dict[int, PartitionStatus] = {}
         self.known: list[Member] = []
+        self.ends: dict[int, int] = {}
+        self.stores: Mapping[str, Store] = {}
+        """Where partitions end of which `ends` has none."""
 
     def partition_status(self, state: str, partition: int) -> PartitionStatus:  # noqa: ARG002  # all states alike
         return self.others.get(partition, self.own)
+
+    async def end_offsets(self, state: str, partitions: Collection[int]) -> dict[int, int]:
+        return {one: self.ends.get(one, self.stores[state].position(one) or 0) for one in partitions}
 
     def owners(self, state: str, partition: int) -> Sequence[Member]:  # noqa: ARG002  # all partitions alike
         return self.known
@@ -116,11 +122,13 @@ def dependencies_of(
     usual: dict[str, Any] = {"application": "none:none", "http_port": 0, "instance": "one", "stop_within": 0.1}
     assert overrides.keys() <= QuerySettings.model_fields.keys(), overrides
     settings = QuerySettings(**(usual | overrides))
+    routing = routing or MemoryRouting()
+    routing.stores = stores = stores or {state.name: ScratchStore(state) for state in states}
     return Dependencies(
         settings=settings,
         states={state.name: state for state in states},
-        stores=stores or {state.name: ScratchStore(state) for state in states},
-        routing=routing or MemoryRouting(),
+        stores=stores,
+        routing=routing,
         counts=Counts(CATALOGUE),
         now=lambda: NOW,
         clock=time.monotonic,

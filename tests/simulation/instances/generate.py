@@ -28,6 +28,8 @@ FEW, MANY = 8, 60
 """The largest numbers of records: each of a few may be the last one of its key, and of its partition."""
 CLEANED, CLEANED_EVERY_S = 0.3, 5
 """The share of scripts in which the broker compacts the topic regularly."""
+FOLLOWED = 0.3
+"""The share of scripts in which clients watch only changes."""
 LONG_S = 8.0
 """How long a process is away that has to read its partitions again."""
 KEYS = ("k0", "k3", "k8", "k14")
@@ -66,7 +68,7 @@ def script(seed: int) -> Script:
         random.random() < 0.5,
         random.choice([0.02, 0.02, 0.3]),
     )
-    return _grown(made)
+    return replace(_grown(made), followed=Random(f"{seed} followers").random() < FOLLOWED)
 
 
 def _grown(script: Script) -> Script:

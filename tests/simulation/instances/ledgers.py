@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.wire.partition import partition
 from tests.simulation.instances.client_reader import CLIENT
+from tests.simulation.instances.followers import missing, wrong_followings
 from tests.simulation.instances.job import BEFORE_ALL, plate
 from tests.simulation.instances.reads import FOUND_BY
 from tests.simulation.instances.script import BOUND_S, Fault
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from services.query.store.entry import EntryOrder
+    from tests.simulation.instances.followers import Following
     from tests.simulation.instances.growth import Layout
     from tests.simulation.instances.job import Expiry
     from tests.simulation.instances.reader import Answered
@@ -48,6 +50,8 @@ class Ledgers(NamedTuple):
     marked: Sequence[Marked]
     watchers: Collection[str]
     """The names of the clients that watched."""
+    followings: Sequence[Following]
+    """The connections of the clients that watched only changes."""
     states: Mapping[str, Sequence[EntryOrder | None]]
     times: Mapping[str, Sequence[float]]
     """The time of each of these states."""
@@ -89,6 +93,8 @@ def problems(script: Script, found: Ledgers) -> list[str]:
         wrong += _wrong_windows(key, found)
         wrong += _wrong_matches(key, found, last[-1:], late_s)
         wrong += _wrong_closes(script, key, found, last[-1:])
+        wrong += wrong_followings(script, found.followings, key, states, found.times[key])
+        wrong += _wrong_changes(key, found, last[-1:])
         if all(after is not None and (before is None or before <= after) for before, after in pairwise(states)):
             wrong += _wrong_marks(key, found)
     return wrong
@@ -299,6 +305,16 @@ def _wrong_last(  # noqa: PLR0913, PLR0917  # all are facts of one watcher and k
 
 def _updates(found: Ledgers, watcher: str, key: str) -> list[Watched]:
     return [one for one in found.watched if (one.watcher, one.key) == (watcher, key)]
+
+
+def _wrong_changes(key: str, found: Ledgers, answers: Sequence[Answered]) -> Iterator[str]:
+    """Yield the last versions that clients that watch only changes have not received, and that have not expired."""
+    for answer in answers:
+        for following in found.followings:
+            order = missing(following, key, found.states[key], found.times[key])
+            kept = found.expiry.kept
+            if order and not found.expiry.may_have(order[0], _ms(answer.at + EXPIRED_S), answer.newest, kept):
+                yield f"{following.name} has not received {order} of {key}, written after {following.began:.2f}"
 
 
 def _wrong_windows(key: str, found: Ledgers) -> Iterator[str]:

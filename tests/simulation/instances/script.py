@@ -75,6 +75,8 @@ class Script:
     """Whether batches, pages and memories of clients are so small that their limits matter."""
     broker_s: float = 0.02
     """The longest way of a request to the broker and back."""
+    followed: bool = False
+    """Whether clients watch only changes."""
 
     @property
     def quiet_at(self) -> float:
@@ -92,5 +94,6 @@ class Script:
         ("room", 16_384),
         ("is_small", False),
         ("broker_s", 0.02),
+        ("followed", False),
     )
     """The values with which a script is the easiest to understand, in the order in which they are tried."""

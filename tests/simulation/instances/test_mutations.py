@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from services.client import watch
-from services.query.cluster import instance
+from services.query.cluster import Cluster, instance
 from services.query.cluster.instance import Instance
 from services.query.cluster.leases import CatchUpTarget, LeaseTable
 from services.query.http import pages, windows_routes
@@ -22,6 +22,7 @@ from services.query.push import stream
 from services.query.push.scanner import StoreScanner
 from services.query.push.state_windows import StateWindows
 from services.query.push.stream_items import ProgressMark
+from services.query.push.subscription import Subscription
 from services.query.push.upstream import Upstream
 from services.query.store import Store, write_batch
 from services.query.store.folder import StoreFolder
@@ -37,7 +38,7 @@ from tests.simulation.mutations import Mutations
 from tests.simulation.verdict import instances_verdict as verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from typing import Any
 
     import pytest
@@ -297,6 +298,51 @@ def an_instance_does_not_notice_new_partitions(patch: pytest.MonkeyPatch) -> Non
 @mutation(GROWING, is_found_by_seeds=True)
 def copies_for_more_partitions_are_read(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(decode, "is_copy_for_more", lambda *_: False)
+
+
+MANY = tuple(Written(5.0 + number / 10, f"k{number % 20}") for number in range(100))
+"""More records than an instance reads at once after its start."""
+
+
+@mutation(
+    Script(1, (*REMOVED, Fault(12.0, "cut", "a", 24.0, 1.0)), instances=1, replicas=1, batch=1, followed=True),
+)
+def a_watch_forgets_its_offset_when_a_partition_is_read_again(patch: pytest.MonkeyPatch) -> None:
+    def forget(one: Subscription, partition: int, **_: object) -> None:
+        one.since[partition] = None
+
+    patch.setattr(Subscription, "read_again", forget)
+
+
+@mutation(
+    Script(
+        1,
+        (*MANY, Fault(25.0, "wipe", "a", 1.5), Written(30.0, "k0")),
+        instances=1,
+        replicas=1,
+        batch=1,
+        broker_s=0.06,
+        followed=True,
+    )
+)
+def a_watch_of_changes_begins_where_its_instance_has_read(patch: pytest.MonkeyPatch) -> None:
+    async def at_the_beginning(_: Cluster, __: str, partitions: Collection[int]) -> dict[int, int]:
+        return dict.fromkeys(partitions, 0)
+
+    patch.setattr(Cluster, "end_offsets", at_the_beginning)
+
+
+@mutation(
+    Script(
+        1,
+        (*MANY[:20], Fault(25.0, "crash", "a", 8.0), Written(45.0, "k0")),
+        partitions=4,
+        instances=3,
+        followed=True,
+    )
+)
+def a_watch_of_changes_receives_the_present_value_of_a_key(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Subscription, "lacks", lambda *_: True)
 
 
 test_a_script_fails_without_a_guard = mutation.script_test()

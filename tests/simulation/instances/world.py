@@ -21,6 +21,7 @@ from services.runtime.kafka.values import NewTopic
 from tests.simulation.instances.client_reader import ClientReader
 from tests.simulation.instances.clients import SimulatedClient
 from tests.simulation.instances.connections import NOTED_S, MonotonicTime
+from tests.simulation.instances.followers import Follower
 from tests.simulation.instances.growth import NAME as GROWTH
 from tests.simulation.instances.growth import Growth, Layout
 from tests.simulation.instances.instance import SimulatedInstance, Surroundings, causes
@@ -110,6 +111,7 @@ class World:
         """What the job writes when the broker is back."""
         self._filters: dict[str, WatchFilter] = {}
         """What each client watches."""
+        self._followers: list[Follower] = []
         self._outages = 0
         self._disturbed = dict.fromkeys(self.requests.instances, 0.0)
         """The end of the last fault of each instance."""
@@ -129,6 +131,7 @@ class World:
             self.answers.watched,
             self.answers.marked,
             list(self._filters),
+            [following for follower in self._followers for following in follower.followings],
             states,
             times,
             {key: history.offsets for key, history in self.job.histories.items()},
@@ -157,7 +160,9 @@ class World:
         readers = [KeyReader(key, reads, self.requests, self.answers, random).run() for key in keys]
         watchers = [watcher.run() for watcher in self._watchers(keys)]
         through_client = [self._client_reader(keys).run()] if keys else []
-        reading = [asyncio.ensure_future(work) for work in (*readers, *watchers, *through_client)]
+        self._followers = [*self._following(keys)]
+        followers = [follower.run() for follower in self._followers]
+        reading = [asyncio.ensure_future(work) for work in (*readers, *watchers, *through_client, *followers)]
         await asyncio.sleep(self._script.quiet_at + READ_S - self.loop.time())
         for task in reading:
             task.cancel()
@@ -182,6 +187,14 @@ class World:
         for name, wanted in filters.items():
             random = Random(f"{self._script.seed} watcher {name}")
             yield Watcher(name, [wanted], self.requests, self.answers, random)
+
+    def _following(self, keys: Sequence[str]) -> Iterator[Follower]:
+        """Yield clients that watch only changes, of each key and of all, at any instance."""
+        random = Random(f"{self._script.seed} followers")
+        for wanted in [{"prefix": ""}, *({"key": key} for key in keys)] if self._script.followed else []:
+            instance = random.choice([*self.requests.instances])
+            name = f"follower {wanted.get('key', ALL)}"
+            yield Follower(name, self.around.state.name, wanted, instance, self.requests)
 
     def _unready(self) -> Iterator[str]:
         """Yield what the instances lack: each partition has a lease, and replicas that have read everything.

@@ -29,7 +29,7 @@ class ModelPartitionReader:
         self._ended: dict[Partition, int] = {}
         self._reported: dict[Partition, int] = {}
         """The ends that were reported: each is reported once."""
-        self._lost: set[Partition] = set()
+        self._lost: dict[Partition, int] = {}
         self._is_idle = False
         self.is_stopping = False
 
@@ -63,7 +63,7 @@ class ModelPartitionReader:
 
     def read(self, *, wait: bool) -> Iterator[Sequence[Record]]:
         """See `PartitionReader.read`. It yields one piece for each partition with records."""
-        self._ended, self._lost, self._is_idle = {}, set(), wait
+        self._ended, self._lost, self._is_idle = {}, {}, wait
         if not self._network.is_up:
             return
         for partition in list(self._positions):
@@ -75,14 +75,14 @@ class ModelPartitionReader:
         """See `PartitionReader.ended`."""
         return self._ended
 
-    def lost(self) -> frozenset[Partition]:
+    def lost(self) -> Mapping[Partition, int]:
         """See `PartitionReader.lost`."""
-        return frozenset(self._lost)
+        return self._lost
 
     def _records(self, partition: Partition) -> list[Record]:
         log, position = self._broker.topics.log(partition), self._positions[partition]
         if not log.start <= position <= log.end:
-            self._lost.add(partition)
+            self._lost[partition] = log.end
             del self._positions[partition]
             return []
         entries, following = log.read(position, self._batch)

@@ -10,7 +10,7 @@ from contracts.model.named_state import NamedState
 from services.query.cluster import Member, PartitionStatus, Role, roles_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 FLIGHTS = NamedState(name="flights", topic="snapshots", schema={}, partitions=4)
 
@@ -23,6 +23,9 @@ class EqualRoles:
 
     def partition_status(self, _state: str, _partition: int) -> PartitionStatus:
         return PartitionStatus(self._role, 2)
+
+    async def end_offsets(self, _state: str, _partitions: Collection[int]) -> dict[int, int]:
+        return {}
 
     def owners(self, _state: str, _partition: int) -> Sequence[Member]:
         return [Member(name, f"http://{name}:1") for name in self._others]

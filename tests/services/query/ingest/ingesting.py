@@ -18,6 +18,7 @@ from services.query.store.store import Store
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.clients import KafkaClients
 from services.runtime.kafka.options import create_producer
+from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contracts.model.named_state import NamedState
-    from services.query.ingest.ingestion import ReadProgress
+    from services.query.ingest.ingestion import ReadProgress, Restart
     from services.query.store import Change
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -62,8 +63,18 @@ class Topic:
         self.name = name
         self.client = {"bootstrap.servers": bootstrap}
         self.admin = AdminClient({**self.client})
-        self.admin.create_topics([NewTopic(name, partitions, 1, config=config or {})])[name].result(WAIT_S)
+        self._new = NewTopic(name, partitions, 1, config=config or {})
+        self._create()
         self._producer = create_producer({**self.client, "linger.ms": 0}, "test")
+
+    def _create(self) -> None:
+        self.admin.create_topics([self._new])[self.name].result(WAIT_S)
+
+    def create_again(self) -> None:
+        """Delete the topic, and create it."""
+        self.admin.delete_topics([self.name])[self.name].result(WAIT_S)
+        wait_until(lambda: self.name not in self.admin.list_topics(timeout=WAIT_S).topics, "deletion", WAIT_S)
+        self._create()
 
     def write(self, *records: tuple[str | bytes, bytes | None], partition: int = 0) -> None:
         """Write these records in their order, and wait until the broker has them."""
@@ -95,6 +106,7 @@ class RecordingListener:
     def __init__(self) -> None:
         self.changes: list[Change] = []
         self.restarts: list[StatePartition] = []
+        self.other_topics: list[bool] = []
         self.running: Running | None = None
         self.at_restart: list[tuple[int | None, ReadProgress | None]] = []
         """The version of key `a` that could still be read at each restart, and the progress then."""
@@ -102,8 +114,10 @@ class RecordingListener:
     def changed(self, changes: Sequence[Change]) -> None:
         self.changes += changes
 
-    def restarted(self, part: StatePartition) -> None:
+    def restarted(self, restart: Restart) -> None:
+        part, is_other_topic = restart
         self.restarts.append(part)
+        self.other_topics.append(is_other_topic)
         if self.running is not None:
             self.at_restart.append((self.running.version("a"), self.running.ingestion.progress(part)))
 

@@ -162,8 +162,21 @@ async def test_a_partition_is_read_again_if_its_position_was_deleted(
         await running.caught_up()
         assert [running.version(key) for key in ("a", "b", "c", "other")] == [None, 2, None, 1]
         assert running.listener.restarts == [running.partition(0)]
+        assert running.listener.other_topics == [False]
         assert running.listener.at_restart == [(1, None)]
         assert running.ingestion.progress(running.partition(0)) == ReadProgress(4, 4)
+
+
+async def test_a_topic_that_was_created_again_is_another_one(topic: Topic, state: NamedState, tmp_path: Path) -> None:
+    topic.write(("a", value(1)), ("b", value(1)))
+    async with ingesting(topic, state, tmp_path, 0) as running:
+        await running.caught_up(0)
+    await asyncio.to_thread(topic.create_again)
+    topic.write(("a", value(2)))
+    async with ingesting(topic, state, tmp_path, 0) as running:
+        await until(lambda: running.version("a") == 2)
+        assert running.version("b") is None
+        assert running.listener.other_topics == [True]
 
 
 async def test_the_end_is_reached_if_the_last_offset_has_no_record(

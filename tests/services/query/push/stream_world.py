@@ -70,7 +70,15 @@ class World:
         self.feed.add(one)
         key = one.filter.key
         one.since = dict.fromkeys(range(4) if key is None else [self.routing.partition("flights", key)])
+        self.start(one)
+
+    def start(self, one: Subscription) -> None:
+        """Start a subscription; the broker returns at once where partitions end."""
         self.moves.start(self.stream, one)
+        self.moves.begin_at(self.stream, one, {number: self._end(number) for number in one.unknown})
+
+    def _end(self, partition: int) -> int:
+        return self.store.position(partition) or 0
 
     def take(self, number: int) -> None:
         for _ in range(number):

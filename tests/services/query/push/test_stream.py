@@ -184,7 +184,7 @@ def test_a_partition_that_is_read_again_is_delivered_from_its_beginning() -> Non
     world.notify(1)
     world.own(3)
     assert (one.since[3], one.scans[3].since) == (1, 1)
-    world.feed.forget("flights", 3)
+    world.feed.forget("flights", 3, is_other_topic=False)
     assert (one.since[3], one.scans) == (None, {})
 
 

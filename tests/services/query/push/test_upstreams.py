@@ -220,6 +220,26 @@ async def test_a_watch_continues_at_the_new_owner_and_receives_nothing_older(
 
 
 @pytest.mark.parametrize(("before", "after"), [((0, 1), (0, 1, 2, 3)), ((0, 1, 2, 3), (0, 1))])
+@pytest.mark.parametrize("options", [{"prefix": "key-"}, {"where": {"state.status": "flying"}}, {"key": None}])
+async def test_a_watch_of_changes_receives_nothing_former_at_the_new_owner(
+    pair: Pair, before: tuple[int, ...], after: tuple[int, ...], options: dict[str, Any]
+) -> None:
+    key = next(pair.keys(2))
+    pair.share(*before)
+    pair.refresh()
+    pair.change(key, 1, FLYING)
+    async with connected(pair.one) as client:
+        await client.subscribe("x", **{name: options[name] or key for name in options}, current=False)
+        (stream,) = pair.one.watching._streams  # noqa: SLF001  # nothing is sent when a watch has begun
+        await eventually(lambda: stream.subscriptions["x"].since[2] is not None)
+        pair.share(*after)
+        pair.refresh()
+        await eventually(lambda: pair.two.subscriptions() == (2 not in after))
+        pair.change(key, 2, FLYING)
+        assert (await client.next())["answer"]["version"] == 2
+
+
+@pytest.mark.parametrize(("before", "after"), [((0, 1), (0, 1, 2, 3)), ((0, 1, 2, 3), (0, 1))])
 @pytest.mark.parametrize("current", [True, False])
 async def test_many_keys_resume_at_the_new_owner_with_the_changes_between(
     pair: Pair, before: tuple[int, ...], after: tuple[int, ...], *, current: bool

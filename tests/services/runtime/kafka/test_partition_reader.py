@@ -54,8 +54,9 @@ class Message:
 class Client:
     """A consumer that returns its messages one by one; an error of the client stands for its failure."""
 
-    def __init__(self, results: Iterable[Message | KafkaError]) -> None:
+    def __init__(self, results: Iterable[Message | KafkaError], bounds: tuple[int, int] | None) -> None:
         self._results = list(results)
+        self._bounds = bounds
 
     def poll(self, _: float) -> Message | None:
         result = self._results.pop(0) if self._results else None
@@ -63,13 +64,18 @@ class Client:
             raise KafkaException(result)
         return result
 
+    def get_watermark_offsets(self, *_: object) -> tuple[int, int] | None:
+        return self._bounds
+
     def consume(self, _: int, wait_s: float) -> list[Message]:
         message = self.poll(wait_s)
         return [] if message is None else [message]
 
 
-def reader(monkeypatch: pytest.MonkeyPatch, *results: Message | KafkaError) -> KafkaPartitionReader:
-    monkeypatch.setattr(consumer_thread, "create_consumer", lambda *_: cast("Any", Client(results)))
+def reader(
+    monkeypatch: pytest.MonkeyPatch, *results: Message | KafkaError, bounds: tuple[int, int] | None = (0, 9)
+) -> KafkaPartitionReader:
+    monkeypatch.setattr(consumer_thread, "create_consumer", lambda *_: cast("Any", Client(results, bounds)))
     return KafkaPartitionReader({}, "test")
 
 
@@ -77,7 +83,14 @@ def test_ends_and_lost_positions_take_the_place_of_records(monkeypatch: pytest.M
     read = reader(monkeypatch, Message(7), Message(8, END), Message(0, LOST))
     records = [record for piece in read.read(wait=False) for record in piece]
     assert records == [Record(*PLACE, 7, 5, b"k", None)]
-    assert (read.ended(), read.lost()) == ({PLACE: 8}, frozenset([PLACE]))
+    assert (read.ended(), read.lost()) == ({PLACE: 8}, {PLACE: 9})
+
+
+def test_a_lost_position_is_found_again_when_the_end_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = reader(monkeypatch, Message(0, LOST), bounds=None)
+    with pytest.raises(KafkaException):
+        list(read.read(wait=False))
+    assert read.lost() == {}
 
 
 def test_an_end_behind_records_that_were_lost_with_a_failure_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
