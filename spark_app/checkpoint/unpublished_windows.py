@@ -8,8 +8,9 @@ There are two kinds. A file in the folder of the generation stores them apart:
 """
 
 import json
+from contextlib import suppress
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,6 +18,8 @@ from spark_app.checkpoint.commit_log import committed_watermark
 from spark_app.checkpoint.folder import CheckpointFolder
 
 FILE = "stateloop.first_window"
+FIRST_COPY = f"{FILE}.copy"
+"""The same content, written before: a crash leaves a part of one of the two at most."""
 BEGINNING = -(1 << 53)
 """A time before each window, in milliseconds since 1970. As microseconds it is a long integer of Spark."""
 
@@ -54,15 +57,19 @@ def stored_windows(folder: CheckpointFolder) -> UnpublishedWindows:
 
     An older file has one time for both kinds. Its windows count as both, as they did before.
     """
-    content = json.loads(folder.read(FILE) or "{}")
+    content: Any = {}
+    for name in (FIRST_COPY, FILE):
+        with suppress(json.JSONDecodeError):
+            content = json.loads(folder.read(name) or "")
     if isinstance(content, int):
         content = {"missing": content, "closed": [(BEGINNING, content)]}
     return UnpublishedWindows.model_validate(content)
 
 
 def store_windows(folder: CheckpointFolder, windows: UnpublishedWindows) -> None:
-    """Store the windows that the job of a generation does not publish."""
-    folder.overwrite(FILE, windows.model_dump_json())
+    """Store the windows that the job of a generation does not publish. A crash leaves these, or those before."""
+    for name in (FIRST_COPY, FILE):
+        folder.overwrite(name, windows.model_dump_json())
 
 
 def store_missing(folder: CheckpointFolder, until: int | None) -> None:

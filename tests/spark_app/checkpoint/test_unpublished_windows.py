@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -78,6 +79,42 @@ def test_a_state_that_is_read_anew_keeps_what_is_closed() -> None:
     assert stored_windows(folder) == UnpublishedWindows(closed=(StartRange(1, 5),))
     store_missing(folder, 9)
     assert stored_windows(folder) == UnpublishedWindows(missing=9, closed=(StartRange(1, 5),))
+
+
+class CrashError(Exception):
+    """The process has ended."""
+
+
+class CrashingFolder(MemoryFolder):
+    """A folder whose process ends within a write: some characters are left of it."""
+
+    def __init__(self, crashes_at: int, left: int) -> None:
+        super().__init__("a generation")
+        self._writes = crashes_at
+        self._left = left
+
+    def overwrite(self, name: str, content: Any) -> None:
+        """See `CheckpointFolder.overwrite`."""
+        self._writes -= 1
+        if self._writes == 0:
+            super().overwrite(name, content[: self._left])
+            raise CrashError
+        super().overwrite(name, content)
+
+
+@pytest.mark.parametrize("left", [0, 1, 20])
+@pytest.mark.parametrize("crashes_at", [1, 2, 3, 4])
+def test_a_crash_within_a_write_leaves_what_was_before_or_after_it(crashes_at: int, left: int) -> None:
+    """A build that continues does not look for the missing windows again, and a rollback cannot."""
+    folder: Any = CrashingFolder(crashes_at, left)
+    states = [UnpublishedWindows(), *(UnpublishedWindows(missing=missing) for missing in STARTS)]
+    for before, after in pairwise(states):
+        try:
+            store_windows(folder, after)
+        except CrashError:
+            assert stored_windows(folder) in {before, after}
+            store_windows(folder, after)
+        assert stored_windows(folder) == after
 
 
 def test_without_a_file_each_window_is_published() -> None:
