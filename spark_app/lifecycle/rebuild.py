@@ -113,7 +113,7 @@ class Rebuild:
 
     def plan(self, now_ms: int) -> RebuildPlan:
         """Return the plan of a rebuild. Raises BrokerUnreachableError and CheckpointUnreachableError."""
-        begun = next((name for name in unfinished(self._checkpoint) if self._is_mine(name)), None)
+        begun = next((name for name in unfinished(self._checkpoint) if self._continues(name)), None)
         since = self._since_ms()
         first, ranges = offsets_since(self._settings, self._topics, since), offset_ranges(self._settings, self._topics)
         done = committed_positions(generation_folder(self._checkpoint, begun)) or {} if begun else {}
@@ -242,9 +242,13 @@ class Rebuild:
             for partition, (begin, end) in offset_ranges(self._settings, self._topics).items()
         )
 
-    def _is_mine(self, generation: str) -> bool:
+    def _continues(self, generation: str) -> bool:
+        """Return whether an interrupted build is of this application, and was begun for the active generation.
+
+        One that was begun before a rollback lacks records of windows that the former generation has open again.
+        """
         stored = found_at(generation_folder(self._checkpoint, generation))
-        return stored is not None and not self._mine.differences(stored.identity)
+        return stored is not None and stored.epoch > self._epoch() and not self._mine.differences(stored.identity)
 
     def _differences(self) -> list[str]:
         try:

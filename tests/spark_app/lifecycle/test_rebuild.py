@@ -245,3 +245,22 @@ def test_a_rollback_leaves_no_windows_out_that_are_published_again(
     write_watermark(checkpoint.below("generation-1"), datetime.now(UTC))
     rebuild.roll_back(20)
     assert stored_windows(checkpoint) == UnpublishedWindows()
+
+
+def test_no_build_from_before_a_rollback_is_continued(
+    closing: Rebuild, checkpoint: CheckpointFolder, broker: EmbeddedBroker, topics_prefix: str
+) -> None:
+    """It was built for a generation that had closed later windows, and lacks those that the former one has open."""
+    application, now = hourly.application(topics_prefix, Emit.CLOSE), datetime.now(UTC)
+    settings = JobSettings(kafka=broker.bootstrap, application="")
+    mine = identity(application, identify(settings, application), PARTITIONS)
+    newer, begun = checkpoint.below("generation-1"), checkpoint.below("generation-2")
+    write_watermark(checkpoint, now - timedelta(days=1))
+    activate(checkpoint, "generation-1", 9, 5)
+    store_missing(newer, milliseconds(now - timedelta(hours=12)))
+    write_watermark(newer, now)
+    write(begun, mine, 15)
+    store_missing(begun, milliseconds(now))
+    assert closing.plan(20).generation == "generation-2"
+    closing.roll_back(20)
+    assert closing.plan(30).generation == "generation-30"
