@@ -169,9 +169,17 @@ class Rebuild:
         """Stop the running job, and activate a generation for the next one. Return also the handover.
 
         `when_stopped` runs while no job can. It receives a function to call before each of its steps, which raises
-        LeaseLostError if a job may run. Raises ActivationConflictError, SwitchInterruptedError, and what it raises.
+        LeaseLostError if a job may run. Raises ActivationConflictError, also if another generation was activated since
+        this one was begun, SwitchInterruptedError, and what it raises.
         """
-        return self._switch(lambda: generation, now_ms, when_stopped)
+
+        def built() -> str:
+            stored = found_at(generation_folder(self._checkpoint, generation))
+            if stored is not None and stored.epoch <= self._epoch():
+                raise ActivationConflictError(self._checkpoint.path)
+            return generation
+
+        return self._switch(built, now_ms, when_stopped)
 
     def _switch(
         self, chosen: Callable[[], str], now_ms: int, when_stopped: Callable[[Callable[[], object]], object]

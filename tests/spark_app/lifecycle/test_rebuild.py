@@ -23,6 +23,7 @@ from spark_app.checkpoint.unpublished_windows import (
     store_windows,
     stored_windows,
 )
+from spark_app.errors import ActivationConflictError
 from spark_app.lifecycle.errors import NoGenerationError, PartitionsAddedError
 from spark_app.lifecycle.rebuild import CLOCKS, Rebuild
 from spark_app.settings import JobSettings
@@ -247,7 +248,7 @@ def test_a_rollback_leaves_no_windows_out_that_are_published_again(
     assert stored_windows(checkpoint) == UnpublishedWindows()
 
 
-def test_no_build_from_before_a_rollback_is_continued(
+def test_no_build_from_before_a_rollback_is_continued_or_activated(
     closing: Rebuild, checkpoint: CheckpointFolder, broker: EmbeddedBroker, topics_prefix: str
 ) -> None:
     """It was built for a generation that had closed later windows, and lacks those that the former one has open."""
@@ -264,3 +265,5 @@ def test_no_build_from_before_a_rollback_is_continued(
     assert closing.plan(20).generation == "generation-2"
     closing.roll_back(20)
     assert closing.plan(30).generation == "generation-30"
+    with pytest.raises(ActivationConflictError):
+        closing.activate("generation-2", 30)
