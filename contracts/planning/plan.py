@@ -178,7 +178,8 @@ def _can_replace(answer: Answer | None, snapshot: Snapshot, now: datetime, grace
 
 
 def _is_stale(enrichment: Enrichment, answer: Answer, now: datetime) -> bool:
-    return enrichment.stale_after is not None and now - answer.ts > enrichment.stale_after
+    """Return whether an answer is too old. One whose time lies as far ahead, by a wrong clock, is of unknown age."""
+    return enrichment.stale_after is not None and abs(now - answer.ts) > enrichment.stale_after
 
 
 def _request(enrichment: Enrichment, inputs: Inputs, snapshot: Snapshot, skipped: str | None = None) -> Request:

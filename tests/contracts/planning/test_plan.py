@@ -154,6 +154,12 @@ def test_an_answer_becomes_stale() -> None:
     assert planned(at, NOW + timedelta(minutes=6)).keys() == {"a"}
 
 
+def test_an_answer_of_a_clock_that_was_far_ahead_is_stale() -> None:
+    ahead = {name: one.model_copy(update={"ts": NOW + timedelta(days=365)}) for name, one in answered({"x": 1}).items()}
+    assert planned(snapshot({"x": 1}, **ahead)).keys() == {"a"}
+    assert not planned(snapshot({"x": 1}, **ahead), NOW + timedelta(days=365, minutes=-5))
+
+
 def test_an_absence_upstream_skips_required_and_not_optional_dependents() -> None:
     state = {"x": 1, "y": 2}
     first = planned(snapshot(state))
