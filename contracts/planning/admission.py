@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from contracts.wire import REDRIVEN
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
@@ -79,15 +81,16 @@ def _is_too_soon(
 ) -> bool:
     """Return whether the last request is less than the interval ago. Further rounds belong to their first.
 
-    A time that lies as far ahead, by a wrong clock, delays nothing.
+    A time that lies as far ahead, by a wrong clock, delays nothing. A redrive repeats a failure without a delay.
     """
     if enrichment.at_most_every is None or request.round > 1:
         return False
     answer = snapshot.enrichments.get(enrichment.name)
     answered = None if answer is None or answer.status == "skipped" else answer
-    return any(
-        abs(now - called.at) < enrichment.at_most_every for called in _known(answered, begun.get(enrichment.name))
-    )
+    known = _known(answered, begun.get(enrichment.name))
+    if answer is not None and answer.fingerprint == REDRIVEN:
+        known = (called for called in known if called.at > answer.ts)  # its mark is no request, and opens the former
+    return any(abs(now - called.at) < enrichment.at_most_every for called in known)
 
 
 def _known(answer: Answer | None, begun: LastRequest | None) -> Iterable[LastRequest]:

@@ -11,7 +11,7 @@ from contracts import Api, Application, Budget, DeclarationError, Enriched, Even
 from contracts.planning.admission import LastRequest, admit
 from contracts.planning.plan import EnrichmentStatus, enrichment_status, plan, settled, wanted
 from contracts.planning.request import Request
-from contracts.wire import Answer, Snapshot
+from contracts.wire import REDRIVEN, Answer, Snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -123,6 +123,16 @@ def test_a_clock_that_was_far_ahead_delays_nothing() -> None:
     (request,) = plan(app, at(1, {"y": 1}), NOW)
     ahead = answer(request, NOW + 100 * HOUR)
     assert len(plan(app, at(2, {"y": 2}, b=ahead), NOW)) == 1
+
+
+def test_an_interval_delays_no_redrive() -> None:
+    second = timedelta(seconds=1)
+    mark = Answer(version=1, status="failure", ts=NOW, fingerprint=REDRIVEN, reason="to be requested again")
+    redriven = at(2, {"y": 1}, b=mark)
+    assert [request.enrichment for request in plan(app, redriven, NOW + second)] == ["b"]
+    called_for = wanted(app, redriven, NOW + second, NOW + second)
+    assert admit(app, redriven, NOW + second, called_for, {"b": LastRequest(NOW - second)}).admitted, "it had failed"
+    assert admit(app, redriven, NOW + second, called_for, {"b": LastRequest(NOW + second)}).too_soon, "it is on its way"
 
 
 @pytest.mark.parametrize(
