@@ -5,11 +5,11 @@ stored in the folder of the generation until that is active.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from contracts.model.application import Application
 from contracts.settings import KafkaSettings
@@ -36,6 +36,13 @@ class StoredHandover(BaseModel):
     last_ms: int | None
 
 
+def stored_handover(folder: CheckpointFolder) -> StoredHandover | None:
+    """Return the result of an interrupted activation. A part of it is none: it is whole before partitions are added."""
+    with suppress(ValidationError):
+        return StoredHandover.model_validate_json(folder.read(FILE) or "")
+    return None
+
+
 @dataclass(frozen=True)
 class Handover:
     """The end of the snapshots of a job that has stopped."""
@@ -58,8 +65,8 @@ class Handover:
         end_offsets, newest = offsets.ends(), offsets.at(NEWEST)
         last = max((record.timestamp_ms for record in newest.values()), default=-1)
         handover = StoredHandover(partitions=partitions, last_ms=last if last >= 0 else None)
-        stored = folder.read(FILE)
-        if stored and (before := StoredHandover.model_validate_json(stored)).partitions < partitions:
+        before = stored_handover(folder)
+        if before and before.partitions < partitions:
             handover = before
         else:
             folder.overwrite(FILE, handover.model_dump_json())
