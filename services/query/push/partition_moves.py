@@ -44,8 +44,8 @@ class PartitionMoves:
                     stream.send_first([Delivery(answer, [subscription.name], at)])
         self._start_here(stream, subscription, [partition for partition, route in routes.items() if route == LOCAL])
         if not subscription.current:
-            new = {one for one, route in routes.items() if route is None and subscription.since[one] is None}
-            subscription.unknown = new
+            new = [one for one, route in routes.items() if route is None and subscription.since[one] is None]
+            subscription.ends = dict.fromkeys(new)
         if stream.upstreams is not None:
             stream.upstreams.follow(subscription, {route for route in routes.values() if route})
 
@@ -58,18 +58,31 @@ class PartitionMoves:
     def begin_at(self, stream: Stream, subscription: Subscription, ends: Mapping[int, int]) -> None:
         """Deliver what follows these ends of partitions that no instance served when the subscription began.
 
+        The instance that serves one may not have read that far yet: then all that it reads from now on is delivered.
         Another instance may know earlier than this one that this one owns them: it learns from where they continue.
         """
-        subscription.unknown -= ends.keys()
-        routes = {one: self._routing.route(subscription.filter.state, one) for one in ends}
+        state = subscription.filter.state
         for partition, end in ends.items():
-            since = subscription.since[partition]
-            first = end - 1 if since is None else min(since, end - 1)
-            subscription.since[partition] = subscription.begun[partition] = first
+            is_here = self._routing.route(state, partition) == LOCAL
+            last = min(end - 1, self._reader.stored_offset(state, partition)) if is_here else end - 1
+            subscription.ends[partition] = last
+            if subscription.is_relayed:
+                subscription.begun[partition] = last
         self._report_begun(stream, subscription, list(ends))
-        self._start_here(stream, subscription, [one for one, route in routes.items() if route == LOCAL])
+        self._begin_at_ends(stream, subscription)
+
+    def _begin_at_ends(self, stream: Stream, subscription: Subscription) -> None:
+        """Begin the partitions whose ends are known, and which an instance serves by now."""
+        state, since = subscription.filter.state, subscription.since
+        routes = {one: self._routing.route(state, one) for one, end in subscription.ends.items() if end is not None}
+        here = [partition for partition, route in routes.items() if route == LOCAL]
+        for partition in here:
+            if since[partition] is None:
+                since[partition] = self._reader.stored_offset(state, partition)
+        earlier = {route for partition, route in routes.items() if subscription.begin_at_end(partition)}
+        self._start_here(stream, subscription, here)
         if stream.upstreams is not None:
-            stream.upstreams.follow(subscription, {route for route in routes.values() if route})
+            stream.upstreams.follow(subscription, {route for route in earlier if route})
 
     def move(self, stream: Stream, subscription: Subscription, change: RouteChange) -> None:
         """Follow a partition to another instance. Changes in between may have been missed."""
@@ -80,7 +93,9 @@ class PartitionMoves:
             stream.pause(subscription, partition, self._feed.offset(change.state, partition))
         if change.route == LOCAL:
             stream.send_copies_first()
-            if partition not in subscription.unknown:
+            if partition in subscription.ends:
+                self._begin_at_ends(stream, subscription)
+            else:
                 self._start_here(stream, subscription, [partition])
         if stream.upstreams is not None:
             if change.previous:

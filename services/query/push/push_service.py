@@ -218,7 +218,7 @@ class PushService:
 
     def _start(self, stream: Stream, subscription: Subscription, after: DeliveredOrder | None = None) -> None:
         self._moves.start(stream, subscription, after)
-        if subscription.unknown:
+        if subscription.ends:
             self._beginning[subscription] = stream
             self._has_beginning.set()
 
@@ -230,14 +230,14 @@ class PushService:
             began = list(self._beginning)
             ends = {
                 state: await self._dependencies.routing.end_offsets(
-                    state, {number for one in began if one.filter.state == state for number in one.unknown}
+                    state, {number for one in began if one.filter.state == state for number in _unknown(one)}
                 )
                 for state in {one.filter.state for one in began}
             }
             for one in self._beginning.keys() & set(began):
-                found = {number: end for number, end in ends[one.filter.state].items() if number in one.unknown}
+                found = {number: end for number, end in ends[one.filter.state].items() if number in _unknown(one)}
                 self._moves.begin_at(self._beginning[one], one, found)
-                if not one.unknown:
+                if not _unknown(one):
                     del self._beginning[one]
             self._flush()
             if self._beginning:
@@ -338,3 +338,8 @@ class PushService:
             stream.mark()
             self._dependencies.counts.add(metrics.CONFLATED, by=stream.names.conflated - counted)
             counted = stream.names.conflated
+
+
+def _unknown(subscription: Subscription) -> list[int]:
+    """Return the partitions whose ends are not known yet."""
+    return [partition for partition, end in subscription.ends.items() if end is None]

@@ -99,8 +99,8 @@ class Subscription:
         """By partition that is wanted, the offset up to which all was delivered; None before the present values."""
         self.begun: dict[int, int] = {}
         """By partition, the offset up to which the present values are those that were requested last."""
-        self.unknown: set[int] = set()
-        """The partitions without an instance whose ends are requested: later records are delivered."""
+        self.ends: dict[int, int | None] = {}
+        """By partition that no instance has served yet, its last offset when this began; None until that is known."""
         self.scans: dict[int, StoreScan] = {}
         """The present scan of each partition. An earlier one may lack changes."""
         self.silent_until = 0
@@ -191,6 +191,18 @@ class Subscription:
         for partition in partitions:
             if partition in self.begun:
                 self.since[partition] = self.begun[partition]
+
+    def begin_at_end(self, partition: int) -> bool:
+        """Deliver all after the end that a partition had when this began, now that an instance serves it.
+
+        Return whether that is more than what follows the offset at which the instance began.
+        """
+        end, since = self.ends.get(partition), self.since[partition]
+        if end is None or since is None:
+            return False
+        del self.ends[partition]
+        self.since[partition] = min(since, end)
+        return end < since
 
     def read_again(self, partition: int, *, is_other_topic: bool) -> None:
         """Note that a partition is read from its beginning again. All records of another topic are later ones.

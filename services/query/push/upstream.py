@@ -245,6 +245,8 @@ class Upstream:
                 subscription.since[partition] = BEFORE_ALL
             elif not subscription.current:
                 subscription.complete([partition])
+                if subscription.begin_at_end(partition):
+                    self.request(subscription)
 
     def _finish_initial(self, subscription: Subscription, partitions: Iterable[int]) -> None:
         owned = self._peers.wanted(self._url, subscription).keys() & partitions

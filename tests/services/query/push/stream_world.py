@@ -75,7 +75,7 @@ class World:
     def start(self, one: Subscription) -> None:
         """Start a subscription; the broker returns at once where partitions end."""
         self.moves.start(self.stream, one)
-        self.moves.begin_at(self.stream, one, {number: self._end(number) for number in one.unknown})
+        self.moves.begin_at(self.stream, one, {number: self._end(number) for number in one.ends})
 
     def _end(self, partition: int) -> int:
         return self.store.position(partition) or 0

@@ -118,10 +118,34 @@ async def test_a_watch_that_begins_meanwhile_receives_nothing_that_was_written_b
             instance.read(*FORMER[1:], *SEEN)
             instance.own()
             assert instance.take(stream) == []
-        await eventually(lambda: None not in stream.subscriptions["x"].since.values())
+        await eventually(lambda: None not in stream.subscriptions["x"].ends.values())
         if not is_served_first:
             instance.read(*FORMER[1:], *SEEN)
             instance.own()
+        assert instance.take(stream) == SEEN
+        running.cancel()
+
+
+@pytest.mark.parametrize("wanted", FILTERS)
+@pytest.mark.parametrize("is_served_first", [False, True])
+async def test_a_watch_begins_at_an_end_that_its_instance_has_not_read(
+    wanted: SubscriptionFilter, *, is_served_first: bool
+) -> None:
+    """An instance serves a partition when it has read to an earlier end: more is written meanwhile."""
+    instance = Rereading()
+    with instance.watching.stream(ANONYMOUS) as stream:
+        instance.lose()
+        instance.read(*FORMER)
+        instance.routing.ends[PARTITION] = len(FORMER) + 3
+        instance.watching.subscribe(stream, "x", wanted, current=False)
+        running = asyncio.create_task(instance.watching.run())
+        if is_served_first:
+            instance.own()
+        await eventually(lambda: None not in stream.subscriptions["x"].ends.values())
+        if not is_served_first:
+            instance.own()
+        assert instance.take(stream) == []
+        instance.read(*SEEN)
         assert instance.take(stream) == SEEN
         running.cancel()
 

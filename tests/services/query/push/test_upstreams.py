@@ -317,6 +317,29 @@ async def test_nothing_is_missed_when_an_owner_stops_that_took_over_late(
         assert (answer["instance"], answer["version"]) == ("one", 2)
 
 
+@pytest.mark.parametrize("options", [{"prefix": "key-"}, {"where": {"state.status": "flying"}}, {"key": None}])
+async def test_a_watch_without_an_owner_begins_at_the_end_of_that_time_at_the_next_one(
+    pair: Pair, options: dict[str, Any]
+) -> None:
+    key = next(pair.keys(2))
+    pair.change(key, 1, FLYING)
+    pair.one.routing.ends[2] = pair.one.offset + 1
+    for instance in (pair.one, pair.two):
+        instance.routing.others[2] = PartitionStatus(Role.CATCHING_UP, 0)
+        instance.routing.known = []
+    pair.refresh()
+    async with connected(pair.one) as client:
+        await client.subscribe("x", **{name: options[name] or key for name in options}, current=False)
+        (stream,) = pair.one.watching._streams  # noqa: SLF001  # nothing is sent when a watch has begun
+        await eventually(lambda: stream.subscriptions["x"].ends.get(2) is not None)
+        for instance in (pair.one, pair.two):  # the next owner reads it before it is one
+            instance.put(key, 2, FLYING)
+        pair.share(0, 1)
+        pair.refresh()
+        answer = (await client.next())["answer"]
+        assert (answer["instance"], answer["version"]) == ("two", 2)
+
+
 @pytest.mark.parametrize("current", [True, False])
 async def test_changes_during_a_gap_without_owner_are_sent_afterwards(pair: Pair, *, current: bool) -> None:
     key, other = list(pair.keys(2))[:2]
