@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from contracts.metrics.counts import Counts
 from contracts.metrics.sink import CATALOGUE
 from services.runtime.adapters import uniform, utc_now
+from services.runtime.call_thread import CallThread
 from services.runtime.worker.backpressure import Backpressure
 from services.runtime.worker.handler import WorkerLimits
 from services.runtime.worker.newest_record import SMALL_QUEUE, newest_record
@@ -67,8 +68,8 @@ async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
     async with AsyncExitStack() as stack:
         producer = kafka.producer(NAME)
         stack.push_async_callback(producer.close)
-        admin = kafka.admin(ADMIN)
-        stack.callback(admin.close)
+        admin, calls = kafka.admin(ADMIN), CallThread(ADMIN)  # the client stays: it closes no sooner than its requests
+        stack.callback(calls.close)
         workers: dict[str, Worker[SinkPartition]] = {}
         for name, (application, state) in settings.states(suite).items():
             reader = kafka.reader(READER, group=group_of[name], options=SMALL_QUEUE, log=log)
@@ -91,7 +92,7 @@ async def serve(settings: SinkSettings, suite: Suite, kafka: Kafka) -> None:
                 dead_letters=DeadLetters(producer, application.topics.dead_letters),
                 counts=counts,
                 newest=newest_record(reader, state.topic),
-                offsets=known_offsets(admin, group_of[name], state.topic),
+                offsets=known_offsets(admin, calls, group_of[name], state.topic),
                 now=utc_now,
                 clock=clock,
             )

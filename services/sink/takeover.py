@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka.values import LATEST, Partition
 
 if TYPE_CHECKING:
+    from services.runtime.call_thread import BlockingCalls
     from services.runtime.kafka.interfaces import Admin
 
 log = logging.getLogger(__name__)
@@ -39,8 +40,8 @@ class OffsetsOf(Protocol):
         ...
 
 
-def known_offsets(admin: Admin, group: str, topic: str) -> OffsetsOf:
-    """Return the look-up for a group in a topic."""
+def known_offsets(admin: Admin, calls: BlockingCalls, group: str, topic: str) -> OffsetsOf:
+    """Return the look-up for a group in a topic, which blocks a thread."""
 
     def request(place: Partition) -> KnownOffsets:
         committed = admin.committed(group, [place])[place].offset
@@ -48,7 +49,7 @@ def known_offsets(admin: Admin, group: str, topic: str) -> OffsetsOf:
 
     async def offsets(number: int, /) -> KnownOffsets | None:
         try:
-            return await asyncio.to_thread(request, Partition(topic, number))
+            return await calls.call(partial(request, Partition(topic, number)))
         except KafkaRequestError as error:
             log.warning("offsets are unknown", extra={"facts": {"partition": number, "detail": error.detail}})
             return None

@@ -28,6 +28,7 @@ from services.sink.retried_store import RetriedStore
 from services.sink.service import DRAIN, worker_of
 from services.sink.settings import SinkSettings
 from services.sink.takeover import known_offsets
+from tests.simulation.blocking import ModelCalls
 from tests.simulation.kafka.clients import ModelKafka
 from tests.simulation.worker import REPORT_EVERY
 
@@ -197,7 +198,9 @@ async def run_sink(context: SinkContext, started: Callable[[Worker[SinkPartition
         dead_letters=DeadLetters(producer, application.topics.dead_letters),
         counts=counts,
         newest=newest_record(kafka.reader("sink-newest"), target.topic),
-        offsets=known_offsets(kafka.admin("sink-offsets"), sink_group(application), target.topic),
+        offsets=known_offsets(
+            kafka.admin("sink-offsets"), ModelCalls(context.network), sink_group(application), target.topic
+        ),
         now=context.now,
         clock=clock,
     )

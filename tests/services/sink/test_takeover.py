@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from services.runtime.call_thread import CallThread
 from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka.values import LATEST, GroupOffset, Partition
 from services.sink.takeover import KnownOffsets, known_offsets
@@ -36,7 +37,9 @@ class OffsetsAdmin:
 @pytest.mark.parametrize(("is_away", "found"), [(False, KnownOffsets(7, 9)), (True, None)])
 async def test_offsets_are_those_of_the_group_and_of_the_topic(found: KnownOffsets | None, *, is_away: bool) -> None:
     admin = cast("Any", OffsetsAdmin(is_away=is_away))
-    assert await known_offsets(admin, "sinks", "snapshots")(3) == found
+    calls = CallThread("offsets")
+    assert await known_offsets(admin, calls, "sinks", "snapshots")(3) == found
+    calls.close()
 
 
 @pytest.mark.parametrize(
