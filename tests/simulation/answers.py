@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from contracts.planning.fingerprint import fingerprint, round_fingerprint
 from contracts.wire import Feedback
 from tests.simulation.api import true_answer
-from tests.simulation.application import MOST_ROUNDS, STEP
+from tests.simulation.application import LEAST_LOAD, MOST_ROUNDS, STEP
 from tests.simulation.script import FORGED, Forged
 from tests.simulation.states import EPOCH
 
@@ -99,12 +99,12 @@ def _possible_requests(application: Application, snapshot: Snapshot) -> Iterator
     state, slot = snapshot.state, snapshot.enrichments.get("owner")
     owner = slot.result if slot and "plate" in state else None
     if "plate" in state:
-        yield _owner(state["plate"])
+        yield owner_request(state["plate"])
     owners = [owner, None] if owner and slot and slot.order >= snapshot.order else [owner]
     for known in owners:
         if "fit" in application.by_name:
             yield from _estimates(state["load"], known)
-        else:
+        elif _has_quote(application, state["load"]):
             yield _quote(state["load"], known)
     if owner is not None and "street" in application.by_name:
         yield _street(owner)
@@ -129,12 +129,13 @@ def true_answers(application: Application, snapshot: Snapshot) -> Answers:
     state, owner = snapshot.state, None
     found: Answers = {}
     if "plate" in state:
-        owner = true_answer(_owner(state["plate"]).target)
+        owner = true_answer(owner_request(state["plate"]).target)
         found["owner"] = _answer(owner)
         if "street" in application.by_name:
             found["street"] = ("skipped", None) if owner is None else _answer(true_answer(_street(owner).target))
     if "quote" in application.by_name:
-        return found | {"quote": _answer(true_answer(_quote(state["load"], owner).target))}
+        quote = _answer(true_answer(_quote(state["load"], owner).target))
+        return found | {"quote": quote if _has_quote(application, state["load"]) else ("skipped", None)}
     ends = [true_answer(list(_rounds(multiple, owner))[-1].target) for multiple in _multiples(state["load"])]
     slot = snapshot.enrichments.get("fit")
     fit = slot.result if slot and slot.result in ends else ends[0]
@@ -166,7 +167,12 @@ def _rounds(load: int, owner: Result) -> Iterator[Request]:
         read = result
 
 
-def _owner(plate: str) -> Request:
+def _has_quote(application: Application, load: int) -> bool:
+    return application.name != "refreshed" or load % 100 >= LEAST_LOAD
+
+
+def owner_request(plate: str) -> Request:
+    """Return the request of the owner of a plate."""
     return Request("owner", f"/owners/{plate}", {"plate": plate})
 
 

@@ -1,7 +1,7 @@
 """The applications that the simulator runs.
 
-They have enrichments that need each other, an aggregate, or their own result, calls for several keys, alerts by rules,
-and derived states.
+They have enrichments that need each other, an aggregate, or their own result, that are refreshed or conditional, calls
+for several keys, alerts by rules, and derived states.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from contracts import (
     Application,
     Batch,
     Budget,
+    Cache,
     Count,
     Derived,
     Emit,
@@ -35,6 +36,7 @@ from contracts import (
     Webhook,
     enrichment,
 )
+from contracts.model.condition import condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,12 +47,19 @@ if TYPE_CHECKING:
 TIMEOUT = timedelta(seconds=2)
 POLICY = Policy(timeout=TIMEOUT, attempts=4, backoff=timedelta(milliseconds=200))
 LIMITED = Policy(timeout=TIMEOUT, attempts=4, backoff=timedelta(milliseconds=200), concurrency=2)
+CACHED = Policy(
+    timeout=TIMEOUT, attempts=4, backoff=timedelta(milliseconds=200), cache=Cache(results=timedelta(minutes=10))
+)
 BUDGET = Budget(requests=6, per=timedelta(minutes=10))
 MOST_PARTITIONS = 4
 EMIT_INTERVAL = timedelta(seconds=10)
 """That of `Emit.BATCH` and `Emit.CLOSE`."""
 MOST_ROUNDS, STEP = 4, 20
 """The rounds of an estimate, and the step of the load that it reads."""
+STALE_AFTER, AT_MOST_EVERY = timedelta(minutes=3), timedelta(minutes=2)
+"""When an owner is requested again, and the time between two requests of a quote."""
+LEAST_LOAD = 20
+"""The load of a car, without its hundreds, from which on it has a quote."""
 
 
 class Sighting(Event):
@@ -143,8 +152,18 @@ async def offer(api: Api, fit: Fit) -> Offer:
     return await api.get("/offers", Offer, value=fit.value)
 
 
+def is_loaded(load: int) -> bool:
+    """Return whether a car has a quote, by a load that goes up and down."""
+    return load % 100 >= LEAST_LOAD
+
+
 SINGLE = (owner, street, quote)
 ITERATED = (replace(owner, function=_listed_owner), fit, offer)
+REFRESHED = (
+    replace(owner, stale_after=STALE_AFTER),
+    street,
+    replace(quote, at_most_every=AT_MOST_EVERY, when=condition("quote", is_loaded, {"load": int})),
+)
 
 
 class Limit(AlertRule):
@@ -208,13 +227,14 @@ def application(  # noqa: PLR0913, PLR0917  # what differs
     policy: Policy = POLICY,
     budget: Budget | None = None,
     emit: Emit = Emit.EVENT,
+    registry: Policy | None = None,
 ) -> Application:
     return Application(
         name=name,
         event=Sighting,
         state=state,
         enrichments=enrichments,
-        apis={"registry": policy, "prices": policy} if enrichments else {},
+        apis={"registry": registry or policy, "prices": policy} if enrichments else {},
         budget=budget,
         emit=emit,
         emit_interval=EMIT_INTERVAL,
@@ -239,12 +259,13 @@ def _applications(*alerts: Alerts) -> dict[str, Application]:
         "batched": application("batched", Visits, alerts, emit=Emit.BATCH),
         "closed": application("closed", Total, alerts, (), emit=Emit.CLOSE),
         "iterated": application("iterated", Estimate, alerts, ITERATED),
+        "refreshed": application("refreshed", ShortCar, alerts, REFRESHED, registry=CACHED),
     }
 
 
 APPLICATIONS = _applications(HEAVY, ODD)
 """By name: windows that outlive the script, that expire within it, and that overlap; limits; snapshots in intervals,
-and of windows that are over; enrichments in rounds, and calls for several keys.
+and of windows that are over; enrichments in rounds, and calls for several keys; answers that become stale.
 """
 UNDELIVERED = _applications(replace(HEAVY, webhook=None), ODD)
 """The same without a webhook: with one, an application gets no partitions."""

@@ -25,6 +25,7 @@ from tests.simulation.script import (
     Tombstone,
     time_at,
 )
+from tests.simulation.spaced import spaced
 from tests.simulation.states import EPOCH
 
 if TYPE_CHECKING:
@@ -41,9 +42,8 @@ REDRIVE_S = 2800.0
 """The time of a redrive after all faults."""
 LONG_STORE_S = 120.0
 """The longest time that faults of the store and of sinks take together."""
-LONG_S = 1000.0
-"""A fault that outlasts the shortest windows."""
-HOUR_S = 3600.0
+LONG_S, HOUR_S = 1000.0, 3600.0
+"""The times of a fault that outlasts the shortest windows, and of a step of a clock."""
 HOSTILE = (None, b"", b"{", b"[]", b"{}", b'{"load": NaN}', b"\xff\xfe", b'{"device_id": 5}', b"null")
 APIS = ("registry", "prices")
 PARTS = (
@@ -108,7 +108,7 @@ def script(seed: int) -> Script:
         sink_batch=random.choice([2, 1000, 1000]),
         refused=random.choice([0, 0, 2, 3]) if sinks else 0,
     )
-    return maintained(made)
+    return maintained(spaced(made))
 
 
 def _time(random: Random, bursts: list[float], until: float = LOAD_S) -> float:

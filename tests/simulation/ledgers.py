@@ -20,6 +20,7 @@ from tests.simulation.layout import layout_problems, unread_problems
 from tests.simulation.oracle import KEPT_FOR, SKEW, expected
 from tests.simulation.quiet import ANSWERED_S, QUIET_S, answered_within_s, quiet_times, recovers_at
 from tests.simulation.recorded import before, by_window, decoded
+from tests.simulation.refreshed import Refreshes
 from tests.simulation.script import ENDS_S, FOLLOWED_S, FORGED, Forged, Redrive, time_at
 from tests.simulation.stored import store_problems
 
@@ -80,6 +81,8 @@ class _Judge:
         forged = [answer for step in script.steps if (answer := accepted_forgery(step)) is not None]
         self._forged = {(answer.device_id, answer.first_seen) for answer in forged}
         """The windows with forged answers that may win over true ones."""
+        self._refreshes = Refreshes(script, ledgers, self._application, self._snapshots, self._forged)
+        self._refreshes.add_explained(self._explained)
         self._failures = {
             (key, letter.first_seen, letter.enrichment)
             for key, letter in self._letters
@@ -102,6 +105,7 @@ class _Judge:
         for at in quiet_times(self._script):
             yield from self._states(at)
         yield from self._calls()
+        yield from self._refreshes.problems()
         yield from self._budget()
         yield from self._backlog()
         yield from self._progress()
@@ -200,7 +204,9 @@ class _Judge:
             elif not self._has_last(last, states.last[window]):
                 yield f"{last} is not of the last event, {states.last[window]}"
             elif self._is_complete(window, at) and self._is_within_budget(window):
-                yield from self._slots(last, true_answers(self._application, last), at)
+                true = self._refreshes.required(true_answers(self._application, last), last, at)
+                yield from self._slots(last, true, at)
+                yield from self._refreshes.stale(last, at)
 
     def _has_last(self, snapshot: Snapshot, last: LastEvent) -> bool:
         """Return whether a snapshot has the time and the offset of the last event of its window."""

@@ -45,6 +45,7 @@ KEPT_FOR = {
     "batched": timedelta(minutes=15),
     "closed": timedelta(minutes=15),
     "iterated": timedelta(minutes=10),
+    "refreshed": timedelta(minutes=10),
 }
 """The time from the start of a window to the end of its grace, by application."""
 OF_THE_CLOCK = frozenset({"visits", "batched", "closed"})

@@ -346,3 +346,34 @@ def test_seed_210002388() -> None:
         partitions=1,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_1073() -> None:
+    # An answer of a worker whose clock was a year ahead was not requested again when it was stale.
+    at = 1483.3404829258732
+    script = Script(
+        1073,
+        (
+            Fault(at=1482.1711802110387, kind="clock", part="worker-0", lasts=60.0, amount=31536000.0),
+            Sent(at, "d1", "e0", first_seen=at, ts=at, plate="p1", load=97),
+            Sent(1669.058252242738, "d1", "e3", first_seen=at, ts=1669.058252242738, load=72),
+        ),
+        application="refreshed",
+        partitions=1,
+    )
+    assert not problems(script, run(script))
+
+
+def test_seed_20342() -> None:
+    # A redrive of an enrichment with an interval requested nothing: its mark counted as the last request.
+    script = Script(
+        20342,
+        (
+            Fault(at=489.6589521216417, kind="down", part="prices", lasts=150.0),
+            Sent(491.0434400406454, "d2", "w7", 480.6589521216417, 491.0434400406454, plate="p2", load=94),
+            Redrive(at=768.5735753880776),
+        ),
+        application="refreshed",
+        partitions=1,
+    )
+    assert not problems(script, run(script))
