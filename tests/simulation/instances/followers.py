@@ -143,8 +143,14 @@ def _is_delayed(script: Script, begin: float, end: float) -> bool:
 
 
 def missing(following: Following, key: str, states: States, times: Sequence[float]) -> EntryOrder | None:
-    """Return the last version of a key if it was written after the follower began, and has not arrived."""
+    """Return the last version of a key if it was written after the follower began, and has not arrived.
+
+    A window that is the newest again, because a later one was removed, is no later record: a follower whose partition
+    had no instance meanwhile does not learn of the removal.
+    """
     last, at = states[-1], times[-1]
+    if last is not None and any(state is not None and state[0] > last[0] for state in states):
+        return None
     for state, time in zip(reversed(states), reversed(times), strict=True):
         if state != last:
             break
