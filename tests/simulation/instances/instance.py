@@ -27,7 +27,7 @@ from services.query.lookup.rate_limit import RateMeter
 from services.query.lookup.state_reader import ANSWERING_ROLES
 from services.query.push.push_service import PushService
 from services.query.settings import QuerySettings
-from services.query.store import StatePartition, Store
+from services.query.store import StatePartition
 from services.runtime.job_progress import JobProgress
 from tests.simulation.instances.connections import (
     Connection,
@@ -36,6 +36,7 @@ from tests.simulation.instances.connections import (
     MetadataAdmin,
     StartingClient,
 )
+from tests.simulation.instances.crashable_store import CrashableStore
 from tests.simulation.instances.handlers import Handlers, InstancePeers, Reply
 from tests.simulation.instances.job import FIRST_MS
 from tests.simulation.instances.requests import settle
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from contracts.model.named_state import NamedState
     from services.query.cluster import Cluster
     from services.query.limits import WatchLimits
+    from services.query.store import Store
     from services.runtime.kafka.interfaces import Admin
     from tests.simulation.instances.handlers import Request
     from tests.simulation.instances.requests import Requests
@@ -62,22 +64,6 @@ RESTART_S = 0.5
 """The pause before a process that has ended by itself is started again, at least."""
 RECOVERED_S = 1.0
 """The time after which an instance that was cut off has heard the others."""
-
-
-class CrashableStore(Store):
-    """A store whose process can be killed, and whose machine can go down."""
-
-    def lose_unsynced(self) -> None:
-        """Lose the entries, which are not synced to the disk, and not the positions."""
-        with self._databases.writing() as transaction:
-            for slot in self._databases.slots:
-                for database in slot.databases:
-                    transaction.drop(database, delete=False)
-
-    def abandon(self) -> None:
-        """Close the file as the end of a process does."""
-        self._databases.environment.close()
-        self._folder.release()
 
 
 @dataclass(frozen=True)

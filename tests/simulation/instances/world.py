@@ -7,6 +7,7 @@ import tempfile
 from contextlib import ExitStack
 from contextvars import Context
 from functools import partial
+from math import ceil
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from services.query.store import StatePartition, scan, store, write_batch
 from services.runtime.kafka.values import NewTopic
 from tests.simulation.instances.client_reader import ClientReader
 from tests.simulation.instances.clients import SimulatedClient
+from tests.simulation.instances.compaction import RETENTION_S, compact
 from tests.simulation.instances.connections import NOTED_S, MonotonicTime
 from tests.simulation.instances.followers import Follower
 from tests.simulation.instances.growth import NAME as GROWTH
@@ -43,12 +45,6 @@ if TYPE_CHECKING:
 
     from tests.simulation.instances.script import Script
 
-RETENTION_S = 8.0
-"""The time for which the topic keeps tombstones."""
-MARGIN_S = 4.0
-"""The broker keeps them longer by this time: more than the clocks of two machines differ."""
-LAG_S = 3.0
-"""Younger records are not compacted."""
 REPEAT_S = 0.3
 """Between two records that the job writes once more."""
 SMALL = (
@@ -168,6 +164,14 @@ class World:
             task.cancel()
         ended = await asyncio.gather(*reading, return_exceptions=True)
         self.around.errors.extend(causes(error) for error in ended if isinstance(error, Exception))
+        await self._replicate()
+
+    async def _replicate(self) -> None:
+        """Wait for replicas that answer nobody, as long as a lost store needs to read everything, record by record."""
+        records = sum(log.end for log in self.broker.topics.topic(self._snapshots).logs)
+        for _ in range(ceil(records * self._script.broker_s / PROGRESS_S)):
+            if any(self._unready()):
+                await asyncio.sleep(PROGRESS_S)
 
     def _client_reader(self, keys: Sequence[str]) -> ClientReader:
         random = Random(f"{self._script.seed} client")
@@ -233,7 +237,7 @@ class World:
         elif step.kind == "away":
             self._lose_broker(step)
         elif step.kind == "compact":
-            self._compact()
+            compact(self.broker, self._snapshots)
         elif step.part == GROWTH:
             self._growth.break_off(step)
         elif step.kind == "grow":
@@ -343,14 +347,6 @@ class World:
         if not self._outages:
             self.job.record_progress()
         self._at(self.loop.time() + PROGRESS_S, self._record_progress)
-
-    def _compact(self) -> None:
-        """Compact the logs up to the first record that is too young."""
-        now_ms = self.broker.now_ms
-        for log in self.broker.topics.topic(self._snapshots).logs:
-            young = log.first_since(now_ms - round(LAG_S * 1000))
-            end = log.end if young is None else young.offset
-            log.compact(min(end, log.end - 1), now_ms - round((RETENTION_S + MARGIN_S) * 1000))
 
     def _recreate(self) -> None:
         """Replace the topic by an empty one. The folders of instances that may not notice it are deleted."""
