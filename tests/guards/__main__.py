@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
@@ -57,6 +58,7 @@ def _pass_unchanged(checkout: Checkout, selected: Sequence[Guard]) -> bool:
 def _are_defended(checkouts: Sequence[Checkout], selected: Sequence[Guard]) -> bool:
     """Take out each guard, with a line of progress, and print the table of the parts."""
     free: SimpleQueue[Checkout] = SimpleQueue()
+    numbers = count(1)
     for checkout in checkouts:
         free.put(checkout)
 
@@ -67,7 +69,8 @@ def _are_defended(checkouts: Sequence[Checkout], selected: Sequence[Guard]) -> b
         finally:
             free.put(checkout)
         failed = outcome.failures[0].partition(":")[0] if outcome.failures else ""
-        print(f"{outcome.verdict:9} {time.monotonic() - started:4.0f} s  {guard.name:64} {failed}", flush=True)
+        progress, seconds = f"{next(numbers)}/{len(selected)}", time.monotonic() - started
+        print(f"{progress:>9} {outcome.verdict:9} {seconds:4.0f} s  {guard.name:64} {failed}", flush=True)
         return outcome
 
     with ThreadPoolExecutor(len(checkouts)) as threads:
@@ -75,8 +78,8 @@ def _are_defended(checkouts: Sequence[Checkout], selected: Sequence[Guard]) -> b
     lost = [(guard, found) for guard, found in zip(selected, outcomes, strict=True) if found.verdict != Verdict.FAILED]
     all_parts, lost_parts = Counter(guard.part for guard in selected), Counter(guard.part for guard, _ in lost)
     print(f"\n{'part':16}{'guards':>8}{'defended':>10}")
-    for part, count in all_parts.items():
-        print(f"{part:16}{count:8}{count - lost_parts[part]:10}")
+    for part, total in all_parts.items():
+        print(f"{part:16}{total:8}{total - lost_parts[part]:10}")
     print(f"{'all':16}{len(selected):8}{len(selected) - len(lost):10}")
     for guard, found in lost:
         print(f"\n{found.verdict} {guard.name} in {guard.file}: {guard.fault}", *found.failures, sep="\n  ")

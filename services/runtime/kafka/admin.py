@@ -41,7 +41,7 @@ from services.runtime.kafka.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from concurrent.futures import Future
 
     from confluent_kafka import Consumer
@@ -219,13 +219,13 @@ class KafkaAdmin(Admin):
 
     def _committed(self, group: str, places: list[TopicPartition], within_s: float) -> list[TopicPartition]:
         with requested(f"return the offsets of the group {group}"):
-            return self._consumer(group).committed(places, within_s)
+            commits = self._consumer(group).committed(places, within_s)
+            _raise_errors(commits)
+            return commits
 
     def _commit(self, group: str, places: list[TopicPartition]) -> None:
         with requested(f"commit offsets of the group {group}"):
-            for commit in self._consumer(group).commit(offsets=places, asynchronous=False) or ():
-                if commit.error is not None:
-                    raise KafkaException(commit.error)
+            _raise_errors(self._consumer(group).commit(offsets=places, asynchronous=False) or ())
 
     def _consumer(self, group: str) -> Consumer:
         with self._opening:
@@ -236,6 +236,13 @@ class KafkaAdmin(Admin):
 
 def _places(offsets: Mapping[Partition, GroupOffset]) -> list[TopicPartition]:
     return [TopicPartition(*partition, *offset) for partition, offset in offsets.items()]
+
+
+def _raise_errors(results: Iterable[TopicPartition]) -> None:
+    """Raise KafkaException for the first partition that has an error."""
+    for result in results:
+        if result.error is not None:
+            raise KafkaException(result.error)
 
 
 def _repeated(request: Callable[[], Result], within_s: float) -> Result:

@@ -186,6 +186,22 @@ def test_offsets_of_a_group_that_is_getting_its_coordinator_are_read_again(monke
     assert not Group.results
 
 
+def test_an_offset_that_the_broker_refuses_for_one_partition_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it, the group would look as if it had no offset there."""
+
+    class Group:
+        def committed(self, places: list[TopicPartition], _: float) -> list[SimpleNamespace]:
+            errors = [None, KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)]
+            return [
+                SimpleNamespace(topic=place.topic, partition=place.partition, offset=-1001, metadata=None, error=error)
+                for place, error in zip(places, errors, strict=True)
+            ]
+
+    monkeypatch.setattr(admins, "create_consumer", lambda *_: Group())
+    with pytest.raises(KafkaRequestError, match="TOPIC_AUTHORIZATION_FAILED"):
+        KafkaAdmin({}, "test").committed("g", [Partition("events", 0), Partition("events", 1)])
+
+
 def test_threads_that_use_a_group_first_at_the_same_time_have_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
     created: list[Mock] = []
     second = threading.Event()
