@@ -91,8 +91,8 @@ class SinkHandler(Handler[SinkPartition]):
 
     @override
     def begin(self, spawn: CreateTask) -> None:
-        """Write what waits; look for losses of the store; remove expired rows."""
-        for work in (self._write(), self._verify(), self._expire()):
+        """Write what waits; find positions; look for losses of the store; remove expired rows."""
+        for work in (self._write(), self._take_over(), self._verify(), self._expire()):
             _ = spawn(work)
 
     @override
@@ -141,10 +141,9 @@ class SinkHandler(Handler[SinkPartition]):
 
     async def _write(self) -> None:
         while True:
-            while not self._waiting:
+            while not (batch := self._take()):
                 self._arrived.clear()
                 await self._arrived.wait()
-            batch = self._take()
             began = self._clock()
             await self._write_batch(batch)
             self._counts.observe(metrics.WRITE_SECONDS, self._clock() - began, self._state)
@@ -153,22 +152,22 @@ class SinkHandler(Handler[SinkPartition]):
                     waiting.written.set_result(None)
 
     def _take(self) -> list[WaitingRecords]:
-        """Take the records that have waited longest, as many as one write may have."""
+        """Take the records that have waited longest, as many as one write may have, of partitions with a position."""
         batch: list[WaitingRecords] = []
         count = size = 0
-        while self._waiting and (not batch or (count + len(self._waiting[0].records) <= self._batch)):
-            if batch and size >= MAX_BATCH_BYTES:
+        for waiting in [one for one in self._waiting if one.state.stored is not None]:
+            if batch and (count + len(waiting.records) > self._batch or size >= MAX_BATCH_BYTES):
                 break
-            oldest = self._waiting.pop(0)
-            batch.append(oldest)
-            count += len(oldest.records)
-            size += sum(record.size for record in oldest.records)
+            batch.append(waiting)
+            count += len(waiting.records)
+            size += sum(record.size for record in waiting.records)
+        self._waiting = [waiting for waiting in self._waiting if waiting not in batch]
         return batch
 
     async def _write_batch(self, batch: list[WaitingRecords]) -> None:
         """Write the effect of these records. Those that are refused become dead letters, before the others count."""
         refused: dict[tuple[int, int], RefusedRecord] = {}
-        while batch := await self._writable(batch):
+        while batch := self._writable(batch):
             records = [record for waiting in batch for record in waiting.state.unwritten(waiting.records)]
             plan = self._planner.plan([record for record in records if _place(record) not in refused], self._now_us())
             if plan.refused:
@@ -192,13 +191,8 @@ class SinkHandler(Handler[SinkPartition]):
                 self._count(plan, len(records), changed)
                 return
 
-    async def _writable(self, batch: list[WaitingRecords]) -> list[WaitingRecords]:
+    def _writable(self, batch: list[WaitingRecords]) -> list[WaitingRecords]:
         """Return what to write of partitions that are still assigned, and of which the store has all records before."""
-        while unknown := [
-            one.state for one in batch if one.state.stored is None and not one.state.partition.is_abandoned
-        ]:
-            if not await self._find_positions(unknown):
-                await asyncio.sleep(RETRY_S)
         for waiting in batch:
             if waiting.state.lacks_records():
                 self._read_again(waiting.state)
@@ -207,18 +201,6 @@ class SinkHandler(Handler[SinkPartition]):
             if waiting.state.has(waiting.records[-1]):
                 waiting.state.skip(waiting.records[-1])
         return [waiting for waiting in assigned if not waiting.state.has(waiting.records[-1])]
-
-    async def _find_positions(self, unknown: Sequence[SinkPartition]) -> bool:
-        """Find the positions in the store of partitions that were taken over; return whether the broker answers."""
-        positions = await self._store.positions()
-        for state in unknown:
-            number = state.partition.number
-            position = positions.get(number, 0)
-            if position <= (state.partition.first or 0):
-                state.stored = position
-            elif (offsets := await self._offsets(number)) is not None:
-                state.take_over(position, offsets)
-        return all(state.stored is not None for state in unknown)
 
     def _read_again(self, state: SinkPartition) -> None:
         """Read a partition again from the position in the store."""
@@ -252,6 +234,29 @@ class SinkHandler(Handler[SinkPartition]):
             self._counts.add(metric, self._state, by=by)
 
     # Beside the writes
+
+    async def _take_over(self) -> None:
+        """Find the positions in the store of partitions whose first records wait. The others do not wait for them."""
+        while True:
+            while not (unknown := [one.state for one in self._waiting if one.state.stored is None]):
+                self._arrived.clear()
+                await self._arrived.wait()
+            is_answered = await self._find_positions(unknown)
+            self._arrived.set()
+            if not is_answered:
+                await asyncio.sleep(RETRY_S)
+
+    async def _find_positions(self, unknown: Sequence[SinkPartition]) -> bool:
+        """Find the positions in the store of partitions that were taken over; return whether the broker answers."""
+        positions = await self._store.positions()
+        for state in unknown:
+            number = state.partition.number
+            position = positions.get(number, 0)
+            if position <= (state.partition.first or 0):
+                state.stored = position
+            elif (offsets := await self._offsets(number)) is not None:
+                state.take_over(position, offsets)
+        return all(state.stored is not None for state in unknown)
 
     async def _verify(self) -> None:
         """Look for partitions of which the store has lost writes, also without new records."""
