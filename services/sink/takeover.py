@@ -36,22 +36,26 @@ class OffsetsOf(Protocol):
     """Looks the offsets of a partition up."""
 
     async def __call__(self, partition: int, /) -> KnownOffsets | None:
-        """Return the offsets of now; None if the broker does not answer."""
+        """Return the offsets of now; None if the broker does not answer, or the partition has no leader."""
         ...
 
 
 def known_offsets(admin: Admin, calls: BlockingCalls, group: str, topic: str) -> OffsetsOf:
     """Return the look-up for a group in a topic, which blocks a thread."""
 
-    def request(place: Partition) -> KnownOffsets:
+    def request(place: Partition) -> KnownOffsets | None:
         committed = admin.committed(group, [place])[place].offset
-        return KnownOffsets(committed, admin.offsets({place: LATEST})[place])
+        end = admin.available_offsets({place: LATEST}).get(place)
+        return None if end is None else KnownOffsets(committed, end)
 
     async def offsets(number: int, /) -> KnownOffsets | None:
+        detail = "it has no leader"
         try:
-            return await calls.call(partial(request, Partition(topic, number)))
+            found = await calls.call(partial(request, Partition(topic, number)))
         except KafkaRequestError as error:
-            log.warning("offsets are unknown", extra={"facts": {"partition": number, "detail": error.detail}})
-            return None
+            found, detail = None, error.detail
+        if found is None:
+            log.warning("offsets are unknown", extra={"facts": {"partition": number, "detail": detail}})
+        return found
 
     return offsets

@@ -68,18 +68,21 @@ class Sampler:
         )
 
     def read_end_offsets(self) -> EndOffsets | None:
-        """Return the end offsets of the existing topics; None while the broker does not answer. It blocks."""
+        """Return the end offsets of the existing topics whose partitions all have a leader.
+
+        It blocks, and returns None while the broker does not answer.
+        """
         try:
             counts = self._admin.partition_counts(within_s=ANSWER_S)  # one request, not one for each topic
             existing = [topic for topic in self._topics if topic in counts]
             partitions = [Partition(topic, number) for topic in existing for number in range(counts[topic])]
-            found = self._admin.offsets(dict.fromkeys(partitions, LATEST), ANSWER_S)
+            found = self._admin.available_offsets(dict.fromkeys(partitions, LATEST), ANSWER_S)
         except KafkaRequestError:
             return None
         end_offsets: EndOffsets = {}
         for (topic, number), offset in found.items():
             end_offsets.setdefault(topic, {})[number] = offset
-        return end_offsets
+        return {topic: offsets for topic, offsets in end_offsets.items() if len(offsets) == counts[topic]}
 
     def _state_status(self, state: NamedState) -> StateStatus:
         """Return the roles of this instance for a state. Its lag is that of the partitions that it may answer for."""

@@ -86,6 +86,8 @@ class KafkaIngestion:
         self._reader = kafka.partition_reader("query-ingest")
         self._admin = admin
         self._end_offset_thread = ThreadPoolExecutor(1, "end-offsets")
+        self._leaderless: frozenset[Partition] = frozenset()
+        """The partitions that had no leader when their end offsets were requested last."""
         self._retention = retention
         self._assignment = PartitionAssignment(self._reader, self._topics, stores, FreshnessTracker(stores, retention))
         self._commands: deque[Callable[[], None]] = deque()
@@ -114,10 +116,15 @@ class KafkaIngestion:
     def _read_end_offsets(self, partitions: Collection[StatePartition]) -> dict[StatePartition, int]:
         requested = {Partition(self._topics[partition.state], partition.number): partition for partition in partitions}
         try:
-            found = self._admin.offsets(dict.fromkeys(requested, LATEST), RESPONSE_TIMEOUT_S)
+            found = self._admin.available_offsets(dict.fromkeys(requested, LATEST), RESPONSE_TIMEOUT_S)
         except KafkaRequestError as error:
             log.warning("end offsets are unknown", extra={"facts": {"detail": error.detail}})
             return {}
+        leaderless = frozenset(requested.keys() - found.keys())
+        if new := leaderless - self._leaderless:
+            facts = {"partitions": sorted(f"{topic}/{number}" for topic, number in new)}
+            log.warning("partitions have no leader: no instance takes them over yet", extra={"facts": facts})
+        self._leaderless = self._leaderless - requested.keys() | leaderless
         return {requested[partition]: offset for partition, offset in found.items()}
 
     async def growing(self, states: Collection[str]) -> Collection[str]:

@@ -40,6 +40,8 @@ GOLDEN = 0.618
 """The fractional parts of its multiples are spread evenly, however many there are."""
 REFRESH_EVERY_S = 0.1
 """How often the routes to the partitions are refreshed."""
+RETRY_S = 0.5
+"""The pause before the ends of partitions are requested again that the brokers did not return."""
 
 
 class PushService:
@@ -242,7 +244,7 @@ class PushService:
             self._flush()
             if self._beginning:
                 self._has_beginning.set()
-                await asyncio.sleep(REFRESH_EVERY_S)
+                await asyncio.sleep(RETRY_S)
 
     async def _follow_routes(self) -> None:
         while True:

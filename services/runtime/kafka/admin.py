@@ -28,7 +28,7 @@ from typing_extensions import override
 from services.runtime.errors import KafkaRequestError
 from services.runtime.kafka.errors import requested
 from services.runtime.kafka.interfaces import Admin
-from services.runtime.kafka.offsets import lookup
+from services.runtime.kafka.offsets import lookup, lookup_available
 from services.runtime.kafka.options import create_admin_client, create_consumer
 from services.runtime.kafka.values import (
     EARLIEST,
@@ -145,6 +145,11 @@ class KafkaAdmin(Admin):
     def offsets(self, at: Mapping[Partition, int], within_s: float = ANSWER_S) -> Mapping[Partition, int]:
         with requested("look offsets up"):
             return lookup(self._consumer(f"stateloop-{self._name}"), at, within_s)
+
+    @override
+    def available_offsets(self, at: Mapping[Partition, int], within_s: float = ANSWER_S) -> Mapping[Partition, int]:
+        with requested("look offsets up"):
+            return lookup_available(self._consumer(f"stateloop-{self._name}"), at, within_s)
 
     @override
     def records(self, at: Mapping[Partition, int], within_s: float = ANSWER_S) -> Mapping[Partition, OffsetAt]:

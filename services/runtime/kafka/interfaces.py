@@ -285,6 +285,9 @@ class Admin(Protocol):
         committed transactions. It waits this long for the leaders of new partitions.
         """
 
+    def available_offsets(self, at: Mapping[Partition, int], within_s: float = 10.0) -> Mapping[Partition, int]:
+        """Return the same, without the partitions that have no leader now. It does not wait for one."""
+
     def records(self, at: Mapping[Partition, int], within_s: float = 10.0) -> Mapping[Partition, OffsetAt]:
         """Return offsets as `offsets` does, with the times of the records; NEWEST gives the record of the latest time.
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 TRY_S = 5.0
 PAUSE_S = 0.1
+NO_LEADER = -1
+"""The number of the broker that leads a partition without a leader."""
 
 
 def lookup(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> dict[Partition, int]:
@@ -41,6 +43,22 @@ def lookup(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> 
         with suppress(KafkaException):
             consumer.list_topics(timeout=left_s())  # the client knows no partition that is newer than its last list
     return {}
+
+
+def lookup_available(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> dict[Partition, int]:
+    """Return the same, but of the partitions that have a leader now: the others do not delay them.
+
+    Raises KafkaException.
+    """
+    deadline = time.monotonic() + within_s
+    topics = consumer.list_topics(timeout=within_s).topics
+    leaders = {
+        Partition(name, number): partition.leader
+        for name, topic in topics.items()
+        for number, partition in topic.partitions.items()
+    }
+    has_leader = {partition: place for partition, place in at.items() if leaders.get(partition, NO_LEADER) != NO_LEADER}
+    return lookup(consumer, has_leader, max(0.0, deadline - time.monotonic()))
 
 
 def _first_offsets(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> dict[Partition, int]:

@@ -20,23 +20,23 @@ PLACE = Partition("snapshots", 3)
 class OffsetsAdmin:
     """The offsets of a partition, for a group."""
 
-    def __init__(self, *, is_away: bool = False) -> None:
-        self._is_away = is_away
+    def __init__(self, fault: str) -> None:
+        self._fault = fault
 
     def committed(self, group: str, partitions: Sequence[Partition]) -> Mapping[Partition, GroupOffset]:
         assert (group, partitions) == ("sinks", [PLACE])
         return {PLACE: GroupOffset(7)}
 
-    def offsets(self, at: Mapping[Partition, int]) -> Mapping[Partition, int]:
+    def available_offsets(self, at: Mapping[Partition, int]) -> Mapping[Partition, int]:
         assert at == {PLACE: LATEST}
-        if self._is_away:
+        if self._fault == "no broker":
             raise KafkaRequestError("look offsets up", "_TRANSPORT", "the broker is away")
-        return {PLACE: 9}
+        return {} if self._fault == "no leader" else {PLACE: 9}
 
 
-@pytest.mark.parametrize(("is_away", "found"), [(False, KnownOffsets(7, 9)), (True, None)])
-async def test_offsets_are_those_of_the_group_and_of_the_topic(found: KnownOffsets | None, *, is_away: bool) -> None:
-    admin = cast("Any", OffsetsAdmin(is_away=is_away))
+@pytest.mark.parametrize(("fault", "found"), [("", KnownOffsets(7, 9)), ("no broker", None), ("no leader", None)])
+async def test_offsets_are_those_of_the_group_and_of_the_topic(fault: str, found: KnownOffsets | None) -> None:
+    admin = cast("Any", OffsetsAdmin(fault))
     calls = CallThread("offsets")
     assert await known_offsets(admin, calls, "sinks", "snapshots")(3) == found
     calls.close()

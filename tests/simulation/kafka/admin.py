@@ -110,6 +110,10 @@ class ModelAdmin:
                 for partition, one in at.items()
             }
 
+    def available_offsets(self, at: Mapping[Partition, int], within_s: float = 10.0) -> Mapping[Partition, int]:
+        """See `Admin.available_offsets`."""
+        return self.offsets(at, within_s)
+
     def records(self, at: Mapping[Partition, int], within_s: float = 10.0) -> Mapping[Partition, OffsetAt]:  # noqa: ARG002
         """See `Admin.records`. A new partition has a leader at once."""
         with requested("look up offsets"):
