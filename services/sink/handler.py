@@ -80,6 +80,8 @@ class SinkHandler(Handler[SinkPartition]):
         self._partitions: dict[int, SinkPartition] = {}
         self._waiting: list[WaitingRecords] = []
         self._arrived = asyncio.Event()
+        self._asking = asyncio.Lock()
+        """One partition asks for its position at a time: during an outage, only one of them tries again and again."""
         self.loop_metrics = WorkerMetrics(metrics.COMMITS, metrics.KAFKA_ERRORS, metrics.LAG, (self._state,))
 
     # Handler
@@ -91,8 +93,8 @@ class SinkHandler(Handler[SinkPartition]):
 
     @override
     def begin(self, spawn: CreateTask) -> None:
-        """Write what waits; find positions; look for losses of the store; remove expired rows."""
-        for work in (self._write(), self._take_over(), self._verify(), self._expire()):
+        """Write what waits; look for losses of the store; remove expired rows."""
+        for work in (self._write(), self._verify(), self._expire()):
             _ = spawn(work)
 
     @override
@@ -106,10 +108,11 @@ class SinkHandler(Handler[SinkPartition]):
     async def process(self, state: SinkPartition, records: Sequence[Record]) -> None:
         """Wait until the effect of these records is in the store."""
         self._broker_clock.note(records[-1].timestamp_ms)
-        waiting = WaitingRecords(state, tuple(records), asyncio.get_running_loop().create_future())
-        self._waiting.append(waiting)
-        self._arrived.set()
         with self._backpressure.counted(records):
+            await self._take_over(state)
+            waiting = WaitingRecords(state, tuple(records), asyncio.get_running_loop().create_future())
+            self._waiting.append(waiting)
+            self._arrived.set()
             await waiting.written
 
     @override
@@ -137,6 +140,20 @@ class SinkHandler(Handler[SinkPartition]):
     async def close(self) -> None:
         await self._store.close()
 
+    # Taking a partition over
+
+    async def _take_over(self, state: SinkPartition) -> None:
+        """Find out the position in the store of a partition that was assigned. The others do not wait for it."""
+        while state.stored is None:
+            async with self._asking:
+                position = (await self._store.positions()).get(state.partition.number, 0)
+            if position <= (state.partition.first or 0):
+                state.stored = position
+            elif (offsets := await self._offsets(state.partition.number)) is not None:
+                state.take_over(position, offsets)
+            else:
+                await asyncio.sleep(RETRY_S)
+
     # Writing
 
     async def _write(self) -> None:
@@ -152,16 +169,16 @@ class SinkHandler(Handler[SinkPartition]):
                     waiting.written.set_result(None)
 
     def _take(self) -> list[WaitingRecords]:
-        """Take the records that have waited longest, as many as one write may have, of partitions with a position."""
+        """Take the records that have waited longest, as many as one write may have."""
         batch: list[WaitingRecords] = []
         count = size = 0
-        for waiting in [one for one in self._waiting if one.state.stored is not None]:
+        for waiting in self._waiting:
             if batch and (count + len(waiting.records) > self._batch or size >= MAX_BATCH_BYTES):
                 break
             batch.append(waiting)
             count += len(waiting.records)
             size += sum(record.size for record in waiting.records)
-        self._waiting = [waiting for waiting in self._waiting if waiting not in batch]
+        del self._waiting[: len(batch)]
         return batch
 
     async def _write_batch(self, batch: list[WaitingRecords]) -> None:
@@ -234,29 +251,6 @@ class SinkHandler(Handler[SinkPartition]):
             self._counts.add(metric, self._state, by=by)
 
     # Beside the writes
-
-    async def _take_over(self) -> None:
-        """Find the positions in the store of partitions whose first records wait. The others do not wait for them."""
-        while True:
-            while not (unknown := [one.state for one in self._waiting if one.state.stored is None]):
-                self._arrived.clear()
-                await self._arrived.wait()
-            is_answered = await self._find_positions(unknown)
-            self._arrived.set()
-            if not is_answered:
-                await asyncio.sleep(RETRY_S)
-
-    async def _find_positions(self, unknown: Sequence[SinkPartition]) -> bool:
-        """Find the positions in the store of partitions that were taken over; return whether the broker answers."""
-        positions = await self._store.positions()
-        for state in unknown:
-            number = state.partition.number
-            position = positions.get(number, 0)
-            if position <= (state.partition.first or 0):
-                state.stored = position
-            elif (offsets := await self._offsets(number)) is not None:
-                state.take_over(position, offsets)
-        return all(state.stored is not None for state in unknown)
 
     async def _verify(self) -> None:
         """Look for partitions of which the store has lost writes, also without new records."""

@@ -60,6 +60,8 @@ class Topic:
         """The end offset, if it is not that of the records."""
         self.unanswered = 0
         """The number of requests for offsets that the broker does not answer."""
+        self.hangs = False
+        """Whether the broker lets requests for offsets wait for ever."""
         self.newest_ms: int | None = None
         """The timestamp of the newest record; None while the broker does not return it."""
 
@@ -72,6 +74,8 @@ class Topic:
 
     async def offsets(self, partition: int, /) -> KnownOffsets | None:
         assert partition == 0
+        if self.hangs:
+            await asyncio.Event().wait()
         self.unanswered -= 1
         return (
             KnownOffsets(self.group_offset, len(self.records) if self.end is None else self.end)
