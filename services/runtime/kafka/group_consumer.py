@@ -272,10 +272,13 @@ class KafkaGroupConsumer(FencedGroupConsumer):
         return max(0, end - max(self._next_offset(position), start))
 
     def _next_offset(self, position: TopicPartition) -> int:
-        """The position; before the first read, the committed offset, negative without one."""
+        """The position; before the first read, the committed offset, negative without one. Raises KafkaException."""
         if position.offset >= 0:
             return position.offset
-        return self._consumer.committed([position], LAG_S)[0].offset
+        (committed,) = self._consumer.committed([position], LAG_S)
+        if committed.error is not None:
+            raise KafkaException(committed.error)
+        return committed.offset
 
     def _partitions(self, numbers: set[int]) -> list[TopicPartition]:
         return [TopicPartition(self._topic, number) for number in sorted(numbers)]

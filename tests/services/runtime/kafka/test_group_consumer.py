@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
 
 from services.runtime.errors import ConsumerFailedError
 from services.runtime.kafka import group_consumer
@@ -270,6 +271,18 @@ async def test_a_position_is_committed_again_after_its_partition_was_sought(join
         await joining.fetch()
         assert await joining.consumer.seek({0: 3}) == {0}
     assert joining.listener.confirmed == [{0: 7}, {0: 7}]
+
+
+@pytest.mark.parametrize(("error", "found"), [(None, {0: 0}), (UNKNOWN, {})])
+async def test_a_committed_offset_that_is_refused_is_not_the_beginning(
+    monkeypatch: pytest.MonkeyPatch, joining: Joining, error: KafkaError | None, found: Mapping[int, int]
+) -> None:
+    monkeypatch.setattr(Member, "position", lambda _, partitions: partitions)
+    answer = SimpleNamespace(offset=OFFSET_INVALID, error=error)
+    monkeypatch.setattr(Member, "committed", lambda *_: [answer], raising=False)
+    await joining.join()
+    assert await joining.consumer.next_offsets([0]) == found
+    assert joining.listener.errors == (error is not None)
 
 
 async def test_a_fatal_error_is_raised_and_any_other_is_counted(joining: Joining) -> None:
