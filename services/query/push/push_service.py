@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from contracts.metrics import query as metrics
@@ -243,8 +243,10 @@ class PushService:
                     del self._beginning[one]
             self._flush()
             if self._beginning:
+                with suppress(TimeoutError):  # a new one does not wait for the others
+                    async with asyncio.timeout(RETRY_S):
+                        await self._has_beginning.wait()
                 self._has_beginning.set()
-                await asyncio.sleep(RETRY_S)
 
     async def _follow_routes(self) -> None:
         while True:

@@ -286,7 +286,10 @@ class Admin(Protocol):
         """
 
     def available_offsets(self, at: Mapping[Partition, int], within_s: float = 10.0) -> Mapping[Partition, int]:
-        """Return the same, without the partitions that have no leader now. It does not wait for one."""
+        """Return the same, without the partitions that have no leader now, or whose leader does not answer in time.
+
+        Those of other leaders do not wait for a leader that is missing.
+        """
 
     def records(self, at: Mapping[Partition, int], within_s: float = 10.0) -> Mapping[Partition, OffsetAt]:
         """Return offsets as `offsets` does, with the times of the records; NEWEST gives the record of the latest time.

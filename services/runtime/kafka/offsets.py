@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from confluent_kafka import Consumer
+    from confluent_kafka.admin import ClusterMetadata
 
 TRY_S = 5.0
 PAUSE_S = 0.1
@@ -46,19 +48,35 @@ def lookup(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> 
 
 
 def lookup_available(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> dict[Partition, int]:
-    """Return the same, but of the partitions that have a leader now: the others do not delay them.
+    """Return the same, but of the partitions whose leader answers within the time. Each leader has a request.
 
-    Raises KafkaException.
+    Raises KafkaException if partitions have leaders, and none answers.
     """
-    deadline = time.monotonic() + within_s
-    topics = consumer.list_topics(timeout=within_s).topics
-    leaders = {
-        Partition(name, number): partition.leader
-        for name, topic in topics.items()
-        for number, partition in topic.partitions.items()
-    }
-    has_leader = {partition: place for partition, place in at.items() if leaders.get(partition, NO_LEADER) != NO_LEADER}
-    return lookup(consumer, has_leader, max(0.0, deadline - time.monotonic()))
+    topics = _cluster(consumer, within_s).topics
+    leaders: dict[int, dict[Partition, int]] = defaultdict(dict)
+    for partition, place in at.items():
+        if (topic := topics.get(partition.topic)) and (listed := topic.partitions.get(partition.number)):
+            leaders[listed.leader][partition] = place
+    leaders.pop(NO_LEADER, None)
+    found: dict[Partition, int] = {}
+    failures = []
+    for places in leaders.values():
+        try:
+            found |= _first_offsets(consumer, places, within_s)
+        except KafkaException as error:
+            failures.append(error)
+    if failures and not found:
+        raise failures[0]
+    return found
+
+
+def _cluster(consumer: Consumer, within_s: float) -> ClusterMetadata:
+    """Return all topics. The client asks any broker: if that one is frozen, another one may answer a second request."""
+    try:
+        cluster: ClusterMetadata = consumer.list_topics(timeout=within_s / 2)
+    except KafkaException:
+        cluster = consumer.list_topics(timeout=within_s / 2)
+    return cluster
 
 
 def _first_offsets(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> dict[Partition, int]:
