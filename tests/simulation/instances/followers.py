@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
+from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -13,6 +14,7 @@ from services.client.answers import found, reader
 from services.query.push.event import EventKind
 from tests.simulation.instances.reads import order_of
 from tests.simulation.instances.script import BOUND_S, Fault
+from tests.simulation.instances.watchers import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +29,16 @@ if TYPE_CHECKING:
 POLL_S = 0.1
 LATE_S = 2.0
 """The time within which an instance without a fault has read a record."""
-DELAYING = ("cut", "freeze", "away", "apart", "late", "grow", "recreate")
+DELAYING = ("cut", "freeze", "away", "apart", "late", "grow", "recreate", "leaderless")
 """The faults after which an instance reads a record late: it is new to it."""
+
+
+def followers(script: Script, state: str, keys: Sequence[str], requests: Requests) -> Iterator[Follower]:
+    """Yield clients that watch only changes, of each key and of all, at any instance."""
+    random = Random(f"{script.seed} followers")
+    for wanted in [{"prefix": ""}, *({"key": key} for key in keys)] if script.followed else []:
+        instance = random.choice([*requests.instances])
+        yield Follower(f"follower {wanted.get('key', ALL)}", state, wanted, instance, requests)
 
 
 class Received(NamedTuple):

@@ -34,6 +34,10 @@ LONG_S = 8.0
 """How long a process is away that has to read its partitions again."""
 KEYS = ("k0", "k3", "k8", "k14")
 """Of different partitions, as far as there are so many."""
+LEADERLESS_S = 45.0
+"""So long that the keys of other partitions must be answered after another fault has begun and ended."""
+LEADERLESS = 0.2
+"""The share of scripts without growth in which a partition has no leader for a while."""
 GROWTHS, LATE = 0.15, 0.5
 """The share of scripts whose topics get more partitions, and of growths that an instance notices late."""
 GROWTH_S = 23.0
@@ -68,7 +72,18 @@ def script(seed: int) -> Script:
         random.random() < 0.5,
         random.choice([0.02, 0.02, 0.3]),
     )
-    return replace(_grown(made), followed=Random(f"{seed} followers").random() < FOLLOWED)
+    return replace(_leaderless(_grown(made)), followed=Random(f"{seed} followers").random() < FOLLOWED)
+
+
+def _leaderless(script: Script) -> Script:
+    """Return the script with a partition that has no leader for a while, or as it is."""
+    random = Random(f"{script.seed} leaderless")
+    if random.random() >= LEADERLESS or any(step.kind in {"grow", "recreate"} for step in script.steps):
+        return script
+    amount = float(random.randrange(script.partitions))
+    at, lasts = random.uniform(FIRST_S, FAULTS_S), random.choice([*DURATIONS_S, LEADERLESS_S])
+    fault = Fault(at, "leaderless", "topic", lasts, amount)
+    return replace(script, steps=tuple(sorted([*script.steps, fault], key=lambda step: step.at)))
 
 
 def _grown(script: Script) -> Script:

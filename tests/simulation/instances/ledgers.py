@@ -12,6 +12,8 @@ from tests.simulation.instances.followers import missing, wrong_followings
 from tests.simulation.instances.job import BEFORE_ALL, plate
 from tests.simulation.instances.reads import FOUND_BY
 from tests.simulation.instances.script import BOUND_S, Fault
+from tests.simulation.instances.unanswered import broken, unanswered
+from tests.simulation.instances.watchers import ALL, BY_VALUE, WINDOWS
 from tests.simulation.script import time_at
 
 if TYPE_CHECKING:
@@ -34,10 +36,6 @@ PUSHED_S = 12.0
 """The time within which watchers learn that a window has expired."""
 CLOSED_S = 9.0
 """The time within which a window is answered as closed that the job's progress has closed."""
-HARMLESS = ("clock", "compact")
-"""The faults that explain no late answer."""
-ALL, BY_VALUE, WINDOWS = "all", "by value", "windows"
-"""The names of the watchers of all keys, of those with a value, and of all windows of all keys."""
 
 
 class Ledgers(NamedTuple):
@@ -83,6 +81,7 @@ def problems(script: Script, found: Ledgers) -> list[str]:
         wrong += _late_answers(calm, states, found.times[key], found.expiry)
         last = [answer for answer in answers if answer.sent_at >= script.quiet_at]
         wrong += _wrong_ends(key, last, states[-1], found.expiry)
+        wrong += unanswered(script, key, [answer.at for answer in answers])
         for name in (key, ALL):
             updates = [one for one in found.watched if (one.watcher, one.key) == (name, key)]
             wrong += _wrong_updates(updates, states, found.expiry)
@@ -157,8 +156,7 @@ def _wrong_window_answers(script: Script, key: str, found: Ledgers) -> Iterator[
 
 def _is_calm(script: Script, answer: Answered) -> bool:
     """Return whether no fault explains that the answer is not of the present."""
-    faults = [step for step in script.steps if isinstance(step, Fault) and step.kind not in HARMLESS]
-    return not any(fault.at < answer.at and answer.sent_at < fault.at + fault.lasts + BOUND_S for fault in faults)
+    return not any(begin < answer.at and answer.sent_at < end for begin, end in broken(script, answer.key))
 
 
 def _late_answers(

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from contracts.wire.partition import partition
 from services.client import watch
 from services.query.cluster import Cluster, instance
 from services.query.cluster.instance import Instance
@@ -34,6 +35,7 @@ from tests.simulation.instances.generate import KEYS
 from tests.simulation.instances.generate import script as script_of
 from tests.simulation.instances.job import APPLICATIONS
 from tests.simulation.instances.script import Fault, Script, Written
+from tests.simulation.kafka.admin import ModelAdmin
 from tests.simulation.mutations import Mutations
 from tests.simulation.verdict import instances_verdict as verdict
 
@@ -88,9 +90,22 @@ def a_store_that_was_open_when_its_machine_went_down_is_used(patch: pytest.Monke
     patch.setattr(StoreFolder, "_unusable", lambda *_: None)
 
 
+CRASHES = (Fault(13.0, "crash", "a", 8.0), Fault(22.0, "crash", "b", 8.0))
+"""Each instance loses its leases, and takes partitions over."""
+
+
 @mutation(Script(1, (*versions(5.0, 10.0), Fault(20.0, "recreate", "topic"))))
 def a_partition_without_the_next_record_is_not_read_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(KafkaIngestion, "_restart", lambda *_: None)
+
+
+OTHER = 1.0 - partition(b"k0", 2)
+"""The partition of other keys."""
+
+
+@mutation(Script(1, (*versions(5.0, 10.0), Fault(12.0, "leaderless", "topic", 60.0, OTHER), *CRASHES), partitions=2))
+def a_partition_without_a_leader_delays_the_others(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ModelAdmin, "available_offsets", ModelAdmin.offsets)
 
 
 CARS = APPLICATIONS["cars"]

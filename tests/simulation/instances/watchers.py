@@ -6,9 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from services.client.answers import Expired, Found
-from services.client.watch import Mark
+from services.client.watch import Mark, WatchFilter
 from tests.simulation.instances.clients import SimulatedClient
-from tests.simulation.instances.reads import order_of
+from tests.simulation.instances.job import PLATE
+from tests.simulation.instances.reads import FOUND_BY, order_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,14 +17,24 @@ if TYPE_CHECKING:
     from random import Random
 
     from services.client.answers import Update
-    from services.client.watch import WatchFilter
     from services.query.store.entry import EntryOrder
     from tests.simulation.instances.reader import Answers
     from tests.simulation.instances.requests import Requests
 
+ALL, BY_VALUE, WINDOWS = "all", "by value", "windows"
+"""The names of the watchers of all keys, of those with a value, and of all windows of all keys."""
 SLOW = 0.1
 """The share of updates after which a client pauses."""
 LONGEST_PAUSE_S = 3.0
+
+
+def watch_filters(state: str, keys: Sequence[str], seed: int, *, has_windows: bool) -> dict[str, WatchFilter]:
+    """Return what clients watch: each key, all of them, and those with a value or all windows."""
+    prefix = "k" if seed % 3 else ""
+    filters = {key: WatchFilter(state, key) for key in keys} | {ALL: WatchFilter(state, prefix=prefix)}
+    if has_windows and seed % 2:
+        return filters | {WINDOWS: WatchFilter(state, window="all")}
+    return filters | {BY_VALUE: WatchFilter(state, where={PLATE: FOUND_BY})}
 
 
 class Watched(NamedTuple):

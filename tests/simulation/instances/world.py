@@ -14,26 +14,25 @@ from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from contracts import Suite
-from services.client.watch import WatchFilter
 from services.query.ingest import partition_counts
 from services.query.limits import WatchLimits
 from services.query.store import StatePartition, scan, store, write_batch
-from services.runtime.kafka.values import NewTopic
+from services.runtime.kafka.values import NewTopic, Partition
 from tests.simulation.instances.client_reader import ClientReader
 from tests.simulation.instances.clients import SimulatedClient
 from tests.simulation.instances.compaction import RETENTION_S, compact
 from tests.simulation.instances.connections import NOTED_S, MonotonicTime
-from tests.simulation.instances.followers import Follower
+from tests.simulation.instances.followers import followers
 from tests.simulation.instances.growth import NAME as GROWTH
 from tests.simulation.instances.growth import Growth, Layout
 from tests.simulation.instances.instance import SimulatedInstance, Surroundings, causes
-from tests.simulation.instances.job import APPLICATIONS, PLATE, Job, KeyHistory, state_of
-from tests.simulation.instances.ledgers import ALL, BY_VALUE, WINDOWS, Ledgers
+from tests.simulation.instances.job import APPLICATIONS, Job, KeyHistory, state_of
+from tests.simulation.instances.ledgers import Ledgers
 from tests.simulation.instances.reader import Answers, KeyReader
-from tests.simulation.instances.reads import FOUND_BY, Reads
+from tests.simulation.instances.reads import Reads
 from tests.simulation.instances.requests import Requests
 from tests.simulation.instances.script import CLIENTS, READ_S, Fault, Written
-from tests.simulation.instances.watchers import Watcher
+from tests.simulation.instances.watchers import Watcher, watch_filters
 from tests.simulation.kafka.admin import ModelAdmin
 from tests.simulation.kafka.network import Network
 from tests.simulation.loop import SimulationLoop
@@ -43,7 +42,10 @@ from tests.simulation.script import START
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from services.client.watch import WatchFilter
+    from tests.simulation.instances.followers import Follower
     from tests.simulation.instances.script import Script
+    from tests.simulation.kafka.log import PartitionLog
 
 REPEAT_S = 0.3
 """Between two records that the job writes once more."""
@@ -108,7 +110,7 @@ class World:
         self._filters: dict[str, WatchFilter] = {}
         """What each client watches."""
         self._followers: list[Follower] = []
-        self._outages = 0
+        self._outages = self._leaderless = 0
         self._disturbed = dict.fromkeys(self.requests.instances, 0.0)
         """The end of the last fault of each instance."""
         self._refilled_at = 0.0
@@ -156,9 +158,9 @@ class World:
         readers = [KeyReader(key, reads, self.requests, self.answers, random).run() for key in keys]
         watchers = [watcher.run() for watcher in self._watchers(keys)]
         through_client = [self._client_reader(keys).run()] if keys else []
-        self._followers = [*self._following(keys)]
-        followers = [follower.run() for follower in self._followers]
-        reading = [asyncio.ensure_future(work) for work in (*readers, *watchers, *through_client, *followers)]
+        self._followers = [*followers(self._script, self.around.state.name, keys, self.requests)]
+        following = [follower.run() for follower in self._followers]
+        reading = [asyncio.ensure_future(work) for work in (*readers, *watchers, *through_client, *following)]
         await asyncio.sleep(self._script.quiet_at + READ_S - self.loop.time())
         for task in reading:
             task.cancel()
@@ -179,26 +181,11 @@ class World:
         return ClientReader(client, self.around.state, keys, self.answers, random, self._script.quiet_at)
 
     def _watchers(self, keys: Sequence[str]) -> Iterator[Watcher]:
-        """Yield clients: of each key, of all of them, and of those with a value or of all windows."""
-        state = self.around.state.name
-        prefix = "k" if self._script.seed % 3 else ""
-        filters = {key: WatchFilter(state, key) for key in keys} | {ALL: WatchFilter(state, prefix=prefix)}
-        if self.job.has_windows and self._script.seed % 2:
-            filters[WINDOWS] = WatchFilter(state, window="all")
-        else:
-            filters[BY_VALUE] = WatchFilter(state, where={PLATE: FOUND_BY})
-        self._filters = filters
-        for name, wanted in filters.items():
+        seed, has_windows = self._script.seed, self.job.has_windows
+        self._filters = watch_filters(self.around.state.name, keys, seed, has_windows=has_windows)
+        for name, wanted in self._filters.items():
             random = Random(f"{self._script.seed} watcher {name}")
             yield Watcher(name, [wanted], self.requests, self.answers, random)
-
-    def _following(self, keys: Sequence[str]) -> Iterator[Follower]:
-        """Yield clients that watch only changes, of each key and of all, at any instance."""
-        random = Random(f"{self._script.seed} followers")
-        for wanted in [{"prefix": ""}, *({"key": key} for key in keys)] if self._script.followed else []:
-            instance = random.choice([*self.requests.instances])
-            name = f"follower {wanted.get('key', ALL)}"
-            yield Follower(name, self.around.state.name, wanted, instance, self.requests)
 
     def _unready(self) -> Iterator[str]:
         """Yield what the instances lack: each partition has a lease, and replicas that have read everything.
@@ -236,19 +223,21 @@ class World:
             self._break(self.requests.instances[step.part], step)
         elif step.kind == "away":
             self._lose_broker(step)
+        elif step.kind == "leaderless":
+            self._lose_leader(self.broker.topics.log(Partition(self._snapshots, round(step.amount))), step.lasts)
         elif step.kind == "compact":
             compact(self.broker, self._snapshots)
         elif step.part == GROWTH:
             self._growth.break_off(step)
         elif step.kind == "grow":
             self._grow(round(step.amount))
-        elif step.kind == "rebuild" and not (self._outages or self._growth.is_running):
+        elif step.kind == "rebuild" and not self._is_job_waiting:
             self.job.rebuild()
-        elif step.kind == "recreate" and not (self._outages or self._growth.is_running):
+        elif step.kind == "recreate" and not self._is_job_waiting:
             self._recreate()
 
     def _write(self, step: Written) -> None:
-        if self._outages or self._growth.is_running:
+        if self._is_job_waiting:
             self._waiting.append(step)
         elif step.kind == "again":
             for number, repeat in enumerate(self.job.repeats(step)):
@@ -312,6 +301,22 @@ class World:
         for instance in self.requests.instances.values():
             instance.lose_broker(is_away=False)
 
+    def _lose_leader(self, log: PartitionLog, lasts: float) -> None:
+        """Let a partition have no leader for a while. The job cannot end its batch then."""
+        self._leaderless += 1
+        log.leaderless += 1
+
+        def back() -> None:
+            self._leaderless -= 1
+            log.leaderless -= 1
+            self._write_waiting()
+
+        self._at(self.loop.time() + lasts, back)
+
+    @property
+    def _is_job_waiting(self) -> bool:
+        return self._outages > 0 or self._leaderless > 0 or self._growth.is_running
+
     def _write_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         for step in waiting:
@@ -344,7 +349,7 @@ class World:
 
     def _record_progress(self) -> None:
         """Have the job record its progress, again and again."""
-        if not self._outages:
+        if not (self._outages or self._leaderless):
             self.job.record_progress()
         self._at(self.loop.time() + PROGRESS_S, self._record_progress)
 

@@ -105,14 +105,16 @@ class ModelAdmin:
         """See `Admin.offsets`. A new partition has a leader at once."""
         with requested("look offsets up"):
             self._network.require()
-            return {
-                partition: offset_at(self._broker.topics.log(partition, UNKNOWN_PARTITION), one)
-                for partition, one in at.items()
-            }
+            logs = {partition: self._broker.topics.log(partition, UNKNOWN_PARTITION) for partition in at}
+            if any(log.leaderless for log in logs.values()):
+                raise RefusedError("LEADER_NOT_AVAILABLE")
+            return {partition: offset_at(logs[partition], one) for partition, one in at.items()}
 
     def available_offsets(self, at: Mapping[Partition, int], within_s: float = 10.0) -> Mapping[Partition, int]:
         """See `Admin.available_offsets`."""
-        return self.offsets(at, within_s)
+        with requested("look offsets up"):
+            leaderless = {one for one in at if self._broker.topics.log(one, UNKNOWN_PARTITION).leaderless}
+        return self.offsets({one: place for one, place in at.items() if one not in leaderless}, within_s)
 
     def records(self, at: Mapping[Partition, int], within_s: float = 10.0) -> Mapping[Partition, OffsetAt]:  # noqa: ARG002
         """See `Admin.records`. A new partition has a leader at once."""

@@ -32,6 +32,8 @@ class PartitionLog:
         """The first offset."""
         self.end = 0
         """The offset of the next entry."""
+        self.leaderless = 0
+        """The number of reasons for which it has no leader, which would return records and offsets."""
         self._entries: list[Entry] = []
         self._open: dict[int, int] = {}
         """The first offsets of the transactions that have not ended."""

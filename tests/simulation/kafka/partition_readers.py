@@ -81,6 +81,8 @@ class ModelPartitionReader:
 
     def _records(self, partition: Partition) -> list[Record]:
         log, position = self._broker.topics.log(partition), self._positions[partition]
+        if log.leaderless:
+            return []
         if not log.start <= position <= log.end:
             self._lost[partition] = log.end
             del self._positions[partition]
