@@ -13,7 +13,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from confluent_kafka import KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
@@ -26,7 +26,7 @@ from confluent_kafka.admin import NewTopic as ClientTopic
 from typing_extensions import override
 
 from services.runtime.errors import KafkaRequestError
-from services.runtime.kafka.errors import requested
+from services.runtime.kafka.errors import raise_errors, requested
 from services.runtime.kafka.interfaces import Admin
 from services.runtime.kafka.offsets import lookup, lookup_available
 from services.runtime.kafka.options import create_admin_client, create_consumer
@@ -41,7 +41,7 @@ from services.runtime.kafka.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from concurrent.futures import Future
 
     from confluent_kafka import Consumer
@@ -225,12 +225,12 @@ class KafkaAdmin(Admin):
     def _committed(self, group: str, places: list[TopicPartition], within_s: float) -> list[TopicPartition]:
         with requested(f"return the offsets of the group {group}"):
             commits = self._consumer(group).committed(places, within_s)
-            _raise_errors(commits)
+            raise_errors(commits)
             return commits
 
     def _commit(self, group: str, places: list[TopicPartition]) -> None:
         with requested(f"commit offsets of the group {group}"):
-            _raise_errors(self._consumer(group).commit(offsets=places, asynchronous=False) or ())
+            raise_errors(self._consumer(group).commit(offsets=places, asynchronous=False) or ())
 
     def _consumer(self, group: str) -> Consumer:
         with self._opening:
@@ -241,13 +241,6 @@ class KafkaAdmin(Admin):
 
 def _places(offsets: Mapping[Partition, GroupOffset]) -> list[TopicPartition]:
     return [TopicPartition(*partition, *offset) for partition, offset in offsets.items()]
-
-
-def _raise_errors(results: Iterable[TopicPartition]) -> None:
-    """Raise KafkaException for the first partition that has an error."""
-    for result in results:
-        if result.error is not None:
-            raise KafkaException(result.error)
 
 
 def _repeated(request: Callable[[], Result], within_s: float) -> Result:

@@ -10,9 +10,9 @@ from confluent_kafka import KafkaException
 from services.runtime.errors import DeliveryFailedError, KafkaRequestError, TopicReadError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from confluent_kafka import KafkaError
+    from confluent_kafka import KafkaError, TopicPartition
 
 
 def delivery_failed(topic: str, error: KafkaError) -> DeliveryFailedError:
@@ -23,6 +23,13 @@ def delivery_failed(topic: str, error: KafkaError) -> DeliveryFailedError:
 def read_error(topic: str, error: KafkaError) -> TopicReadError:
     """Return the error of a topic that is read."""
     return TopicReadError(topic, error.name(), error.str())
+
+
+def raise_errors(results: Iterable[TopicPartition]) -> None:
+    """Raise KafkaException for the first partition that has an error."""
+    for result in results:
+        if result.error is not None:
+            raise KafkaException(result.error)
 
 
 @contextmanager

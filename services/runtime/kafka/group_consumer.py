@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from services.runtime.call_thread import CallThread
 from services.runtime.errors import ConsumerFailedError
+from services.runtime.kafka.errors import raise_errors
 from services.runtime.kafka.interfaces import FencedGroupConsumer
 from services.runtime.kafka.membership import NEVER, GroupMembership
 from services.runtime.kafka.options import create_consumer, log_error, record_of
@@ -276,8 +277,7 @@ class KafkaGroupConsumer(FencedGroupConsumer):
         if position.offset >= 0:
             return position.offset
         (committed,) = self._consumer.committed([position], LAG_S)
-        if committed.error is not None:
-            raise KafkaException(committed.error)
+        raise_errors([committed])
         return committed.offset
 
     def _partitions(self, numbers: set[int]) -> list[TopicPartition]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException, TopicPartition
 
+from services.runtime.kafka.errors import raise_errors
 from services.runtime.kafka.values import Partition
 
 if TYPE_CHECKING:
@@ -81,7 +82,5 @@ def _cluster(consumer: Consumer, within_s: float) -> ClusterMetadata:
 
 def _first_offsets(consumer: Consumer, at: Mapping[Partition, int], within_s: float) -> dict[Partition, int]:
     results = consumer.offsets_for_times([TopicPartition(*partition, time) for partition, time in at.items()], within_s)
-    for result in results:
-        if result.error is not None:
-            raise KafkaException(result.error)
+    raise_errors(results)
     return {Partition(result.topic, result.partition): result.offset for result in results}
