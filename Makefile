@@ -98,24 +98,16 @@ format: install ## Format the code, and fix what can be fixed
 # ends before its tests do, as faulthandler_timeout makes it, ends the run. Compiled modules are kept even where the
 # environment forbids it: each process that a test starts would compile all of them again.
 PARALLEL = python -m pytest --dist loadfile --no-loadscope-reorder --max-worker-restart 0
-UNIT = $(PARALLEL) -n auto -m "not (kafka or spark or browser or e2e or slow or timed or full)"
-TIMED = python -m pytest -n 2 --dist load
-NO_TESTS = [ $$? -eq 5 ]
+UNIT = $(PARALLEL) -n auto -m "not (kafka or spark or browser or e2e or slow or full)"
 test test-all test-unit test-lowest: export PYTHONDONTWRITEBYTECODE =
 .PHONY: test
 test: install classes ## Run the tests in parallel; ARGS goes to pytest, as in: make test ARGS="-m 'not e2e'"
-ifneq ($(filter -m%,$(ARGS)),)
-	@$(BIN)/$(PARALLEL) -n auto $(ARGS)
-else
-	@$(BIN)/$(PARALLEL) -n auto -m "not (timed or full)" $(ARGS)
-	@$(BIN)/$(TIMED) -m "timed and not full" $(ARGS) || $(NO_TESTS)
-endif
+	@$(BIN)/$(PARALLEL) -n auto -m "not full" $(ARGS)
 
 .PHONY: test-all
 test-all: export HYPOTHESIS_PROFILE = full
 test-all: install classes ## Run all tests, also those that only a release needs: a year of data, four times the examples
-	@$(BIN)/$(PARALLEL) -n auto -m "not timed" $(ARGS)
-	@$(BIN)/$(TIMED) -m timed $(ARGS) || $(NO_TESTS)
+	@$(BIN)/$(PARALLEL) -n auto $(ARGS)
 
 .PHONY: test-unit
 test-unit: install ## Run the tests that take milliseconds: without a broker, Spark, or a browser

@@ -65,7 +65,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects by marker
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests by their fixtures, and begin with those that take long. Those that compare times come last."""
+    """Mark the tests by their fixtures, and begin with those that take long."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         for fixture in fixtures & MARKERS.keys():
@@ -79,9 +79,8 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def _order(item: pytest.Item) -> tuple[bool, int]:
-    markers = {mark.name for mark in item.iter_markers()}
-    return "timed" in markers, -len(markers & LONG)
+def _order(item: pytest.Item) -> int:
+    return -len({mark.name for mark in item.iter_markers()} & LONG)
 
 
 @pytest.fixture(scope="module")

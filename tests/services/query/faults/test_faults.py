@@ -1,12 +1,11 @@
 """Several instances on a real broker under a reader of all keys, during faults of them and of the broker.
 
-docs/how-to/run-query-instances.md has the bounds; here they have some slack, because other tests load the machine.
+How long keys have no answer is judged in virtual time: `tests/simulation/instances/test_interruptions.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,14 +24,11 @@ if TYPE_CHECKING:
 
     from tests.services.tools.broker.embedded import EmbeddedBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kills_broker, pytest.mark.timed]
+pytestmark = [pytest.mark.kafka, pytest.mark.kills_broker]
 KEYS = [f"car/{number}" for number in range(100)]
-LEASE_S, SESSION_S = 3.0, 6.0
-TAKEN_OVER_S = 1.25 * LEASE_S + 1
-SUSPENDED_S = 25.0
-SLACK_S = 2.0
-ANSWER_S = 1.0
-"""The timeout of a request to a suspended instance, before the next one is tried."""
+LEASE_S = 3.0
+SUSPENDED_S, LONG_SUSPENDED_S = 11.0, 25.0
+"""Beyond the session timeout, and beyond the take-over of its partitions."""
 
 
 class Scene(NamedTuple):
@@ -53,7 +49,6 @@ class Scene(NamedTuple):
 
     async def wait_for_answers(self) -> None:
         """Wait until every key has been answered again."""
-        self.checker.mark()
         began = self.checker.answers_of()
         await asyncio.to_thread(
             wait_until,
@@ -100,17 +95,13 @@ async def test_reads_succeed_while_instances_are_added_and_stopped(
     async with scene(broker, topics_prefix, tmp_path, "a") as play:
         (a,) = play.instances
         b, c = play.fleet.instance("b"), play.fleet.instance("c")
-        play.checker.mark()
         for more in (b, c):
             more.start()
             await play.settle(*play.instances, more)
             play.instances.append(more)
             play.checker.instances.append(more)
-        assert play.checker.longest_outage() < SLACK_S
-        play.checker.mark()
         assert await asyncio.to_thread(a.stop) == 0
         await play.wait_for_answers()
-        assert play.checker.longest_outage() < SLACK_S
         a.start()
         await play.settle(a, b, c)
 
@@ -120,19 +111,16 @@ async def test_replicas_answer_for_an_owner_that_is_killed_or_suspended(
 ) -> None:
     async with scene(broker, topics_prefix, tmp_path, "abc") as play:
         a, b, c = play.instances
-        play.checker.mark()
         b.kill()
-        await play.wait(TAKEN_OVER_S)
         await play.settle(a, c)
-        assert play.checker.longest_outage() < TAKEN_OVER_S + SLACK_S
+        await play.wait_for_answers()
         b.start()
         await play.settle(a, b, c)
-        play.checker.mark()
         c.freeze()
-        await play.wait(SESSION_S + TAKEN_OVER_S)
+        await play.wait(SUSPENDED_S)
+        await play.wait_for_answers()
         c.thaw()
         await play.settle(a, b, c)
-        assert play.checker.longest_outage() < TAKEN_OVER_S + SLACK_S + ANSWER_S
         await play.wait_for_answers()
         b.kill()
         b.start()
@@ -153,12 +141,12 @@ async def test_an_instance_that_was_suspended_returns_nothing_older(
             assert await reader.all_answers_by() == {"a", "b", "c"}, "also the connections between instances are open"
         c.freeze()
         at_other.send()
-        await play.wait(SESSION_S + TAKEN_OVER_S)
+        await play.wait(SUSPENDED_S)
         await play.settle(a, b)
         assert await at_other.receive()
         await play.wait_for_answers()
         at_suspended.send()
-        await play.wait(SUSPENDED_S - SESSION_S - TAKEN_OVER_S)
+        await play.wait(LONG_SUSPENDED_S - SUSPENDED_S)
         c.thaw()
         await at_suspended.receive()
         await play.settle(a, b, c)
@@ -170,16 +158,13 @@ async def test_no_answer_is_older_after_a_restart_of_the_broker(
     broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path
 ) -> None:
     async with scene(broker, topics_prefix, tmp_path, "ab") as play:
-        play.checker.mark()
-        began = time.monotonic()
         broker.kill()
         try:
             await play.wait(LEASE_S + 1)
         finally:
             await asyncio.to_thread(broker.start)
-        away = time.monotonic() - began
         await play.settle(*play.instances)
-        assert play.checker.longest_outage() < away - LEASE_S + 5 + SLACK_S
+        await play.wait_for_answers()
 
 
 async def test_without_replicas_the_group_finds_another_owner(
@@ -187,11 +172,9 @@ async def test_without_replicas_the_group_finds_another_owner(
 ) -> None:
     async with scene(broker, topics_prefix, tmp_path, "ab", replicas="1") as play:
         a, b = play.instances
-        play.checker.mark()
         b.kill()
-        await play.wait(SESSION_S)
         await play.settle(a)
-        assert TAKEN_OVER_S - 1 < play.checker.longest_outage() < SESSION_S + 1 + SLACK_S
+        await play.wait_for_answers()
 
 
 def test_the_checker_detects_older_answers(tmp_path: Path) -> None:
