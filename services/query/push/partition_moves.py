@@ -58,13 +58,12 @@ class PartitionMoves:
     def begin_at(self, stream: Stream, subscription: Subscription, ends: Mapping[int, int]) -> None:
         """Deliver what follows these ends of partitions that no instance served when the subscription began.
 
-        The instance that serves one may not have read that far yet: then all that it reads from now on is delivered.
+        What this instance has read since it serves one is delivered too, even if it was written before the end.
         Another instance may know earlier than this one that this one owns them: it learns from where they continue.
         """
-        state = subscription.filter.state
         for partition, end in ends.items():
-            is_here = self._routing.route(state, partition) == LOCAL
-            last = min(end - 1, self._reader.stored_offset(state, partition)) if is_here else end - 1
+            since = subscription.since[partition]
+            last = end - 1 if since is None else min(end - 1, since)
             subscription.ends[partition] = last
             if subscription.is_relayed:
                 subscription.begun[partition] = last
@@ -73,12 +72,9 @@ class PartitionMoves:
 
     def _begin_at_ends(self, stream: Stream, subscription: Subscription) -> None:
         """Begin the partitions whose ends are known, and which an instance serves by now."""
-        state, since = subscription.filter.state, subscription.since
+        state = subscription.filter.state
         routes = {one: self._routing.route(state, one) for one, end in subscription.ends.items() if end is not None}
         here = [partition for partition, route in routes.items() if route == LOCAL]
-        for partition in here:
-            if since[partition] is None:
-                since[partition] = self._reader.stored_offset(state, partition)
         earlier = {route for partition, route in routes.items() if subscription.begin_at_end(partition)}
         self._start_here(stream, subscription, here)
         if stream.upstreams is not None:
@@ -94,6 +90,9 @@ class PartitionMoves:
         if change.route == LOCAL:
             stream.send_copies_first()
             if partition in subscription.ends:
+                if subscription.since[partition] is None:  # its end may be found after the feed has delivered changes
+                    self._begin(subscription, [partition])
+                    subscription.complete([partition])
                 self._begin_at_ends(stream, subscription)
             else:
                 self._start_here(stream, subscription, [partition])

@@ -17,7 +17,7 @@ from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import QUICK, Client, Instance, connected, eventually, watching
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Collection, Iterator
     from pathlib import Path
 
     from services.query.push.subscription import Subscription
@@ -303,7 +303,8 @@ async def test_nothing_is_missed_when_an_owner_stops_that_took_over_late(
         await client.subscribe(
             "mine", **{name: key if name == "key" else options[name] for name in options}, current=False
         )
-        await eventually(lambda: pair.two.subscriptions() == 1)
+        (relayed,) = await _subscriptions(pair.two)
+        await eventually(lambda: None not in relayed.ends.values())
         pair.two.watching.refresh()
         pair.change(key, 1, FLYING)
         while (message := await client.next())["type"] == "never_seen":
@@ -315,6 +316,38 @@ async def test_nothing_is_missed_when_an_owner_stops_that_took_over_late(
         pair.refresh()
         answer = (await client.next())["answer"]
         assert (answer["instance"], answer["version"]) == ("one", 2)
+
+
+@pytest.mark.parametrize("options", [{"prefix": "key-"}, {"where": {"state.status": "flying"}}, {"key": None}])
+@pytest.mark.parametrize("is_sent", [True, False])
+async def test_a_change_that_an_owner_reads_before_it_knows_the_end_is_sent(
+    pair: Pair, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, *, is_sent: bool
+) -> None:
+    key = next(pair.keys(2))
+    pair.change(key, 1, FLYING)
+    known, find = asyncio.Event(), pair.two.routing.end_offsets
+
+    async def end_offsets(state: str, partitions: Collection[int]) -> dict[int, int]:
+        await known.wait()
+        return await find(state, partitions)
+
+    monkeypatch.setattr(pair.two.routing, "end_offsets", end_offsets)
+    pair.two.routing.others, pair.two.routing.known = dict.fromkeys(range(4), AWAY), []
+    pair.refresh()
+    pair.share(0, 1)
+    pair.one.watching.refresh()
+    async with connected(pair.one) as client:
+        await client.subscribe("mine", **{name: options[name] or key for name in options}, current=False)
+        (relayed,) = await _subscriptions(pair.two)
+        pair.two.watching.refresh()
+        for instance in (pair.one, pair.two):
+            changed = instance.put(key, 2, FLYING)
+            if is_sent:
+                instance.watching.changed([changed])
+        known.set()
+        await eventually(lambda: 2 not in relayed.ends)
+        answer = (await client.next())["answer"]
+        assert (answer["instance"], answer["version"]) == ("two", 2)
 
 
 @pytest.mark.parametrize("options", [{"prefix": "key-"}, {"where": {"state.status": "flying"}}, {"key": None}])
