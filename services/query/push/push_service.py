@@ -73,7 +73,9 @@ class PushService:
         self.refresh()
 
     def changed(self, changes: Sequence[Change]) -> None:
-        """See ChangeListener."""
+        """See ChangeListener. An instance that was suspended may have read them before it refreshes its routes."""
+        if self._streams and self.routing.has_lost_partition():
+            self.refresh()
         self.feed.changed(changes)
         self._flush()
 

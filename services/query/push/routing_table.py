@@ -53,6 +53,10 @@ class RoutingTable:
         """The partitions that this instance serves."""
         return [one for one in range(self._states[state].partitions) if self.route(state, one) == LOCAL]
 
+    def has_lost_partition(self) -> bool:
+        """Whether this instance no longer answers for a partition that it served at the last `refresh`."""
+        return any(route == LOCAL and not self._is_local(*place) for place, route in self._routes.items())
+
     def refresh(self) -> list[RouteChange]:
         """Update the routes; returns those that changed."""
         changes = []
@@ -66,7 +70,10 @@ class RoutingTable:
         return changes
 
     def _find(self, state: str, partition: int) -> str | None:
-        if self._routing.partition_status(state, partition).role in ANSWERING_ROLES:
+        if self._is_local(state, partition):
             return LOCAL
         owners = self._routing.owners(state, partition)
         return owners[0].url if owners else None
+
+    def _is_local(self, state: str, partition: int) -> bool:
+        return self._routing.partition_status(state, partition).role in ANSWERING_ROLES

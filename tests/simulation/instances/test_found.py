@@ -88,3 +88,20 @@ def test_seed_21062() -> None:
         partitions=3,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_310000265() -> None:
+    # An instance that woke without a lease sent a watch what it read; its next owner, behind it, sent "never seen".
+    script = Script(
+        310000265,
+        (
+            Fault(at=11.280534741192408, kind="crash", part="d", lasts=0.3),
+            Fault(at=19.710895779456962, kind="crash", part="a", lasts=8.0),
+            Fault(at=26.999395419268563, kind="freeze", part="b", lasts=8.0, amount=1.0),
+            Written(at=34.96032543497892, key="k0", count=2),
+        ),
+        application="trips",
+        broker_s=0.3,
+        followed=True,
+    )
+    assert not problems(script, run(script))

@@ -158,3 +158,15 @@ async def test_nothing_of_a_partition_that_is_read_again_is_sent_before_its_rout
         instance.lose()
         instance.watching.changed([Change("flights", OTHER, instance.put(OTHER, 1).entry)])
         assert instance.take(stream) == []
+
+
+async def test_nothing_is_sent_of_a_partition_that_is_lost_before_its_routes_are_refreshed() -> None:
+    """An instance that was suspended wakes without a lease: another one may not have read its records yet."""
+    instance = Rereading()
+    with instance.watching.stream(ANONYMOUS) as stream:
+        instance.watching.subscribe(stream, "x", FILTERS[1], current=False)
+        instance.routing.others[PARTITION] = PartitionStatus(Role.ELSEWHERE, 0)
+        instance.read((KEY, 1))
+        assert instance.take(stream) == []
+        instance.own()
+        assert instance.take(stream) == [(KEY, 1)]
