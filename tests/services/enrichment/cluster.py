@@ -96,7 +96,14 @@ class Cluster:
 
     def read(self, topic: str, enough: Callable[[list[Any]], bool]) -> list[Any]:
         """Return the values in a topic, once `enough` accepts them."""
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "reader", "enable.auto.commit": False})
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": "reader",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",  # the default skips all records where an offset is refused
+            }
+        )
         consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
         found: list[Any] = []
 
