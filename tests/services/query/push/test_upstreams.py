@@ -332,13 +332,13 @@ async def test_a_change_that_an_owner_reads_before_it_knows_the_end_is_sent(
         return await find(state, partitions)
 
     monkeypatch.setattr(pair.two.routing, "end_offsets", end_offsets)
-    pair.two.routing.others, pair.two.routing.known = dict.fromkeys(range(4), AWAY), []
-    pair.refresh()
     pair.share(0, 1)
-    pair.one.watching.refresh()
+    pair.two.routing.others, pair.two.routing.known = dict.fromkeys(range(4), AWAY), []  # it learns later than the other
+    pair.refresh()
     async with connected(pair.one) as client:
         await client.subscribe("mine", **{name: options[name] or key for name in options}, current=False)
         (relayed,) = await _subscriptions(pair.two)
+        pair.share(0, 1)
         pair.two.watching.refresh()
         for instance in (pair.one, pair.two):
             changed = instance.put(key, 2, FLYING)
