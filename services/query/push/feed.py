@@ -54,7 +54,7 @@ class ChangeFeed:
             has_subscriptions = len(self._indexes[state]) > 0
             if entry is None and not has_subscriptions:
                 continue
-            number = self._routing.partition(state, key) if entry is None else entry.partition
+            _, number = self.place(change)
             if self._routing.route(state, number) != LOCAL:
                 continue
             if entry is not None:
@@ -62,6 +62,11 @@ class ChangeFeed:
             if has_subscriptions:
                 self._add(change, window_start, number, at, fed)
         self._cache(fed)
+
+    def place(self, change: Change) -> tuple[str, int]:
+        """The state and the partition of a change. A record may be in another partition than that of its key's hash."""
+        state, key, entry, _ = change
+        return state, self._routing.partition(state, key) if entry is None else entry.partition
 
     def add(self, subscription: Subscription) -> None:
         """Add a subscription: it receives names from now on."""

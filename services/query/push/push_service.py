@@ -74,7 +74,7 @@ class PushService:
 
     def changed(self, changes: Sequence[Change]) -> None:
         """See ChangeListener. An instance that was suspended may have read them before it refreshes its routes."""
-        if self._streams and self.routing.has_lost_partition():
+        if self._streams and self.routing.has_lost({self.feed.place(change) for change in changes}):
             self.refresh()
         self.feed.changed(changes)
         self._flush()

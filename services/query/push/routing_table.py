@@ -8,7 +8,7 @@ from contracts.wire.partition import partition as partition_of
 from services.query.lookup.state_reader import ANSWERING_ROLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from contracts.model.named_state import NamedState
     from services.query.cluster import Routing
@@ -53,9 +53,9 @@ class RoutingTable:
         """The partitions that this instance serves."""
         return [one for one in range(self._states[state].partitions) if self.route(state, one) == LOCAL]
 
-    def has_lost_partition(self) -> bool:
-        """Whether this instance no longer answers for a partition that it served at the last `refresh`."""
-        return any(route == LOCAL and not self._is_local(*place) for place, route in self._routes.items())
+    def has_lost(self, partitions: Iterable[tuple[str, int]]) -> bool:
+        """Whether this instance no longer answers for one of these that it served at the last `refresh`."""
+        return any(self.route(*one) == LOCAL and not self._is_local(*one) for one in partitions)
 
     def refresh(self) -> list[RouteChange]:
         """Update the routes; returns those that changed."""
