@@ -58,7 +58,7 @@ class PartitionMoves:
     def begin_at(self, stream: Stream, subscription: Subscription, ends: Mapping[int, int]) -> None:
         """Deliver what follows these ends of partitions that no instance served when the subscription began.
 
-        What this instance has read since it serves one is delivered too, even if it was written before the end.
+        What this instance reads after it begins to serve one is delivered too, even if it was written before the end.
         Another instance may know earlier than this one that this one owns them: it learns from where they continue.
         """
         for partition, end in ends.items():

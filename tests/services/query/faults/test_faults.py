@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.kills_broker]
 KEYS = [f"car/{number}" for number in range(100)]
 LEASE_S = 3.0
 SUSPENDED_S, LONG_SUSPENDED_S = 11.0, 25.0
-"""Beyond the session timeout, and beyond the take-over of its partitions."""
+"""Both are longer than the session timeout and the take-over together."""
 
 
 class Scene(NamedTuple):
