@@ -333,7 +333,7 @@ async def test_a_change_that_an_owner_reads_before_it_knows_the_end_is_sent(
 
     monkeypatch.setattr(pair.two.routing, "end_offsets", end_offsets)
     pair.share(0, 1)
-    pair.two.routing.others, pair.two.routing.known = dict.fromkeys(range(4), AWAY), []  # it learns later than the other
+    pair.two.routing.others, pair.two.routing.known = dict.fromkeys(range(4), AWAY), []  # it learns later
     pair.refresh()
     async with connected(pair.one) as client:
         await client.subscribe("mine", **{name: options[name] or key for name in options}, current=False)
