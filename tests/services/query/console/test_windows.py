@@ -154,6 +154,18 @@ async def test_the_top_keys_of_each_window_are_in_order(windows: Visit, windowed
     assert await windows.page.evaluate("window.hurt") is None
 
 
+async def test_a_view_that_is_left_during_a_request_logs_no_error(windows: Visit) -> None:
+    """The order of the top keys is changed, and the view is left before the response."""
+    await windows.go("#/states/departures")
+    await windows.page.locator(".ranking tbody tr").first.wait_for()
+    await windows.page.route("**/windows/**", lambda _: None)  # these requests have no response
+    async with windows.page.expect_request("**/windows/**"):
+        await windows.page.get_by_label("Order by").select_option("state.late")
+    await windows.go("#/")
+    await windows.page.unroute("**/windows/**")
+    await windows.load("#/")
+
+
 async def _has_the_newest_window(windows: Visit, windowed: WindowedState) -> None:
     panel = windows.page.locator("[aria-label='Top keys']")
     assert named(HOURS - 1) in await panel.inner_text()

@@ -31,7 +31,7 @@ export function topKeys(time) {
   );
   const view = { at: null, again: () => {} };
   order.addEventListener("change", () => view.again());
-  const look = async (state, options) => {
+  const load = async (state, options) => {
     node.hidden = state === null || typeof state.window_s !== "number";
     if (node.hidden) return;
     view.again = () => look(state, options);
@@ -48,14 +48,12 @@ export function topKeys(time) {
     draw(table, state.name, found.answers, orderBy);
     view.at = Date.now();
   };
-  return {
-    node,
-    look: (state, options) =>
-      look(state, options).catch((error) => {
-        if (options.signal.aborted) throw error;
-        setText(notice, view.at === null ? error.message : `${error.message}: stale since ${clock(view.at)}`);
-      }),
-  };
+  const look = (state, options) =>
+    load(state, options).catch((error) => {
+      if (options.signal.aborted) return;
+      setText(notice, view.at === null ? error.message : `${error.message}: stale since ${clock(view.at)}`);
+    });
+  return { node, look };
 }
 
 function missing(start, orderBy) {
