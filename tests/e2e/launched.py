@@ -125,6 +125,8 @@ class Launched:
         return sum(json.loads(line)[figure].get(label, 0) for line in last for label in labels)
 
     def tail(self) -> str:
-        """The end of every log, for when a test fails."""
+        """The end of every log, for when a test fails: that of the job is the last, as most failures are its delays."""
         logs = [self.folder / "launcher.log", *sorted((self.folder / "logs").glob("*.log"))]
-        return "\n".join(f"== {log.name}\n{log.read_text(encoding='utf-8', errors='replace')[-1500:]}" for log in logs)
+        ordered = sorted(logs, key=lambda log: log.name == "job.log")
+        ends = {log.name: log.read_text(encoding="utf-8", errors="replace")[-1500:] for log in ordered}
+        return "\n".join(f"== {name}\n{end}" for name, end in ends.items())
