@@ -125,8 +125,9 @@ class Launched:
         return sum(json.loads(line)[figure].get(label, 0) for line in last for label in labels)
 
     def tail(self) -> str:
-        """The end of every log, for when a test fails: that of the job is the last, as most failures are its delays."""
+        """The end of every log, for when a test fails; then the last reports of the job, which most others wait for."""
         logs = [self.folder / "launcher.log", *sorted((self.folder / "logs").glob("*.log"))]
-        ordered = sorted(logs, key=lambda log: log.name == "job.log")
-        ends = {log.name: log.read_text(encoding="utf-8", errors="replace")[-1500:] for log in ordered}
-        return "\n".join(f"== {name}\n{end}" for name, end in ends.items())
+        texts = {log.name: log.read_text(encoding="utf-8", errors="replace") for log in logs}
+        reports = [line[:240] for line in texts.get("job.log", "").splitlines() if line.startswith('{"job"')]
+        ends = [f"== {name}\n{text[-1500:]}" for name, text in texts.items()]
+        return "\n".join([*ends, "== reports of the job", *reports[-6:]])
