@@ -119,12 +119,12 @@ class NameReader:
     def earlier_versions(self, subscription: Subscription, key: str) -> list[Answer]:
         """The earlier versions kept of a key that the client does not have; they count as delivered.
 
-        Only of its newest window.
+        Only of its newest window. A later version follows each of them, also in a window that has closed since.
         """
         state = subscription.filter.state
         if subscription.filter.window != "newest" or subscription.filter.silent_for is not None:
             return []
-        earlier = [self.present_of(state, entry) for entry in self._stores[state].versions(key)[:-1]]
+        earlier = [Present(entry, is_closed=False) for entry in self._stores[state].versions(key)[:-1]]
         return [
             self.answer(Name(state, key), present)
             for present in earlier

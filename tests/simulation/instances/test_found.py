@@ -105,3 +105,31 @@ def test_seed_310000265() -> None:
         followed=True,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_410000248() -> None:
+    # A watch that was resumed after its window had closed got earlier versions, and the one it had, as closed ones.
+    script = Script(
+        410000248,
+        (
+            Written(at=11.530787125853838, key="k3", count=5),
+            Written(at=16.12874154354723, key="k8", count=3),
+            Written(at=18.631623609262682, key="k0", count=3),
+            Written(at=19.47570819962113, key="k14", count=5),
+            Written(at=20.66303112326273, key="k8"),
+            Fault(at=21.870935053583736, kind="leaderless", part="topic", lasts=14.0, amount=1.0),
+            Fault(at=22.622661510811138, kind="freeze", part="a", lasts=24.0, amount=1.0),
+            Written(at=22.990198691585054, key="k14", kind="window"),
+            Fault(at=32.41339659456945, kind="stop", part="a", lasts=4.0),
+            Written(at=32.694321537764964, key="k14", kind="again", count=2),
+            Fault(at=36.151422433364715, kind="freeze", part="a", lasts=1.5, amount=1.0),
+            Written(at=36.39171742086734, key="k0", count=5),
+        ),
+        application="shifts",
+        partitions=3,
+        instances=1,
+        loss=0.1,
+        slowest_s=3.0,
+        followed=True,
+    )
+    assert not problems(script, run(script))

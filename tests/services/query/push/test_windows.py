@@ -252,6 +252,18 @@ async def test_a_window_that_closed_during_an_interruption_is_sent_once(tmp_path
             assert (await events.next()).id == f"{NOON + 3 * HOUR}.0.1"
 
 
+async def test_only_the_last_version_says_that_its_window_has_closed_during_an_interruption(watched: Watched) -> None:
+    for version in (1, 2, 3):
+        watched.put("JFK", 0, version)
+    watched.close(0)
+    async with watching(watched.instance, PATH, **{"Last-Event-ID": f"{NOON}.0.1"}) as events:
+        found = [await events.next() for _ in range(2)]
+    assert [(one.id, one.data["is_open"]) for one in found] == [
+        (f"{NOON}.0.2", True),
+        (f"{NOON}.0.3.closed", False),
+    ]
+
+
 async def test_a_filter_selects_the_windows_that_are_sent_when_they_close(watched: Watched) -> None:
     watched.put("JFK", 0, carrier="UA")
     watched.put("LGA", 0, carrier="AA")
