@@ -222,7 +222,7 @@ def test_seed_163() -> None:
 
 
 def test_seed_72100216() -> None:
-    # The topic had lost a deferred snapshot before the worker read its copy, and the copy was planned already.
+    # Compaction removed the snapshot of a deferred request, whose copy then counted as planned: the request was lost.
     first_seen = 197.0767866411341
     script = Script(
         72100216,
@@ -243,7 +243,7 @@ def test_seed_72100216() -> None:
 
 
 def test_seed_99000265() -> None:
-    # A growth took a group whose worker was killed before its first commit for one without workers.
+    # A growth took a group whose worker was killed before its first commit for one without workers: alerts came twice.
     first_seen = 329.42195411237844
     script = Script(
         99000265,
@@ -365,7 +365,7 @@ def test_seed_1073() -> None:
 
 
 def test_seed_20342() -> None:
-    # A redrive of an enrichment with an interval requested nothing: its mark counted as the last request.
+    # A redrive of an enrichment with `at_most_every` requested nothing: its mark counted as the last request.
     script = Script(
         20342,
         (
