@@ -35,8 +35,6 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "stateloop"))
 
-WORKERS_PER_CORE = 2
-"""Most tests with a broker or Spark wait for batches and sessions. With more of them, idle batches take the CPU."""
 MEMORY_PER_WORKER = 3 << 30
 """A broker, a Spark driver and the processes of a test."""
 LONG = {"kafka", "spark", "browser", "e2e", "slow"}
@@ -46,9 +44,13 @@ MARKERS = {"broker": "kafka", "spark": "spark", "browser": "browser"}
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """How many tests run at once, as far as the memory allows."""
+    """How many tests run at once: one for each core, as far as the memory allows.
+
+    A test of the loop keeps a core busy. With two for each core, all of them together take longer, for the batches of
+    jobs that wait take the CPU, and one takes so long that it reaches its limit.
+    """
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(WORKERS_PER_CORE * (os.cpu_count() or 1), memory // MEMORY_PER_WORKER))
+    return max(1, min(os.cpu_count() or 1, memory // MEMORY_PER_WORKER))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,6 +1,7 @@
 """docs/architecture.md and beside.toml list the files that run for a GET, a page and a watch, and no others.
 
-Each is repeated, so that what happens to run beside one of them is not taken for a part of it.
+Each is repeated, so that what happens to run beside one of them is not taken for a part of it: on a busy machine one
+takes so long that some of what runs each second runs beside nearly all of them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tests.services.tools.broker.embedded import EmbeddedBroker
 
 TIMES = 10
+MOST_TIMES = 100
 KEY = "car/1"
 
 
@@ -98,11 +100,11 @@ async def test_the_page_lists_the_files_that_run_for_a_get_a_page_and_a_watch(
     async with traced_service(trace, fleet, settings, Suite(application(topics_prefix))) as requests:
         sections = {"One GET": requests.get, "One page": requests.page, "One watch": requests.watch}
         for section, request in sections.items():
-            recorded = []
-            for _ in range(TIMES):
+            listed, recorded = {*all_files(section)}, list[set[str]]()
+            while len(recorded) < TIMES or (found[section] - listed and len(recorded) < MOST_TIMES):
                 with trace.recording():
                     await request()
                 recorded.append(trace.take())
-            found[section] = set.intersection(*recorded) - {*occasional_files(section)}
+                found[section] = set.intersection(*recorded) - {*occasional_files(section)}
     for section, files in found.items():
         assert sorted(files) == sorted(all_files(section)), section
