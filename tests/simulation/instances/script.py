@@ -38,7 +38,7 @@ class Fault:
     client `amount` of CLIENTS to the broker, or of all), `apart` (no connection to other instances), `clock` (is ahead
     by `amount` seconds), `late` (the broker that it asks for the numbers of partitions knows the former ones).
     Of the broker: `away`. Of the topic: `compact`, `recreate`, `grow` (all topics get `amount` partitions; it `lasts`
-    until the instances use them), `leaderless` (its partition `amount` has no leader). Of the job: `rebuild`. Of the
+    until the instances use them), `leaderless` (a partition has no leader). Of the job: `rebuild`. Of the
     `growth`, while its command runs: `crash` (it is killed, with `amount` after so many of its requests, and run
     again).
     """
@@ -84,6 +84,10 @@ class Script:
         """The time from which on every key must be answered with its last value."""
         ends = (step.at + (step.lasts if isinstance(step, Fault) else 0.0) for step in self.steps)
         return max(ends, default=0.0) + BOUND_S
+
+    def leaderless(self, fault: Fault) -> int:
+        """Return the partition that has no leader: `amount`, or another one if a shrunk script has fewer."""
+        return round(fault.amount) % self.partitions
 
     SIMPLEST: ClassVar[tuple[tuple[str, float], ...]] = (
         ("partitions", 1),

@@ -29,7 +29,7 @@ def broken(script: Script, key: str) -> list[tuple[float, float]]:
 
 
 def _concerns(script: Script, fault: Fault, key: str) -> bool:
-    return fault.kind != "leaderless" or partition(key.encode(), script.partitions) == fault.amount
+    return fault.kind != "leaderless" or partition(key.encode(), script.partitions) == script.leaderless(fault)
 
 
 def unanswered(script: Script, key: str, answered: Sequence[float]) -> Iterator[str]:

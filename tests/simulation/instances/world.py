@@ -224,7 +224,8 @@ class World:
         elif step.kind == "away":
             self._lose_broker(step)
         elif step.kind == "leaderless":
-            self._lose_leader(self.broker.topics.log(Partition(self._snapshots, round(step.amount))), step.lasts)
+            number = self._script.leaderless(step)
+            self._lose_leader(self.broker.topics.log(Partition(self._snapshots, number)), step.lasts)
         elif step.kind == "compact":
             compact(self.broker, self._snapshots)
         elif step.part == GROWTH:
