@@ -254,7 +254,7 @@ class KafkaGroupConsumer(FencedGroupConsumer):
 
     def _forget(self, gone: list[int]) -> None:
         self._ours.difference_update(gone)
-        self._paused.difference_update(gone)
+        self._pause(self._paused.difference(gone))  # the client keeps a pause beyond the assignment
         for partition in gone:
             self._committed.pop(partition, None)
         self._proofs.forget(gone)

@@ -124,7 +124,7 @@ async def test_a_watching_connection_has_one_connection_to_an_owner(pair: Pair) 
 async def test_the_owner_conflates_while_the_client_reads_nothing(pair: Pair) -> None:
     key = next(pair.keys(2))
     async with connected(pair.one, max_msg_size=0) as client:
-        await client.subscribe("x", prefix="")
+        await client.subscribe("x", prefix="", current=False)
         await eventually(lambda: pair.two.subscriptions() == 1)
         transport: Any = client.socket._conn.transport  # type: ignore[union-attr]  # noqa: SLF001  # stops reading
         transport.pause_reading()
