@@ -70,7 +70,7 @@ class Suspension:
 
     async def outcome(self, caller: Enricher, request: Request) -> Outcome:
         """Return the outcome of a request; wait and repeat it while it fails in a suspension."""
-        is_trial = False
+        is_trial = self._failed is not None and self.is_open
         while True:
             self._trials += is_trial
             try:

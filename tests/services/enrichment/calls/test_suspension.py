@@ -76,6 +76,30 @@ async def test_where_no_request_waits_any_more_the_next_ones_are_tried() -> None
     assert next_one.result().status == "result"
 
 
+async def test_a_success_ends_the_suspension_where_no_request_waits_any_more() -> None:
+    world = World()
+    tasks = world.start("a", "b", "c")
+    await world.time.settles()
+    tasks[2].cancel()
+    world.accepts = {"d"}
+    await world.time.passes(EVERY_S)
+    (accepted,) = world.start("d")
+    await world.time.settles()
+    assert (accepted.result().status, world.counts.get(metrics.BREAKER, "pager")) == ("result", 0)
+    (refused,) = world.start("e")
+    await world.time.settles()
+    assert (refused.result().status, world.suspension.is_open) == ("failure", True), "its own failure: nothing waits"
+
+
+async def test_a_success_that_began_before_the_suspension_does_not_end_it() -> None:
+    world = World()
+    world.accepts = {"d"}
+    tasks = world.start("a", "b", "c", "d")
+    await world.time.settles()
+    assert [task.done() for task in tasks] == [True, True, False, True]
+    assert (world.suspension.is_open, world.counts.get(metrics.BREAKER, "pager")) == (False, 2)
+
+
 async def test_an_api_that_accepts_some_is_not_suspended() -> None:
     world = World()
     world.accepts = {"a"}
