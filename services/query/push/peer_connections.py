@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from services.query.push.subscription import Subscription
 
 CONNECT_S = 1.0
+HANDSHAKE_S = 5.0
+"""The timeout of the response that opens a WebSocket. What follows has its own: the client drops this one then."""
 FORWARDED = "Stateloop-Hop"
 """Header of a request from another instance: it is not forwarded again."""
 
@@ -42,7 +44,7 @@ class PeerConnections:
     def connect(self, url: str) -> Any:
         """The WebSocket to an instance, as an asynchronous context manager."""
         if self._session is None:
-            timeout = ClientTimeout(total=None, sock_connect=CONNECT_S)
+            timeout = ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=HANDSHAKE_S)
             self._session = ClientSession(connector=TCPConnector(limit=0), timeout=timeout)
         return self._session.ws_connect(f"{url}/v1/watch", headers=self.headers, max_msg_size=0)
 
