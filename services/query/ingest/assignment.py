@@ -81,6 +81,7 @@ class PartitionAssignment:
         log.warning("a partition is read from its beginning", extra={"facts": facts})
         self.progress.pop(partition, None)  # or it would be taken for that of the new beginning
         if notify():
+            self._stores[partition.state].begin_clear(partition.number)
             self._clearing.append(partition)
             self._reader.remove(self._place(partition))
 

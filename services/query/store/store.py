@@ -244,6 +244,13 @@ class Store:
         """Return whether the partition was cleared in part, perhaps by an earlier process."""
         return partition in self._clearing
 
+    def begin_clear(self, partition: int) -> None:
+        """Delete the position of a partition that has to be read again. A later process clears it, too."""
+        with self._databases.writing() as txn:
+            self._metadata.clear(txn, partition, pending=True)
+        self._forget_position(partition)
+        self._clearing.setdefault(partition, BEGINNING)
+
     def clear_partition(self, partition: int) -> bool:
         """Delete some thousand entries of a partition that has to be read again; return whether none is left.
 
@@ -256,12 +263,15 @@ class Store:
             place = (slot + 1, b"") if after is None else (slot, after)
             done = place == END
             self._metadata.clear(txn, partition, pending=not done)
-        self._positions.pop(partition, None)
-        self._caught_up_at.pop(partition, None)
+        self._forget_position(partition)
         self._clearing[partition] = place
         if done:
             del self._clearing[partition]
         return done
+
+    def _forget_position(self, partition: int) -> None:
+        self._positions.pop(partition, None)
+        self._caught_up_at.pop(partition, None)
 
     def finish_bulk_load(self) -> None:
         """Switch from fast loading to fast reading after a rebuild. Blocks the event loop for about 50 ms."""

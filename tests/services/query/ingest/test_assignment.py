@@ -15,7 +15,7 @@ from services.query.ingest.freshness import FreshnessTracker
 from services.query.ingest.ingestion import ReadProgress
 from services.query.ingest.kafka_ingestion import KafkaIngestion
 from services.query.ingest.tombstones import UNLIMITED
-from services.query.store import StatePartition
+from services.query.store import StatePartition, Store
 from services.runtime.errors import ConsumerFailedError
 from services.runtime.kafka.clients import KafkaClients
 from tests.deadline import DEADLINE_S
@@ -23,7 +23,7 @@ from tests.services.query.in_memory import ScratchStore
 from tests.services.query.ingest.ingesting import RecordingListener
 
 if TYPE_CHECKING:
-    from services.query.store import Store
+    from pathlib import Path
 
 PARTITION, OTHER = StatePartition("flights", 0), StatePartition("flights", 1)
 
@@ -72,6 +72,22 @@ def test_a_partition_is_not_cleared_before_readers_know(assignment: PartitionAss
     assignment.add(PARTITION)
     assignment.restart(PARTITION, "a test", lambda: False)
     assert not assignment.is_clearing
+
+
+def test_partitions_that_wait_to_be_cleared_are_cleared_by_a_later_process(tmp_path: Path) -> None:
+    state = NamedState("flights", "topic", {}, 2)
+    store = Store(tmp_path, state, "boot")
+    store.apply([], {PARTITION.number: 10, OTHER.number: 10})
+    stores = {"flights": store}
+    assignment = PartitionAssignment(Mock(), {"flights": "topic"}, stores, FreshnessTracker(stores, UNLIMITED))
+    for partition in (PARTITION, OTHER):
+        assignment.add(partition)
+        assignment.restart(partition, "a test", lambda: True)
+    store.close()
+    later = Store(tmp_path, state, "boot")
+    found = [(later.is_clear_pending(one.number), later.position(one.number)) for one in (PARTITION, OTHER)]
+    later.close()
+    assert found == [(True, None)] * 2
 
 
 async def test_a_fatal_client_error_stops_ingestion() -> None:
