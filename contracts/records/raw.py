@@ -106,7 +106,8 @@ def refused(record: RawRecord, error: RecordError) -> EncodedEvent:
 
 
 def _undecodable(detail: str) -> RecordError:
-    return RecordError(Reason.UNDECODABLE, detail[:LONGEST_DETAIL])
+    """Return the error. A detail that has half a surrogate, as JSON may, could not be written."""
+    return RecordError(Reason.UNDECODABLE, detail[:LONGEST_DETAIL].encode(errors="replace").decode())
 
 
 def _plain(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """Raw records: the events that they are decoded to, what becomes a dead letter, and what cannot be declared."""
 
+import json
 import struct
 import sys
 from collections.abc import Callable
@@ -123,6 +124,17 @@ def test_a_function_that_raises_refuses_its_record(value: bytes, message: str) -
     refusal, detail = reason(replace(LINES, value=value), TEXT)
     assert refusal == Reason.UNDECODABLE
     assert message in (detail or "")
+
+
+def test_the_dead_letter_of_an_error_with_half_a_surrogate_is_written() -> None:
+    def decode(record: RawRecord) -> dict[str, Any]:
+        raise ValueError(f"unknown kind {json.loads(record.value)}")
+
+    record = replace(LINES, value=rb'"\ud800"')
+    with pytest.raises(RecordError) as raised:
+        events(record, Raw("text", decode, TEXT.fields))
+    written = DeadLetter.model_validate_json(refused(record, raised.value).value)
+    assert written.detail == "unknown kind ?"
 
 
 @pytest.mark.parametrize("returned", ["text", 7, [1], [{"ecg": object()}], {"patient": 5}])
