@@ -38,9 +38,8 @@ class Fault:
     client `amount` of CLIENTS to the broker, or of all), `apart` (no connection to other instances), `clock` (is ahead
     by `amount` seconds), `late` (the broker that it asks for the numbers of partitions knows the former ones).
     Of the broker: `away`. Of the topic: `compact`, `recreate`, `grow` (all topics get `amount` partitions; it `lasts`
-    until the instances use them), `leaderless` (a partition has no leader). Of the job: `rebuild`. Of the
-    `growth`, while its command runs: `crash` (it is killed, with `amount` after so many of its requests, and run
-    again).
+    until the instances use them), `leaderless` (a partition has no leader). Of the job: `rebuild`. Of the `growth`,
+    while its command runs: `crash` (it is killed, with `amount` after so many of its requests, and run again).
     """
 
     at: float

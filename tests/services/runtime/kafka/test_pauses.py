@@ -73,7 +73,7 @@ class Member(RebalanceListener):
 
 @pytest.fixture
 def bootstrap() -> Iterator[str]:
-    """Give a broker in memory."""
+    """Give a broker in memory, which ends with this producer."""
     cluster = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "none", "log_level": 0})
     (broker,) = cluster.list_topics(timeout=DEADLINE_S).brokers.values()
     yield f"{broker.host}:{broker.port}"
