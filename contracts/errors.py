@@ -20,6 +20,24 @@ AUTHOR_ERRORS: tuple[type[BaseException], ...] = (Exception, SystemExit)
 """The errors of the application's functions: sys.exit in one of them must not end the process that calls it."""
 
 
+def writable(text: str) -> str:
+    """Return a text as JSON can hold it: each half of a surrogate pair is replaced by a question mark."""
+    return text.encode(errors="replace").decode()
+
+
+def message_of(error: BaseException) -> str:
+    """Return the message of any error, as JSON can hold it; empty if its own `__str__` raises."""
+    try:
+        return writable(str(error))
+    except AUTHOR_ERRORS:
+        return ""
+
+
+def described(error: BaseException) -> str:
+    """Return the type and the message of any error of the application's functions: the detail of a dead letter."""
+    return ": ".join(filter(None, (type(error).__name__, message_of(error))))
+
+
 class DeclarationError(PermanentError):
     """An application is declared wrongly. `where` is the class, field or function; `write` is what to write instead."""
 
@@ -73,9 +91,9 @@ class RetryableCallError(CallError, RetryableError):
 
     def __init__(self, reason: str, retry_after: timedelta | None = None, *, response: str | None = None) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = writable(reason)
         self.retry_after = retry_after
-        self.response = response
+        self.response = response and writable(response)
 
 
 class PermanentCallError(CallError, PermanentError):
@@ -83,5 +101,5 @@ class PermanentCallError(CallError, PermanentError):
 
     def __init__(self, reason: str, *, response: str | None = None) -> None:
         super().__init__(reason)
-        self.reason = reason
-        self.response = response
+        self.reason = writable(reason)
+        self.response = response and writable(response)

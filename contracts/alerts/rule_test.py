@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from contracts.alerts.evaluation import Evaluation, Rules
+from contracts.errors import described
 from contracts.records.tables import TableRow
 from contracts.wire import Snapshot
 from contracts.wire.messages import LARGEST_COUNT
@@ -91,4 +92,4 @@ class RuleTest:
 
     def _fail(self, _: str, __: TableRow, error: BaseException) -> None:
         self.failed += 1
-        self.failure = self.failure or f"{type(error).__name__}: {error}"
+        self.failure = self.failure or described(error)

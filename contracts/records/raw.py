@@ -7,14 +7,14 @@ from typing import Any, cast
 import orjson
 from pydantic import BaseModel
 
-from contracts.errors import AUTHOR_ERRORS
+from contracts.errors import AUTHOR_ERRORS, described, message_of
 from contracts.model.application import Application
 from contracts.model.raw import EVENT_ID, Raw, sources_of
 from contracts.records.numbers import unwritable
 from contracts.records.record import Reason, RecordError
-from contracts.records.refusal import oversized
+from contracts.records.refusal import large_key, oversized
 from contracts.types.columns import without_none
-from contracts.types.key import composite_key, shortened
+from contracts.types.key import LARGEST_KEY, composite_key, shortened
 from contracts.types.raw_record import FieldSource, RawRecord
 from contracts.wire import LARGEST_HEAD, DeadLetter
 
@@ -39,7 +39,7 @@ class RawDecoder:
     def __init__(self, application: Application, raw: Raw) -> None:
         self._raw = raw
         self._largest = application.largest_record
-        self._keys = application.state.keys
+        self._keys, self._key_name = application.state.keys, application.key_name
         self._sources = sources_of(raw, application.event)
         fields = application.event.model_fields
         self._numbers = {name: NUMBERS.get(without_none(fields[name].annotation)[0]) for name in self._sources}
@@ -62,7 +62,7 @@ class RawDecoder:
             value, kind = source.read(record), self._numbers[name]
             return kind(value) if kind and isinstance(value, str) else value
         except ValueError as error:
-            raise _undecodable(f"{name}: {error}") from error
+            raise _undecodable(f"{name}: {message_of(error)}") from error
 
     def _decoded(self, record: RawRecord) -> list[dict[str, Any]]:
         """The fields that the author's function gives, of each event."""
@@ -74,9 +74,9 @@ class RawDecoder:
                 for event in several
             ]
         except ValueError as error:
-            raise _undecodable(str(error)) from error
+            raise _undecodable(message_of(error) or described(error)) from error
         except AUTHOR_ERRORS as error:  # one record must not stop all others
-            raise _undecodable(f"{type(error).__name__}: {error}") from error
+            raise _undecodable(described(error)) from error
 
     @staticmethod
     def _identity(own: Mapping[str, Any], fields: dict[str, Any], number: int, events: int) -> dict[str, Any]:
@@ -96,7 +96,10 @@ class RawDecoder:
             raise _undecodable(f"{problem.field} {problem.detail}")
         if len(value) > self._largest:
             raise RecordError(Reason.OVERSIZED, f"the event has {oversized(len(value), self._largest)}")
-        return EncodedEvent(composite_key(*cast("list[str]", parts)).encode(), value)
+        key = composite_key(*cast("list[str]", parts))
+        if len(encoded := key.encode()) > LARGEST_KEY:  # one of a megabyte could not be written
+            raise _undecodable(large_key(self._key_name, key))
+        return EncodedEvent(encoded, value)
 
 
 def refused(record: RawRecord, error: RecordError) -> EncodedEvent:
@@ -106,8 +109,7 @@ def refused(record: RawRecord, error: RecordError) -> EncodedEvent:
 
 
 def _undecodable(detail: str) -> RecordError:
-    """Return the error. A detail that has half a surrogate, as JSON may, could not be written."""
-    return RecordError(Reason.UNDECODABLE, detail[:LONGEST_DETAIL].encode(errors="replace").decode())
+    return RecordError(Reason.UNDECODABLE, detail[:LONGEST_DETAIL])
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from contracts.errors import AUTHOR_ERRORS
+from contracts.errors import AUTHOR_ERRORS, described
 from contracts.metrics import derive as metrics
 from contracts.wire import decode_snapshot
 from services.derive.derive import derived, failed
@@ -96,7 +96,7 @@ class DerivedBatch:
         if self.alarm.note(failed=True):
             raise EverythingFailsError(
                 f"nothing could be derived from {self.alarm.failed} snapshots in a row, the last time because of "
-                f"{type(error).__name__}: {error}",
+                f"{described(error)}",
                 "Fix the function of the derived state, then start the worker again: it goes on where it was",
             ) from error
         self.counts[metrics.FAILED] += 1

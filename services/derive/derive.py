@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from contracts.errors import AUTHOR_ERRORS
+from contracts.errors import AUTHOR_ERRORS, described
 from contracts.records.numbers import unwritable
 from contracts.records.record import Reason, Record, timestamp_ms
 from contracts.types.key import LARGEST_KEY, shortened
@@ -53,7 +53,7 @@ def derived(
 
 def failed(application: Application, device_id: str, record: Record, error: BaseException) -> Output:
     """Return the dead letter of a snapshot on which a function failed. Its key is the device."""
-    dead_letter = DeadLetter.of(record, Reason.NOT_DERIVED, f"{type(error).__name__}: {error}")
+    dead_letter = DeadLetter.of(record, Reason.NOT_DERIVED, described(error))
     return Output(application.topics.dead_letters, shortened(device_id.encode()), dead_letter.encode())
 
 

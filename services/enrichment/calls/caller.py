@@ -11,7 +11,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError, create_model
 
 from contracts import AbsentError, PermanentCallError, RetryableCallError
-from contracts.errors import AUTHOR_ERRORS
+from contracts.errors import AUTHOR_ERRORS, message_of
 from contracts.records.record import RecordError
 from contracts.records.shape import check_own
 from services.enrichment.calls.statuses import first_misfit
@@ -68,7 +68,7 @@ class Caller:
             prepared = self._prepared[request.enrichment]
             result = prepared.on_the_wire(await prepared.retrier.call(prepared.once(request.inputs)))
         except AbsentError as absent:
-            return Outcome("absence", reason=str(absent) or None)
+            return Outcome("absence", reason=message_of(absent) or None)
         except (RetryableCallError, PermanentCallError) as failure:
             return Outcome("failure", None, failure.reason, failure.calls, failure.response)
         except AUTHOR_ERRORS as error:

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StringType, StructType
 from typing_extensions import override
 
-from contracts.errors import AUTHOR_ERRORS
+from contracts.errors import AUTHOR_ERRORS, described
 from contracts.records.numbers import unwritable
 from contracts.records.record import Reason, Record
 from contracts.records.refusal import oversized
@@ -216,15 +216,6 @@ class ProcessorAdapter(StatefulProcessor):
         dead_letter = DeadLetter.of(record, Reason.PROCESSOR_FAILED, described(error), **facts)
         known = {"device_id": window.device_id, "first_seen": window.first_seen, "is_failure": True}
         return Row(**{RESULT: orjson.dumps(known | {"dead_letter": dead_letter.encode().decode()}).decode()})
-
-
-def described(error: BaseException) -> str:
-    """Return the detail of a dead letter for any error of the processor."""
-    try:
-        text = f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001  # its own __str__ raises
-        text = type(error).__name__
-    return text.encode(errors="replace").decode()
 
 
 def arrival(delta: Json) -> tuple[int, str, int, int]:

@@ -32,6 +32,7 @@ from contracts.model.topics import Stamp
 from contracts.records.raw import RawDecoder, refused
 from contracts.records.record import Reason, RecordError
 from contracts.records.shape import read
+from contracts.types.key import LARGEST_KEY
 from contracts.wire import DeadLetter
 from tests.waveforms import PACKED, TEXT, Blob, Chunk, application
 
@@ -135,6 +136,26 @@ def test_the_dead_letter_of_an_error_with_half_a_surrogate_is_written() -> None:
         events(record, Raw("text", decode, TEXT.fields))
     written = DeadLetter.model_validate_json(refused(record, raised.value).value)
     assert written.detail == "unknown kind ?"
+
+
+class UnprintableError(ValueError):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def test_an_error_without_a_text_refuses_its_record() -> None:
+    def decode(_: RawRecord) -> dict[str, Any]:
+        raise UnprintableError
+
+    assert reason(LINES, Raw("text", decode, TEXT.fields)) == (Reason.UNDECODABLE, "UnprintableError")
+
+
+def test_a_key_that_is_too_large_refuses_its_record() -> None:
+    def decode(_: RawRecord) -> dict[str, Any]:
+        return {"patient": LARGEST_KEY * "a" + "b", "ecg": [1.0]}
+
+    refusal = reason(LINES, Raw("text", decode, TEXT.fields))
+    assert refusal == (Reason.UNDECODABLE, "patient: 501 bytes, and 500 are allowed")
 
 
 @pytest.mark.parametrize("returned", ["text", 7, [1], [{"ecg": object()}], {"patient": 5}])

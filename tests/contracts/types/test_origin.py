@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.types.origin import PLACE, TIME, Origin
+from contracts.types.origin import LATEST, PLACE, TIME, Origin
 
 POSITIONS = st.builds("{}/{}/{}".format, st.text(min_size=1), st.integers(0), st.integers(0))
-TIMES = st.integers(0, 2**63)
+TIMES = st.integers(0, LATEST)
 
 
 @given(POSITIONS, TIMES, POSITIONS, TIMES)
@@ -26,6 +26,8 @@ def test_headers_without_a_time_leave_the_time_of_the_record() -> None:
         {PLACE: "t/0/1", TIME: "soon"},
         {PLACE: b"t/0/1", TIME: None},
         {PLACE: b"t/0/1", TIME: b"9" * 5000},
+        {PLACE: b"t/0/1", TIME: b"9" * 19},
+        {PLACE: b"t/0/1", TIME: b"%d" % (LATEST + 1)},
     ):
         assert Origin.read("t/0/9", 7, headers) == ("t/0/1", 7)
     assert Origin.read("t/0/9", 7, {PLACE: None, TIME: b"5"}) == ("t/0/9", 7)

@@ -118,6 +118,17 @@ def test_a_redriven_record_gives_the_event_of_its_origin_at_the_time_of_the_redr
     assert datetime.fromisoformat(letter["timestamp"]) == NOW - timedelta(hours=1)
 
 
+def test_a_forged_time_of_a_redrive_stops_no_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    producer = FakeProducer()
+    monkeypatch.setattr("spark_app.raw.decode._producer", lambda _: producer)
+    forged = {PLACE: b"raw/1/7", TIME: 19 * b"9", "beds": b"3"}
+    headers = [{"key": name, "value": value} for name, value in forged.items()]
+    columns = {"partition": 0, "offset": 5, "micros": 1000 * MILLISECONDS, "key": b"ann", "headers": headers}
+    batch = pa.RecordBatch.from_pylist([columns | {"value": struct.pack("<q8h", MILLISECONDS, *range(8))}])
+    task = RawTask("tests.waveforms:app", "waveforms", waveforms.PACKED.topic, ())
+    assert [counts.to_pylist() for counts in task(iter([batch]))] == [[{"decoded": 1, "refused": 0}]]
+
+
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_app.raw.query.find_spec", lambda name: None if name == "pyarrow" else name)
     with pytest.raises(MissingPackageError, match=r"needs the package pyarrow.*stateloop\[raw\]"):

@@ -6,10 +6,24 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
+import orjson
 import pytest
 from pydantic import BaseModel, Field
 
-from contracts import Api, Application, Batch, Enriched, Event, Latest, Policy, RetryableCallError, State, enrichment
+from contracts import (
+    AbsentError,
+    Api,
+    Application,
+    Batch,
+    Enriched,
+    Event,
+    Latest,
+    PermanentCallError,
+    Policy,
+    RetryableCallError,
+    State,
+    enrichment,
+)
 from contracts.planning.request import Request
 from contracts.records.decode import Decoder
 from contracts.records.record import Record, timestamp_ms
@@ -111,6 +125,12 @@ async def test_a_function_may_ask_to_be_run_again() -> None:
     assert ended.result == {"number": 0.0, "count": 3, "parts": []}
     _, ended = await outcome(*[RetryableCallError("not ready")] * 3)
     assert (ended.status, ended.reason, ended.attempts) == ("failure", "not ready", 3)
+
+
+async def test_a_reason_with_half_a_surrogate_is_written() -> None:
+    for error in (PermanentCallError("no car \ud800"), AbsentError("no car \ud800")):
+        _, ended = await outcome(error)
+        assert orjson.loads(feedback(REQUEST, ended, EPOCH).encode())["reason"] == "no car ?"
 
 
 async def test_a_bug_is_a_failure_without_the_message_of_the_exception() -> None:
