@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import orjson
+
 from contracts.errors import AUTHOR_ERRORS
 from contracts.model.alerts import AlertRule
+from contracts.records.record import LARGEST_SNAPSHOT
 from contracts.wire.alert_record import Alert, AlertRecord
 from contracts.wire.window_key import window_key
 
@@ -22,6 +25,23 @@ if TYPE_CHECKING:
     from contracts.wire.alert_record import AlertStatus, ClosedBy
 
     Failed = Callable[[str, TableRow, BaseException], None]
+
+ALWAYS_FIT = 50
+"""The number of alerts that fit into one record, whatever their names are."""
+ROOM = LARGEST_SNAPSHOT - 10_000
+"""The bytes for the alerts of a record: less by the record's other fields, and by its key."""
+CLOSING = 150
+"""The bytes that an alert takes more, at most, when it has opened and closed, without its id."""
+
+
+class FullRecordError(ValueError):
+    """The alerts of one window leave no room for a further one in their record."""
+
+    def __init__(self, alerts: int) -> None:
+        super().__init__(
+            f"a window has {alerts} alerts, and their record has no room for a further one: its alert begins when "
+            "others have ended. Let fewer rules apply to one key"
+        )
 
 
 class Rules:
@@ -107,11 +127,11 @@ class Evaluation(NamedTuple):
         """
         known = former.active if former else ()
         continued = known if self.is_next else tuple(alert for alert in known if alert.status == "open")
-        alerts = list(self._begun(continued, snapshot))
-        if known:
-            alerts[:0] = self._kept(continued, snapshot)
-        elif not alerts:  # most states: the cost of a changed rule for each of them
+        begun = list(self._begun(continued, snapshot))
+        if not known and not begun:  # most states: the cost of a changed rule for each of them
             return None
+        kept = list(self._kept(continued, snapshot))
+        alerts = kept + (begun if len(kept) + len(begun) <= ALWAYS_FIT else self._fitting(kept, begun))
         if [alert for alert in alerts if alert.is_active] == list(known):
             return None
         return _record(snapshot, self.offset, alerts, _changed(known, alerts), self.layout)
@@ -164,6 +184,18 @@ class Evaluation(NamedTuple):
                 )
                 yield self._opened(alert, row, snapshot)
 
+    def _fitting(self, kept: list[Alert], begun: list[Alert]) -> list[Alert]:
+        """Return the new alerts for which the record has room, until all are closed."""
+        room, fitting = ROOM - sum(map(_largest_size, kept)), []
+        for alert in begun:
+            row = self.rules.get(alert.rule)
+            if (size := _largest_size(alert)) <= room or row is None:
+                fitting.append(alert)
+                room -= size
+            else:
+                self.failed(alert.rule, row, FullRecordError(len(kept) + len(fitting)))
+        return fitting
+
     def _opened(self, alert: Alert, row: TableRow, snapshot: Snapshot) -> Alert:
         """Return a pending alert whose condition is true: open, if the condition has been true for long enough."""
         opens_at = alert.since + rule_of(row).hold
@@ -181,6 +213,11 @@ def expired(former: AlertRecord, offset: int, at: datetime, layout: int) -> Aler
     fields = {"offset": offset, "as_of": at, "status": "closed", "alerts": alerts}
     fields |= {"changed": tuple(alert.id for alert in alerts), "layout": layout, "copied_from": None}
     return former.model_copy(update=fields)
+
+
+def _largest_size(alert: Alert) -> int:
+    """Return the bytes that an alert takes at most in a record, with its id in `changed`."""
+    return len(alert.encode()) + len(orjson.dumps(alert.id)) + CLOSING
 
 
 def _open(alert: Alert, at: datetime) -> Alert:

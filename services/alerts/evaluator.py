@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from contracts.alerts.evaluation import Evaluation, expired, rule_of
+from contracts.alerts.evaluation import Evaluation, FullRecordError, expired, rule_of
 from contracts.errors import described
 from contracts.model.emit import Emit
 from contracts.model.named_state import Derived
@@ -329,6 +329,7 @@ class AlertEvaluator:
         place = topics.table(alerts.rules), partition_of(key, topics.partitions), row.version
         rule = orjson.dumps(rule_of(row).model_dump(mode="json", exclude_none=True))
         record = Record(*place, timestamp_ms(row.changed_at), key, rule)
-        detail = f"the condition of {alerts.name} raised {described(error)}"
+        failure = f"the condition of {alerts.name} raised {described(error)}"
+        detail = f"{alerts.name}: {error}" if isinstance(error, FullRecordError) else failure
         dead_letter = DeadLetter.of(record, Reason.INVALID_ROW, detail, head=rule.decode())
         self._dead_letters_of_rules.append(Output(topics.dead_letters, shortened(key), dead_letter.encode()))

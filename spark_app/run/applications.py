@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from contracts.errors import RetryableError, StateloopError
+from contracts.errors import StateloopError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,8 @@ def run_all(
 ) -> None:
     """Run all until `stopping` is set. When all have given up, raise the error of the last one.
 
-    An application that gives up for a transient reason starts again after `retry_after`, while others run.
+    An application that gives up starts again after `retry_after`, while others run. An error that an operator has to
+    remedy is no exception: a restart of the job would stop the others.
     """
     given_up = GivenUp(len(jobs), stopping)
     with ThreadPoolExecutor(len(jobs), thread_name_prefix="application") as threads:
@@ -50,7 +51,7 @@ def run_all(
 
 
 def keep_running(job: Runnable, spark: SparkSession, given_up: GivenUp, retry_after: timedelta) -> None:
-    """Run one application until the job is stopped, all have given up, or this one has failed permanently."""
+    """Run one application until the job is stopped, or all have given up."""
     while not given_up.is_over():
         try:
             job.run(spark, given_up.stopping)
@@ -59,7 +60,7 @@ def keep_running(job: Runnable, spark: SparkSession, given_up: GivenUp, retry_af
                 log.exception("the application %s failed", job.name)
             job.report.gave_up(str(error))
             given_up.add(job.name, error)
-            if not isinstance(error, RetryableError) or not given_up.retries(job.name, retry_after.total_seconds()):
+            if not given_up.retries(job.name, retry_after.total_seconds()):
                 return
 
 

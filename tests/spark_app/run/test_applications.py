@@ -11,6 +11,7 @@ import pytest
 
 from contracts.errors import PermanentError, RetryableError
 from contracts.model.suite import Suite
+from spark_app.errors import CheckpointInUseError, TopicMissingError
 from spark_app.run.applications import run_all
 from spark_app.settings import JobSettings
 from tests.contracts.model.test_suite import DAYS, TRIPS
@@ -65,15 +66,19 @@ def test_a_stop_exits_all_applications() -> None:
 @pytest.mark.parametrize("error", [PermanentError("broken"), ValueError("broken")])
 def test_the_others_go_on_when_one_gives_up(error: Exception) -> None:
     good, bad = FakeJob("good"), FakeJob("bad", error)
-    run(good, bad, stop_after=lambda: bad.has_given_up.wait(PATIENCE_S) and good.is_running.wait(PATIENCE_S))
+    stop_after = lambda: bad.has_given_up.wait(PATIENCE_S) and good.is_running.wait(PATIENCE_S)  # noqa: E731
+    run(good, bad, retry_after=timedelta(hours=1), stop_after=stop_after)
     assert (good.reasons, bad.reasons) == ([], ["broken"])
     assert not bad.is_running.is_set()
 
 
-def test_an_application_that_gave_up_for_a_reason_that_passes_starts_again_while_another_runs() -> None:
-    good, bad = FakeJob("good"), FakeJob("bad", RetryableError("first"), RetryableError("second"))
+@pytest.mark.parametrize("kind", [RetryableError, CheckpointInUseError, TopicMissingError, ValueError])
+def test_an_application_that_gave_up_starts_again_while_another_runs(kind: type[Exception]) -> None:
+    facts = ("by another job",) if kind in (CheckpointInUseError, TopicMissingError) else ()
+    first, second = kind("first", *facts), kind("second", *facts)
+    good, bad = FakeJob("good"), FakeJob("bad", first, second)
     run(good, bad, stop_after=lambda: bad.is_running.wait(PATIENCE_S))
-    assert bad.reasons == ["first", "second"]
+    assert bad.reasons == [str(first), str(second)]
 
 
 def test_the_job_exits_with_the_last_error_when_all_have_given_up() -> None:
