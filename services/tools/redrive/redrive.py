@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 CONFIRM_S = 300.0
 """The time within which the brokers must confirm a record."""
 REPORT_EVERY_S = 1.0
+TOO_LARGE = "MSG_SIZE_TOO_LARGE"
+"""The code of a client or a broker that refuses a record for its size."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,9 @@ class RedriveRun:
     """The number of dead letters by action."""
     sent: set[str] = field(default_factory=set)
     """The positions of the origins of all records that were sent again, and the events that were delivered again."""
+
+    partitions: dict[str, frozenset[Partition]] = field(default_factory=dict)
+    """The partitions of the topics of origins."""
 
     @property
     def summary(self) -> str:
@@ -134,6 +139,8 @@ class RedriveHandler(Handler["AssignedPartition"]):
             return RedriveAction.NOT_RETAINED, None
         headers, position = dict(record.headers), f"{record.topic}/{record.partition}/{record.offset}"
         origin = Origin.read(position, record.timestamp_ms, headers)
+        if timestamp_ms(dead_letter.timestamp) not in (origin.time, record.timestamp_ms, max(record.timestamp_ms, 0)):
+            return RedriveAction.NOT_RETAINED, None  # the record at its place is another one: the topic was recreated
         if origin.position in self._run.sent:
             return RedriveAction.DUPLICATE, None
         self._run.sent.add(origin.position)
@@ -177,19 +184,26 @@ class RedriveHandler(Handler["AssignedPartition"]):
         return delivery(alerts, alert, dead_letter.idempotency_key)
 
     async def _origin(self, dead_letter: DeadLetter) -> Record | None:
-        """Return the record that a dead letter names; None if its topic has deleted it. Raises TopicReadError."""
+        """Return the record at the place that a dead letter names; None if there is none. Raises TopicReadError."""
         place, offset = Partition(dead_letter.topic, dead_letter.partition), dead_letter.offset
+        if place.topic not in self._run.partitions:
+            self._run.partitions[place.topic] = frozenset(await self._run.origins.partitions([place.topic]))
+        if place not in self._run.partitions[place.topic]:
+            return None
         kept = (await self._run.origins.bounds([place]))[place]
         if not kept.start <= offset < kept.end:
             return None
         return next(iter(await self._run.origins.at(place, [offset], lambda: True)), None)
 
     async def _write(self, output: Output) -> None:
-        """Write a record, and wait until the brokers have it."""
+        """Write a record, and wait until the brokers have it. One that they never take stops no other."""
         try:
             async with asyncio.timeout(CONFIRM_S):
                 await self._run.producer.send([output])
         except DeliveryFailedError as error:
+            if error.code == TOO_LARGE:
+                self._run.counts.update({RedriveAction.SENT_AGAIN: -1, RedriveAction.TOO_LARGE: 1})
+                return
             raise WriteError(error.topic, error.code, error.detail) from error
         except TimeoutError as error:
             raise WriteError(output.topic, "TIMED_OUT", f"it was not confirmed in {CONFIRM_S:g} s") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -68,10 +69,13 @@ class Refused:
             topic, value, "d1", headers=headers or {}, on_delivery=lambda _, message: placed.append(message)
         )
         assert self._producer.flush(DEADLINE_S) == 0
-        self.dead_letter(topic, placed[0].partition() or 0, placed[0].offset() or 0)
+        self.dead_letter(topic, placed[0])
 
-    def dead_letter(self, topic: str, partition: int, offset: int) -> None:
-        facts = {"topic": topic, "partition": partition, "offset": offset, "timestamp": START, "head": "x"}
+    def dead_letter(self, topic: str, origin: Message) -> None:
+        """Write the dead letter of a record."""
+        written = datetime.fromtimestamp(origin.timestamp()[1] / 1000, UTC)
+        place = {"partition": origin.partition() or 0, "offset": origin.offset() or 0}
+        facts = {"topic": topic, "timestamp": written, "head": "x", **place}
         dead_letter = DeadLetter.model_validate(facts | {"reason": "malformed", "detail": "no number"})
         self._producer.produce(self._cluster.topics.dead_letters, dead_letter.encode(), "d1")
         assert self._producer.flush(DEADLINE_S) == 0
@@ -110,7 +114,7 @@ def test_a_record_refused_again_goes_back_once(cluster: Cluster, capsys: pytest.
     refused.event(WHOLE)
     assert main(["back"]) == 0
     again = records(cluster, cluster.topics.events, lambda found: len(found) == 2)[1]
-    refused.dead_letter(cluster.topics.events, again.partition() or 0, again.offset() or 0)
+    refused.dead_letter(cluster.topics.events, again)
     capsys.readouterr()
     assert main(["back"]) == 0
     assert "2 dead letters, 1 sent again, 1 refused more than once" in capsys.readouterr().out

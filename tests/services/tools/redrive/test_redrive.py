@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -36,8 +36,7 @@ from tests.services.tools.redrive.test_action import LATER, LIVE, START, found
 from tests.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from contracts.alerts.deliveries import DeliveryRequest
     from contracts.wire.alert_record import AlertRecord
@@ -55,10 +54,12 @@ class Loop:
         self.kept = {(one.topic, one.offset): one for one in kept}
         self.written: list[Output] = []
         self.error: DeliveryFailedError | None = None
+        self.fails: Callable[[Sequence[Output]], bool] = lambda _: True
         self.paced = 0
         self.pace_s = 0.0
         self.lines: list[str] = []
         self.bounds_of_topics = BoundedRange(0, 100)
+        self.partition_count = 1
         self.requested: list[int] = []
         self.calls: list[str] = []
         self.refuses: set[str] = set()
@@ -71,6 +72,9 @@ class Loop:
         self.newest_ms = -1
         """The timestamp of the newest record of the inputs."""
 
+    async def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
+        return [Partition(topic, number) for topic in topics for number in range(self.partition_count)]
+
     async def bounds(self, partitions: Collection[Partition]) -> Mapping[Partition, BoundedRange]:
         return dict.fromkeys(partitions, self.bounds_of_topics)
 
@@ -80,7 +84,7 @@ class Loop:
 
     async def send(self, outputs: Sequence[Output]) -> None:
         self.written += outputs
-        if self.error is not None:
+        if self.error is not None and self.fails(outputs):
             raise self.error
 
     def has_address(self, alerts: str) -> bool:
@@ -131,8 +135,10 @@ def stored_record(found: StoredDeadLetter, offset: int, partition: int) -> Recor
     return Record(LIVE.topics.dead_letters, partition, offset, timestamp_ms(found.written), found.key, value)
 
 
-def refused(offset: int) -> StoredDeadLetter:
-    return found(Reason.MALFORMED, topic="events", offset=offset)
+def refused(offset: int, reason: Reason = Reason.MALFORMED, topic: str = "events") -> StoredDeadLetter:
+    """Return the dead letter of a record of these tests."""
+    written = datetime.fromtimestamp((KEPT_MS + offset) / 1000, UTC)
+    return found(reason, topic=topic, offset=offset, timestamp=written)
 
 
 def copy(record: Record, *headers: tuple[str, str | bytes | None]) -> Output:
@@ -176,7 +182,7 @@ def test_a_record_that_was_deleted_or_compacted_is_not_sent(offset: int, *, is_k
 
 def test_a_raw_record_is_sent_to_its_topic_again() -> None:
     loop = Loop(kept("monitors", 7))
-    assert loop.back(found(Reason.UNDECODABLE, topic="monitors", offset=7)) == {RedriveAction.SENT_AGAIN: 1}
+    assert loop.back(refused(7, Reason.UNDECODABLE, "monitors")) == {RedriveAction.SENT_AGAIN: 1}
     assert [(one.topic, one.key, one.value) for one in loop.written] == [("monitors", b"d1", b"7")]
 
 
@@ -262,10 +268,26 @@ def test_a_dry_run_counts_the_actions_and_takes_none() -> None:
 def test_a_record_that_is_not_written_ends_the_redrive() -> None:
     """The error comes while others wait for their turn."""
     loop = Loop(*(kept("events", offset) for offset in range(50)))
-    loop.error, loop.pace_s = DeliveryFailedError("events", "MSG_SIZE_TOO_LARGE", "too large"), 1.0
-    with pytest.raises(WriteError, match=r"events \(MSG_SIZE_TOO_LARGE: too large\): check that it may be"):
+    loop.error, loop.pace_s = DeliveryFailedError("events", "TOPIC_AUTHORIZATION_FAILED", "denied"), 1.0
+    with pytest.raises(WriteError, match=r"events \(TOPIC_AUTHORIZATION_FAILED: denied\): check that it may be"):
         loop.back(*map(refused, range(50)))
     assert len(loop.written) == 1
+
+
+def test_a_record_that_is_too_large_now_stops_no_other() -> None:
+    loop = Loop(*(kept("events", offset) for offset in range(3)))
+    loop.error = DeliveryFailedError("events", "MSG_SIZE_TOO_LARGE", "too large")
+    loop.fails = lambda outputs: outputs[0].value == b"1"
+    assert loop.back(*map(refused, range(3))) == {RedriveAction.SENT_AGAIN: 2, RedriveAction.TOO_LARGE: 1}
+    assert [output.value for output in loop.written] == [b"0", b"1", b"2"]
+
+
+def test_another_record_of_a_topic_that_was_recreated_is_not_sent() -> None:
+    loop = Loop(kept("events", 7), kept("events", 8))
+    other = found(Reason.MALFORMED, topic="events", offset=7)
+    elsewhere = found(Reason.MALFORMED, topic="events", partition=3, offset=8)
+    assert loop.back(other, elsewhere, refused(8)) == {RedriveAction.NOT_RETAINED: 2, RedriveAction.SENT_AGAIN: 1}
+    assert loop.written == [copy(kept("events", 8))]
 
 
 def test_a_record_that_is_not_confirmed_ends_the_redrive() -> None:
