@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from yarl import URL
 from services.query.http.peer_client import PASSING_HEADER, ForwardedRequest
 from services.query.http.responses import uncached_response
 from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
+from services.query.lookup.state_reader import ANSWERING_ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 FORWARDED_HEADERS = ("If-None-Match",)
 """Headers of the client that are forwarded. Not the token: the instance that the client reached checks it."""
+LOOK_S = 1.0
+"""The interval in which a waiting request looks whether its partition has moved."""
 SEPARATOR = b"\x1e"
 """Between the texts of a response to another instance. No JSON text contains this byte, so none must be parsed."""
 SEQUENCE = "application/json-seq"
@@ -45,13 +49,23 @@ class Forwarder:
         return found
 
     async def forward_read(self, request: HttpRequest, partition: int, wait_s: float = 0) -> HttpResponse:
-        """The owner's response to a request about a key, which may wait so long. Raises ProblemError (503)."""
+        """The owner's response to a request about a key, which may wait so long.
+
+        Raises ProblemError (503), also when the partition moves while the owner waits: a frozen one would not respond.
+        """
         headers = tuple((name, request.headers[name]) for name in FORWARDED_HEADERS if name in request.headers)
         url = URL(request.target, encoded=True)
         if "wait" in url.query:
             url = url.update_query(wait=f"{wait_s:.3f}")
         owners = self.owners(request.name, partition)
-        return await self._forward(owners, ForwardedRequest(url.raw_path_qs, headers=headers))
+        response = asyncio.ensure_future(self._forward(owners, ForwardedRequest(url.raw_path_qs, headers=headers)))
+        try:
+            while not (await asyncio.wait([response], timeout=LOOK_S if wait_s else None))[0]:
+                if self._has_moved(request.name, partition, owners[0]):
+                    raise ProblemError(Problem("unreachable", "The partition moved", retry_after=RETRY_AFTER_S))
+            return response.result()
+        finally:
+            response.cancel()
 
     async def forward_sequence(
         self, members: Sequence[Member], request: ForwardedRequest, number: int | None = None
@@ -66,6 +80,13 @@ class Forwarder:
             detail = f"{members[0].instance} did not answer for its keys"
             raise ProblemError(Problem("unreachable", detail, retry_after=RETRY_AFTER_S))
         return texts, response.passing
+
+    def _has_moved(self, state: str, partition: int, owner: Member) -> bool:
+        """Whether this instance answers for the partition now, or another one than the former owner."""
+        if self._routing.partition_status(state, partition).role in ANSWERING_ROLES:
+            return True
+        owners = self._routing.owners(state, partition)
+        return bool(owners) and owners[0].instance != owner.instance
 
     async def _forward(self, members: Sequence[Member], request: ForwardedRequest) -> HttpResponse:
         assert self._peers is not None  # noqa: S101  # see `can_forward`

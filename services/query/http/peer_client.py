@@ -76,10 +76,15 @@ class HttpPeerClient:
         await self._session.close()
 
     async def forward(self, members: Sequence[Member], request: ForwardedRequest) -> HttpResponse:
-        """See PeerClient. The 503 of an instance that catches up counts only when no other instance answers."""
+        """See PeerClient. The 503 of an instance that catches up counts only when no other instance answers.
+
+        The `wait` of the request is that of all together.
+        """
         unavailable: HttpResponse | None = None
+        clock = asyncio.get_running_loop().time
+        end = clock() + _wait_of(URL(request.target, encoded=True))
         for member in members:
-            response = await self._send(member, request)
+            response = await self._send(member, _waiting(request, end - clock()))
             if response is not None and response.status != HTTPStatus.SERVICE_UNAVAILABLE:
                 return response
             unavailable = unavailable or response
@@ -117,6 +122,14 @@ def received(status: int, headers: Mapping[str, str], body: bytes) -> HttpRespon
     own = {*HOP_HEADERS, PASSING_HEADER.lower()}
     kept = (header for header in headers.items() if header[0].lower() not in own)
     return HttpResponse(status, header_lines(*kept), body, passing)
+
+
+def _waiting(request: ForwardedRequest, most_s: float) -> ForwardedRequest:
+    """The request, with a `wait` of at most so many seconds."""
+    url = URL(request.target, encoded=True)
+    if _wait_of(url) <= max(0.0, most_s):
+        return request
+    return request._replace(target=url.update_query(wait=f"{max(0.0, most_s):.3f}").raw_path_qs)
 
 
 def _wait_of(url: URL) -> float:

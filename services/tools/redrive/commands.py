@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 SHORT_FETCH = {"fetch.wait.max.ms": 10}
 """The options of the reader of origins: it often changes to another partition, which waits for the last fetch."""
-LARGEST = {"message.max.bytes": 64 * 1024 * 1024, "compression.type": "zstd"}
+LARGEST: dict[str, str | int] = {"message.max.bytes": 64 * 1024 * 1024, "compression.type": "zstd"}
 """The options of the producer: a broker may be configured to take larger records than a client sends by default. Its
 limit is one of the compressed size, and a record may have been compressed."""
 BURST_S = 0.01

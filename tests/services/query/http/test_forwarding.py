@@ -17,6 +17,7 @@ from contracts.wire.partition import partition
 from services.query.cluster import Member, PartitionStatus, Role
 from services.query.http.retry import NEAR
 from services.query.store import Change
+from tests.deadline import DEADLINE_S
 from tests.services.query.http.instance import Instance, Peers, answering, request
 from tests.services.query.in_memory import MemoryRouting, ScratchStore, a_state, dependencies_of, until
 
@@ -316,6 +317,20 @@ async def test_a_waiting_request_follows_its_key_to_the_new_owner() -> None:
         response = await waiting
         assert (response.status, response.json["version"], response.json["instance"]) == (200, 2, "two")
         assert one.waits.waiting == 0
+
+
+async def test_a_wait_at_a_frozen_owner_ends_when_its_partition_moves() -> None:
+    async with two() as (one, other, _):
+        key = next(key for key in KEYS if partition(key.encode(), 4) == 1)
+        waiting = asyncio.create_task(one.ask(f"/v1/states/flights/{key}?min_version=2&wait=30"))
+        await until(lambda: other.waits.waiting == 1)
+        store = one.dependencies.stores["flights"]
+        assert isinstance(store, ScratchStore)
+        store.put(key, version=2, partition=1, value=b"{}")
+        assert isinstance(one.dependencies.routing, MemoryRouting)
+        one.dependencies.routing.others[1] = PartitionStatus(Role.OWNER, 0)
+        response = await asyncio.wait_for(waiting, DEADLINE_S)
+        assert (response.status, response.json["version"], response.json["instance"]) == (200, 2, "one")
 
 
 async def test_a_wait_for_an_event_is_forwarded_to_the_owner_of_its_key() -> None:

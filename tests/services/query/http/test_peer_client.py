@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from aiohttp import web
 from pydantic import SecretStr
+from yarl import URL
 
 from services.query.cluster import Member
 from services.query.http.peer_client import ForwardedRequest, HttpPeerClient
@@ -128,3 +129,14 @@ async def test_the_timeout_includes_the_wait_of_the_request(others: list[Other],
     assert not done
     others[0].slow.set()
     assert (await forwarding).body == b"two"
+
+
+async def test_the_wait_of_the_request_is_that_of_all_instances(
+    others: list[Other], peer_client: HttpPeerClient
+) -> None:
+    others[0].slow.clear()
+    response = await peer_client.forward([one.member for one in others], ForwardedRequest(f"{PATH}&wait=0.3"))
+    assert response.body == b"three"
+    waits = [float(URL(one.requests[0][1], encoded=True).query["wait"]) for one in others]
+    assert waits[0] == pytest.approx(0.3, abs=0.1)
+    assert waits[1] == 0

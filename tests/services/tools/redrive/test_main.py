@@ -251,7 +251,7 @@ def test_a_high_rate_is_reached() -> None:
 
 def test_a_large_record_can_be_written() -> None:
     """The client's own limit is a tenth of what a broker may be configured to take."""
-    assert LARGEST["message.max.bytes"] > 10 * 1024 * 1024
+    assert int(LARGEST["message.max.bytes"]) > 10 * 1024 * 1024
 
 
 def test_ctrl_c_stops_a_redrive_with_one_line(
