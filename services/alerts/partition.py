@@ -67,6 +67,8 @@ class AlertPartition:
         if published is None:
             self.is_current = self.is_current or self._is_new
             return
+        if (former := published.former) is not None and former.offset <= self.offset:
+            self.until = max(self.until or former.time, former.time)
         for progress in (self._unread or published, published):
             if progress.offset <= self.offset:
                 self.until, self.is_current = max(self.until or progress.time, progress.time), True

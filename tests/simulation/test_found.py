@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.simulation.ledgers import problems
-from tests.simulation.script import Compact, Fault, Forged, Redrive, Row, Script, Sent
+from tests.simulation.script import Compact, Fault, Forged, Redrive, Row, Savepoint, Script, Sent
 from tests.simulation.world import run
 
 
@@ -375,5 +375,23 @@ def test_seed_20342() -> None:
         ),
         application="refreshed",
         partitions=1,
+    )
+    assert not problems(script, run(script))
+
+
+def test_seed_440001199() -> None:
+    # After a restore, a restarted derive worker opened the alert of a window that was over again.
+    script = Script(
+        440001199,
+        (
+            Row(at=0.5, name="r2", value='{"keys":"d[12]","high":1,"low":1,"hold":0}'),
+            Sent(255.28281891648274, "d2", "vd2-1", 252.36712939030429, 255.28281891648274, plate="p1", load=11),
+            Savepoint(at=312.0043256946493),
+            Fault(at=1656.5016052300755, kind="crash", part="derive-0", lasts=167.09801674432762),
+            Fault(at=1663.5165962813717, kind="restore", part="job", lasts=53.82751639454661),
+        ),
+        application="refreshed",
+        partitions=1,
+        derivers=1,
     )
     assert not problems(script, run(script))

@@ -110,6 +110,32 @@ def test_a_pending_alert_opens_by_the_progress_that_a_rebuilt_job_has_recorded()
     assert last_record(broker).status == "open"
 
 
+def test_a_window_that_was_over_opens_no_alert_after_a_restore() -> None:
+    """A restored job publishes it again before its own progress has reached its end; the worker was restarted."""
+    broker = broker_with(("r", Limit(high=5, low=5)))
+    publish(broker, "a", 1, 7)
+    over = Published(1, AT + 3 * HOUR, 0)
+    broker.published = over
+    broker.run(is_live=True)
+    assert last_record(broker).status == "closed"
+    broker.epoch = 1
+    publish(broker, "a", 1, 7)
+    broker.published = Published(2, AT + HOUR / 2, 1, over)
+    broker.run(is_live=True)
+    assert [len(each) for each in crossings(broker)] == [1, 1], "no second alert"
+    publish(broker, "b", 1, 7, AT + 3 * HOUR)
+    broker.run(is_live=True)
+    assert last_of(broker, "b").status == "open"
+
+
+def test_a_former_progress_with_unread_snapshots_is_not_followed() -> None:
+    broker = broker_with(("r", Limit(high=5, low=5)))
+    broker.published = Published(2, AT + timedelta(seconds=1), 1, Published(1, AT + 3 * HOUR, 0))
+    publish(broker, "a", 1, 7)
+    broker.run(is_live=True)
+    assert len(crossings(broker)[0]) == 1, "the worker was behind: the window was not over yet"
+
+
 def test_a_pending_alert_of_a_window_that_is_not_published_again_opens_by_the_progress_of_a_rebuilt_job() -> None:
     """The broker has deleted its events, as after a rebuild that begins later."""
     broker = broker_with(("r", held_for(10)))
