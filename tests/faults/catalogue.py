@@ -215,8 +215,8 @@ def changelogs(folder: Path) -> list[Path]:
 
 
 def sst_files(folder: Path) -> list[Path]:
-    """Return the SST files of the state of all partitions."""
-    return [*folder.glob("checkpoint/state/*/*/**/*.sst")]
+    """Return the SST files of the state of all partitions, without those that are only begun."""
+    return [path for path in folder.glob("checkpoint/state/*/*/**/*.sst") if path.stat().st_size]
 
 
 def flip(path: Path, load: Load) -> None:
