@@ -187,11 +187,14 @@ class EnrichmentHandler(Handler[PartitionState]):
 
     def _replan(self, api: str, state: PartitionState, offset: int, record: Record | None) -> None:
         """Plan a deferred snapshot again."""
-        if record is None:
+        now = self._now()
+        try:
+            requests = None if record is None else self._planner.replan(state, record, now, api)
+        except ValueError:  # another record is at its place: the topic was recreated
+            requests = None
+        if record is None or requests is None:
             state.lose(api, offset)
             return
-        now = self._now()
-        requests = self._planner.replan(state, record, now, api)
         state.resume(api, offset, len(requests))
         for request in requests:
             self._dispatch(state, record, request, now)

@@ -128,6 +128,17 @@ async def test_a_record_that_the_topic_has_lost_is_finished() -> None:
     assert len([one for one in gated.feedback() if one.enrichment == "quote"]) == 50
 
 
+async def test_another_record_at_the_place_of_a_deferred_one_ends_no_worker() -> None:
+    log = Log(cars(FEW))
+    gated = away(log)
+    async with running(log, gated, APART, unfinished=8):
+        await until(lambda: gated.counts.get(metrics.ANSWERS, "owner", "result") == FEW)
+        log.values[50:] = [b"of another topic"] * (FEW - 50)
+        back(gated)
+        await until(lambda: FEW in log.committed)
+    assert len([one for one in gated.feedback() if one.enrichment == "quote"]) == 50
+
+
 async def test_a_lost_partition_abandons_its_deferred_requests() -> None:
     log = Log(cars(FEW))
     gated = away(log)
