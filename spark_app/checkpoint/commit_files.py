@@ -24,6 +24,8 @@ VERSION = re.compile(r"\.?(\d+)(?:_[0-9a-f-]+)?(?:\.\w+)*")
 WHOLE = re.compile(r"(\d+)_([0-9a-f-]+)\.zip")
 PARTITION = re.compile(r"state/(\d+)/(\d+)/(?!_).+")
 """The path of a file of one partition of one operator, other than of its schema."""
+CHANGELOG = re.compile(r"state/(\d+)/(\d+)/(\d+)_([0-9a-f-]+)\.changelog")
+"""The path of the changes of one version of a partition of an operator, by one attempt."""
 SHARED = re.compile(r"\.?(.+?)(?:\.crc)*")
 """A file that several versions share, or its checksum."""
 
@@ -65,6 +67,16 @@ def last_whole(folder: CheckpointFolder, place: tuple[int, int], paths: Iterable
         if version <= last and attempt in _attempts(folder, version - 1, *place):
             return version
     return None
+
+
+def is_replaced(folder: CheckpointFolder, changelog: str) -> bool:
+    """Return whether a changelog is of an attempt that the commit log does not name: Spark reads another one."""
+    match = CHANGELOG.fullmatch(changelog)
+    if match is None:
+        return False
+    operator, partition, version = (int(number) for number in match.groups()[:3])
+    attempts = _attempts(folder, version - 1, operator, partition)
+    return bool(attempts) and match[4] not in attempts
 
 
 def _attempts(folder: CheckpointFolder, batch: int, operator: int, partition: int) -> list[str]:

@@ -3,7 +3,7 @@
 Spark refuses to read such a state, at each start. Where a whole state is damaged, it reads an older one.
 """
 
-from spark_app.checkpoint.commit_files import commit_files, version_of
+from spark_app.checkpoint.commit_files import commit_files, is_replaced, version_of
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS, forget, last_batch
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.errors import StateDamagedError
@@ -29,7 +29,8 @@ def first_damaged_batch(checkpoint: CheckpointFolder) -> int | None:
     """Return the first batch with a damaged changelog, of those that the next start needs; None without one."""
     batch = last_batch(checkpoint)
     needed = [] if batch is None else [path for path in commit_files(checkpoint, batch) if path.endswith(CHANGELOG)]
-    versions = [version_of(path) or 1 for path in needed if checkpoint.is_damaged(path)]
+    damaged = [path for path in needed if checkpoint.is_damaged(path) and not is_replaced(checkpoint, path)]
+    versions = [version_of(path) or 1 for path in damaged]
     return min(versions) - 1 if versions else None
 
 

@@ -1,6 +1,7 @@
 """A folder of text files on any file system that Spark writes to, through Hadoop's client, which Spark brings."""
 
 import errno
+import math
 import os
 import uuid
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from pyspark.sql import SparkSession
 from spark_app.errors import CheckpointUnreachableError, SparkExitedError
 
 CHECKSUM_ERROR = "ChecksumException"
+CRC_HEADER, CRC_SIZE = 8, 4
+"""The bytes of a file of checksums: its version with the size of a block, and the checksum of each block."""
 WITHOUT_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP)
 """The errors of a file system that has no hard links."""
 
@@ -132,7 +135,19 @@ class CheckpointFolder:
             if CHECKSUM_ERROR in str(error):
                 return True
             raise
-        return False
+        return self._scheme == "file" and self._is_shortened(name)
+
+    def _is_shortened(self, name: str) -> bool:
+        """Return whether a local file ends before the blocks of its checksums, as pages that were not written yet.
+
+        Hadoop's client does not notice it where the file ends with a block.
+        """
+        folder, slash, own = name.rpartition("/")
+        sums, size = self.read_bytes(f"{folder}{slash}.{own}.crc"), self.size(name)
+        if sums is None or size is None or len(sums) < CRC_HEADER:
+            return False
+        block = int.from_bytes(sums[4:CRC_HEADER], "big")
+        return (len(sums) - CRC_HEADER) // CRC_SIZE > math.ceil(size / block)
 
     def write_new(self, name: str, content: str) -> None:
         """Write a file that does not exist yet. A crash leaves no half of it under this name."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from contracts.wire import decode_snapshot
-from spark_app.checkpoint.damage import forget_batches
+from spark_app.checkpoint.damage import first_damaged_batch, forget_batches
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.errors import CheckpointUnreachableError
 from tests.everything import NOW, event_record
@@ -69,6 +70,31 @@ def test_batches_are_forgotten(
     assert sorted(int(path.name) for path in (tmp_path / "offsets").glob("[0-9]")) == left
     assert sorted(int(path.name) for path in (tmp_path / "commits").glob("[0-9]")) == left[: len(committed)]
     assert len([*(tmp_path / "offsets").iterdir()]) == 2 * len(left)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("damaged", "first"),
+    [
+        pytest.param({"3_a"}, 2, id="of the committed attempt"),
+        pytest.param({"2_b"}, None, id="of an attempt that was repeated"),
+        pytest.param({"2_b", "4_a"}, 3, id="of both"),
+        pytest.param(set(), None, id="none"),
+    ],
+)
+def test_only_what_the_next_start_reads_is_damaged(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: set[str], first: int | None
+) -> None:
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "state/0/0").mkdir(parents=True)
+    for batch in range(4):
+        commit = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [["a"]]}}
+        (tmp_path / "commits" / str(batch)).write_text(f"v2\n{json.dumps(commit)}")
+        (tmp_path / f"state/0/0/{batch + 1}_a.changelog").touch()
+    (tmp_path / "state/0/0/2_b.changelog").touch()
+    names = {f"state/0/0/{name}.changelog" for name in damaged}
+    monkeypatch.setattr(CheckpointFolder, "is_damaged", lambda _, name: name in names)
+    assert first_damaged_batch(CheckpointFolder(spark, str(tmp_path))) == first
 
 
 @pytest.mark.parametrize("deleted", range(13))

@@ -1,6 +1,7 @@
 """A file system that refuses an operation ends the job with one line, not with a trace of Java's."""
 
 import errno
+import os
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -105,3 +106,13 @@ def session_on(file_system: Mock) -> Mock:
     path = spark.sparkContext._jvm.org.apache.hadoop.fs.Path  # noqa: SLF001  # as the folder finds it
     path.return_value.getFileSystem.return_value = file_system
     return spark
+
+
+@pytest.mark.parametrize("size", [0, 1, 511, 512, 513, 1024, 2000, 2001])
+def test_a_file_that_was_cut_is_damaged(spark: SparkSession, tmp_path: Path, size: int) -> None:
+    spark.sparkContext.parallelize([2000 * "a"], 1).saveAsTextFile(str(tmp_path / "text"))
+    path = tmp_path / "text" / "part-00000"
+    assert (tmp_path / "text" / ".part-00000.crc").exists()
+    os.truncate(path, size)
+    for folder, name in ((tmp_path, "text/part-00000"), (tmp_path / "text", "part-00000")):
+        assert CheckpointFolder(spark, str(folder)).is_damaged(name) == (size < 2001)
