@@ -203,9 +203,8 @@ class EnrichmentHandler(Handler[PartitionState]):
 
     async def _answer(self, state: PartitionState, pending: PendingRequest) -> None:
         """Answer one request: make its calls, write its outcome, and finish its offsets once Kafka has that."""
-        request = pending.request
-        outcome = self._skipped(request) or await self._caller.answer(request)
-        now = self._now()
+        outcome = self._skipped(pending.request) or await self._caller.answer(pending.request)
+        request, now = pending.answered(), self._now()
         outcome, output = self._planner.encode(request, outcome, now)
         if outcome.status == "failure":
             dead_letter = self._planner.dead_letter(pending.record, request, outcome, now)

@@ -8,11 +8,15 @@ nothing. Therefore a later request never waits for an earlier one, which may han
 - A request that is still queued is coalesced with a later one: it keeps its place in the queue, and calls its API with
   the latest inputs. An outage with many changes of a device leads to one call after it.
 - A skipped request needs no call, so it replaces a queued request immediately.
+
+A request that runs takes the version of a later snapshot that calls for the same, where the slot has another answer of
+its version or a later one, such as a forged one: its own would change nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,6 +40,8 @@ class PendingRequest:
     request: Request
     offsets: list[int] = field(init=False)
     task: asyncio.Task[None] | None = None
+    is_answered: bool = False
+    """Whether its answer is known, of the version that the request has then."""
     is_written: bool = False
     is_done: bool = False
     """Whether it was answered, superseded, deferred or abandoned."""
@@ -53,13 +59,18 @@ class PendingRequest:
         self.request = request
         self.offsets.append(record.offset)
 
+    def answered(self) -> Request:
+        """Return the request that was answered: its version changes no more."""
+        self.is_answered = True
+        return self.request
+
 
 class InFlight:
     """The unanswered requests of one partition: by coalescing key, in the order of their versions."""
 
     def __init__(self) -> None:
         self._pending: dict[tuple[str, datetime, str], list[PendingRequest]] = {}
-        self._identities: set[tuple[str, datetime, str, str]] = set()
+        self._identities: Counter[tuple[str, datetime, str, str]] = Counter()
 
     def contains(self, request: Request) -> bool:
         """Return whether a request of the same identity is unanswered."""
@@ -69,6 +80,18 @@ class InFlight:
         """Return whether a request of the same identity has started."""
         return self.contains(request) and self.queued(request) is None
 
+    def running(self, request: Request) -> PendingRequest:
+        """Return the last request of the same identity, which has started."""
+        same_key = reversed(self._pending[request.coalescing_key])
+        return next(pending for pending in same_key if pending.request.identity == request.identity)
+
+    def renew(self, pending: PendingRequest, request: Request) -> None:
+        """Answer a request that runs for a later snapshot, which calls for the same: it is the latest one then."""
+        spent = pending.request.spent
+        pending.request = replace(request, spent=spent)
+        same_key = self._pending[request.coalescing_key]
+        same_key.append(same_key.pop(same_key.index(pending)))
+
     def queued(self, request: Request) -> PendingRequest | None:
         """Return the last pending request with the same coalescing key, if it has not started."""
         pending = self._pending.get(request.coalescing_key)
@@ -76,13 +99,13 @@ class InFlight:
 
     def coalesce(self, pending: PendingRequest, record: Record, request: Request) -> None:
         """Replace the inputs of a queued request by those of a later snapshot."""
-        self._identities.discard(pending.request.identity)
-        self._identities.add(request.identity)
+        self._discard(pending.request)
+        self._identities[request.identity] += 1
         pending.coalesce(record, request)
 
     def add(self, record: Record, request: Request) -> PendingRequest:
         """Add a request."""
-        self._identities.add(request.identity)
+        self._identities[request.identity] += 1
         pending = PendingRequest(record, request)
         self._pending.setdefault(request.coalescing_key, []).append(pending)
         return pending
@@ -107,7 +130,12 @@ class InFlight:
         same_key.remove(pending)
         if not same_key:
             del self._pending[pending.request.coalescing_key]
-        self._identities.discard(pending.request.identity)
+        self._discard(pending.request)
+
+    def _discard(self, request: Request) -> None:
+        self._identities[request.identity] -= 1
+        if not self._identities[request.identity]:
+            del self._identities[request.identity]
 
     def __iter__(self) -> Iterator[PendingRequest]:
         return (pending for same_key in self._pending.values() for pending in same_key)

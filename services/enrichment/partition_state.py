@@ -101,6 +101,8 @@ class PartitionState:
             is_over = is_expired(application, snapshot, min(now, broker_now))
             return Planned(planned, 0, [], self._missed(application, snapshot, now) if is_over else ())
         new = [request for request in planned if not self._is_suppressed(request, snapshot)]
+        for request in planned if len(new) < len(planned) else ():
+            self._renew(request, snapshot)
         suppressed = len(planned) - len(new)
         if not application.limited:
             return Planned(new, suppressed, [])
@@ -277,19 +279,30 @@ class PartitionState:
         called_for = wanted(application, snapshot, now, snapshot.first_seen)
         return [one for one in called_for if one.skipped is None and not self._is_suppressed(one, snapshot)]
 
+    def _renew(self, request: Request, snapshot: Snapshot) -> None:
+        """Have the same request, which runs, replace the answer in the slot, which would replace its own."""
+        slot = snapshot.enrichments.get(request.enrichment)
+        if slot is None or not self._in_flight.is_running(request):
+            return
+        running = self._in_flight.running(request)
+        if running.request.order <= slot.order < request.order and not running.is_answered:
+            self._in_flight.renew(running, request)
+
     def _is_suppressed(self, request: Request, snapshot: Snapshot) -> bool:
         """Return whether the same request is running, or was answered and the state does not have the answer yet.
 
         Once the state shows an answer of that version or a later one, the earlier answer was merged or superseded. If
         the plan still contains the request, it is necessary: the answer is stale, or the inputs have come back.
         """
-        identity = request.identity
+        identity, slot = request.identity, snapshot.enrichments.get(request.enrichment)
         if self._in_flight.contains(request):  # a queued one is coalesced, so that it is deferred at its latest offset
-            return self._in_flight.is_running(request)
+            if not self._in_flight.is_running(request):
+                return False
+            running = self._in_flight.running(request)
+            return slot is None or slot.order < running.request.order or not running.is_answered
         answered = self._answered.get(identity)
         if answered is None:
             return False
-        slot = snapshot.enrichments.get(request.enrichment)
         if slot is None or slot.order < answered:
             return True
         self._answered.forget(identity)

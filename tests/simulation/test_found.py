@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.simulation.ledgers import problems
 from tests.simulation.script import Compact, Fault, Forged, Redrive, Row, Savepoint, Script, Sent
 from tests.simulation.world import run
@@ -393,5 +395,36 @@ def test_seed_440001199() -> None:
         application="refreshed",
         partitions=1,
         derivers=1,
+    )
+    assert not problems(script, run(script))
+
+
+def test_seed_440030276() -> None:
+    # A forged answer with a time ahead stayed: the true one was of the same version, and its merge seen before its end.
+    forged = {
+        "device_id": "d0",
+        "first_seen": "2026-01-01T00:00:00+00:00",
+        "enrichment": "owner",
+        "epoch": 1767225600000,
+        "version": 1,
+        "status": "result",
+        "ts": "2026-01-01T01:05:35.301242+00:00",
+        "fingerprint": "forged",
+        "result": {"owner": {"name": "nobody's"}},
+    }
+    script = Script(
+        440030276,
+        (
+            Fault(at=299.6892586912847, kind="cut", part="worker-0", lasts=55.97924963950873),
+            Sent(at=300.13476673092896, device="d2", event="e12", ts=222.25659595666477, plate="p1", load=92),
+            Sent(at=300.55238588328467, device="d0", event="e8-ahead", ts=345.55238588328467, plate="p4"),
+            Sent(at=300.6633533640379, device="d0", event="e10", ts=300.6633533640379, plate="p3"),
+            Sent(at=301.4828689551686, device="d0", event="e7", ts=301.4828689551686, load=42),
+            Sent(at=301.5291963990853, device="d0", event="e5", ts=301.5291963990853, plate="p5"),
+            Sent(at=301.5701810432335, device="d1", event="e2", ts=231.59606495426723, plate="p2", load=72),
+            Forged(at=335.30124192875724, topic="feedback", key=b"d0", value=json.dumps(forged).encode()),
+        ),
+        application="visits",
+        partitions=1,
     )
     assert not problems(script, run(script))

@@ -99,6 +99,37 @@ def test_an_answer_that_wins_over_every_other_is_not_requested_again() -> None:
     assert [owners(one, snapshot(version, owner=forged)) for version in range(2, 9)] == [[]] * 7
 
 
+def test_a_running_request_replaces_an_answer_that_would_replace_its_own() -> None:
+    one, forged = new_state(), answer(1, "forged", {"name": "x"}, START + HOUR)
+    (pending,) = owners(one, snapshot(1))
+    assert owners(one, snapshot(2, owner=forged)) == [], "one call is enough"
+    assert pending.answered().order == (0, 2), "the forged answer is of version 1, and later"
+
+
+def test_an_answer_that_is_being_written_and_would_be_replaced_is_requested_again() -> None:
+    one, forged = new_state(), answer(1, "forged", {"name": "x"}, START + HOUR)
+    (pending,) = owners(one, snapshot(1))
+    assert pending.answered().order == (0, 1)
+    (again,) = owners(one, snapshot(2, owner=forged))
+    assert again.request.order == (0, 2)
+    assert owners(one, snapshot(3, owner=forged)) == [], "it is under way"
+    one.finish(pending)
+    assert owners(one, snapshot(4, owner=forged)) == []
+    one.finish(again)
+    assert owners(one, snapshot(5, owner=forged)) == [], "answered, but the state does not show it yet"
+    assert one.partition.position == 6
+
+
+def test_a_running_request_whose_inputs_came_back_is_the_latest() -> None:
+    one = new_state()
+    first, second = *owners(one, snapshot(1, "P1")), *owners(one, snapshot(2, "P2"))
+    published = answer(2, fingerprint(OWNER, {"plate": "P2"}), {"name": "x"})
+    assert owners(one, snapshot(3, "P1", owner=published)) == []
+    assert first.answered().order == (0, 3)
+    assert one.begin_write(first) == 1, "the answer to other inputs is not needed any more"
+    assert second.is_done
+
+
 def test_a_stale_answer_is_requested_again_once() -> None:
     one, late = new_state(), START + 2 * STALE
     (first,) = planned(one, "quote", snapshot(1))
