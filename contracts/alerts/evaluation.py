@@ -39,8 +39,8 @@ class FullRecordError(ValueError):
 
     def __init__(self, alerts: int) -> None:
         super().__init__(
-            f"a window has {alerts} alerts, and their record has no room for a further one: its alert begins when "
-            "others have ended. Let fewer rules apply to one key"
+            f"a window has {alerts} alerts, and their record has no room for a further one: its alert begins with a "
+            "snapshot after others have ended. Let fewer rules apply to one key"
         )
 
 
@@ -131,7 +131,9 @@ class Evaluation(NamedTuple):
         if not known and not begun:  # most states: the cost of a changed rule for each of them
             return None
         kept = list(self._kept(continued, snapshot))
-        alerts = kept + (begun if len(kept) + len(begun) <= ALWAYS_FIT else self._fitting(kept, begun))
+        if begun and len(kept) + len(begun) > ALWAYS_FIT:
+            begun = self._fitting(kept, begun)
+        alerts = kept + begun
         if [alert for alert in alerts if alert.is_active] == list(known):
             return None
         return _record(snapshot, self.offset, alerts, _changed(known, alerts), self.layout)

@@ -17,8 +17,9 @@ from pyspark.sql import SparkSession
 from spark_app.errors import CheckpointUnreachableError, SparkExitedError
 
 CHECKSUM_ERROR = "ChecksumException"
+CRC_MAGIC = b"crc\0"
 CRC_HEADER, CRC_SIZE = 8, 4
-"""The bytes of a file of checksums: its version with the size of a block, and the checksum of each block."""
+"""The bytes of a file of checksums: its beginning with the size of a block, and the checksum of each block."""
 WITHOUT_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP)
 """The errors of a file system that has no hard links."""
 
@@ -144,10 +145,10 @@ class CheckpointFolder:
         """
         folder, slash, own = name.rpartition("/")
         sums, size = self.read_bytes(f"{folder}{slash}.{own}.crc"), self.size(name)
-        if sums is None or size is None or len(sums) < CRC_HEADER:
+        if sums is None or size is None or not sums.startswith(CRC_MAGIC):  # Hadoop's client ignores those too
             return False
-        block = int.from_bytes(sums[4:CRC_HEADER], "big")
-        return (len(sums) - CRC_HEADER) // CRC_SIZE > math.ceil(size / block)
+        block = int.from_bytes(sums[len(CRC_MAGIC) : CRC_HEADER], "big")
+        return block > 0 and (len(sums) - CRC_HEADER) // CRC_SIZE > math.ceil(size / block)
 
     def write_new(self, name: str, content: str) -> None:
         """Write a file that does not exist yet. A crash leaves no half of it under this name."""

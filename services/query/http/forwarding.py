@@ -31,6 +31,13 @@ SEPARATOR = b"\x1e"
 SEQUENCE = "application/json-seq"
 
 
+class PartitionMovedError(ProblemError):
+    """The partition moved to another instance while its former owner waited."""
+
+    def __init__(self) -> None:
+        super().__init__(Problem("unreachable", "The partition moved", retry_after=RETRY_AFTER_S))
+
+
 class Forwarder:
     """Forwards requests, unless the cluster has one instance or the request was forwarded already: these get 421."""
 
@@ -62,7 +69,7 @@ class Forwarder:
         try:
             while not (await asyncio.wait([response], timeout=LOOK_S if wait_s else None))[0]:
                 if self._has_moved(request.name, partition, owners[0]):
-                    raise ProblemError(Problem("unreachable", "The partition moved", retry_after=RETRY_AFTER_S))
+                    raise PartitionMovedError
             return response.result()
         finally:
             response.cancel()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from contracts.api.reads import KEY, VERSIONS, KeyParameters, VersionsParameters
 from contracts.metrics import query as metrics
 from services.query.cluster import Role
+from services.query.http.forwarding import PartitionMovedError
 from services.query.http.requests import HttpRequest, respond
 from services.query.http.responses import JSON, SECURITY, HttpResponse, header_lines
 from services.query.http.routes import route
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from services.query.lookup.state_reader import LookupResult, StateReader, StateReaders
 
 
+MOVE_S = 1.0
+"""The time within which the next owner of a partition that has moved answers, beyond the patience of a retry."""
 CONTENT_TYPE = header_lines(("Content-Type", JSON))
 
 
@@ -119,6 +122,9 @@ class KeyRoutes:
         left_s = max(0.0, until - self._dependencies.clock())
         try:
             return await self._forwarder.forward_read(request, partition, left_s)
+        except PartitionMovedError:  # its next owner may need a moment
+            request.retries.waited(min(self._dependencies.clock() + MOVE_S, until))
+            raise
         finally:
             if left_s and not request.retries.has_waited:  # an instance that is cut off must not use up the patience
                 request.retries.waited(min(self._dependencies.clock(), until))

@@ -41,9 +41,10 @@ if TYPE_CHECKING:
 
 SHORT_FETCH = {"fetch.wait.max.ms": 10}
 """The options of the reader of origins: it often changes to another partition, which waits for the last fetch."""
-LARGEST: dict[str, str | int] = {"message.max.bytes": 64 * 1024 * 1024, "compression.type": "zstd"}
+LARGEST: dict[str, str | int] = {"message.max.bytes": 64 * 1024 * 1024, "compression.type": "zstd", "batch.size": 1}
 """The options of the producer: a broker may be configured to take larger records than a client sends by default. Its
-limit is one of the compressed size, and a record may have been compressed."""
+limit is one of the compressed size, and a record may have been compressed. It refuses a whole batch, so each record has
+one of its own."""
 BURST_S = 0.01
 """The time whose records may be sent at once: timers are too coarse for a high rate."""
 TWICE = "An application counts an event each time that it arrives (deduplicate=False): redrive a dead letter only once."

@@ -116,3 +116,12 @@ def test_a_file_that_was_cut_is_damaged(spark: SparkSession, tmp_path: Path, siz
     os.truncate(path, size)
     for folder, name in ((tmp_path, "text/part-00000"), (tmp_path / "text", "part-00000")):
         assert CheckpointFolder(spark, str(folder)).is_damaged(name) == (size < 2001)
+
+
+@pytest.mark.parametrize("sums", [b"", b"crc\0\0\0", bytes(28)])
+def test_a_file_whose_checksums_are_lost_is_not_called_damaged(
+    spark: SparkSession, tmp_path: Path, sums: bytes
+) -> None:
+    spark.sparkContext.parallelize([2000 * "a"], 1).saveAsTextFile(str(tmp_path / "text"))
+    (tmp_path / "text" / ".part-00000.crc").write_bytes(sums)
+    assert not CheckpointFolder(spark, str(tmp_path)).is_damaged("text/part-00000")

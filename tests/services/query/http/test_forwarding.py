@@ -15,7 +15,7 @@ from contracts.metrics import query as metrics
 from contracts.model.named_state import QueryOptions
 from contracts.wire.partition import partition
 from services.query.cluster import Member, PartitionStatus, Role
-from services.query.http.retry import NEAR
+from services.query.http.retry import NEAR, PATIENCE_S
 from services.query.store import Change
 from tests.deadline import DEADLINE_S
 from tests.services.query.http.instance import Instance, Peers, answering, request
@@ -329,6 +329,25 @@ async def test_a_wait_at_a_frozen_owner_ends_when_its_partition_moves() -> None:
         store.put(key, version=2, partition=1, value=b"{}")
         assert isinstance(one.dependencies.routing, MemoryRouting)
         one.dependencies.routing.others[1] = PartitionStatus(Role.OWNER, 0)
+        response = await asyncio.wait_for(waiting, DEADLINE_S)
+        assert (response.status, response.json["version"], response.json["instance"]) == (200, 2, "one")
+
+
+async def test_a_wait_follows_its_partition_each_time_that_it_moves() -> None:
+    async with two() as (one, other, _):
+        key = next(key for key in KEYS if partition(key.encode(), 4) == 0)
+        routings = one.dependencies.routing, other.dependencies.routing
+        assert all(isinstance(routing, MemoryRouting) for routing in routings)
+        waiting = asyncio.create_task(one.ask(f"/v1/states/flights/{key}?min_version=2&wait=30"))
+        await until(lambda: one.waits.waiting == 1)
+        for routing, role in zip(routings, (Role.ELSEWHERE, Role.OWNER), strict=True):
+            routing.others[0] = PartitionStatus(role, 0)  # type: ignore[attr-defined]
+        await until(lambda: other.waits.waiting == 1)
+        store = one.dependencies.stores["flights"]
+        assert isinstance(store, ScratchStore)
+        store.put(key, version=2, partition=0, value=b"{}")
+        await asyncio.sleep(2 * PATIENCE_S)  # longer than a request is retried
+        routings[0].others[0] = PartitionStatus(Role.OWNER, 0)  # type: ignore[attr-defined]  # the other one is frozen
         response = await asyncio.wait_for(waiting, DEADLINE_S)
         assert (response.status, response.json["version"], response.json["instance"]) == (200, 2, "one")
 
