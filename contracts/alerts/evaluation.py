@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 ALWAYS_FIT = 50
 """The number of alerts that fit into one record, whatever their names are."""
 ROOM = LARGEST_SNAPSHOT - 10_000
-"""The bytes for the alerts of a record: less by the record's other fields, and by its key."""
+"""The most bytes that the alerts of a record take. The rest is for its other fields and its key."""
 CLOSING = 150
-"""The bytes that an alert takes more, at most, when it has opened and closed, without its id."""
+"""The most bytes by which an alert grows until it has closed, without its id."""
 
 
 class FullRecordError(ValueError):

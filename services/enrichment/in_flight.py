@@ -41,7 +41,7 @@ class PendingRequest:
     offsets: list[int] = field(init=False)
     task: asyncio.Task[None] | None = None
     is_answered: bool = False
-    """Whether its answer is known, of the version that the request has then."""
+    """Whether its answer is known: the version of the request changes no more."""
     is_written: bool = False
     is_done: bool = False
     """Whether it was answered, superseded, deferred or abandoned."""

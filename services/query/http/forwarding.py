@@ -14,7 +14,8 @@ from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
 from services.query.lookup.state_reader import ANSWERING_ROLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Coroutine, Iterable, Sequence
+    from typing import Any
 
     from services.query.cluster import Member
     from services.query.dependencies import Dependencies
@@ -65,14 +66,8 @@ class Forwarder:
         if "wait" in url.query:
             url = url.update_query(wait=f"{wait_s:.3f}")
         owners = self.owners(request.name, partition)
-        response = asyncio.ensure_future(self._forward(owners, ForwardedRequest(url.raw_path_qs, headers=headers)))
-        try:
-            while not (await asyncio.wait([response], timeout=LOOK_S if wait_s else None))[0]:
-                if self._has_moved(request.name, partition, owners[0]):
-                    raise PartitionMovedError
-            return response.result()
-        finally:
-            response.cancel()
+        response = self._forward(owners, ForwardedRequest(url.raw_path_qs, headers=headers))
+        return await (self._until_moved(response, request.name, partition, owners[0]) if wait_s else response)
 
     async def forward_sequence(
         self, members: Sequence[Member], request: ForwardedRequest, number: int | None = None
@@ -87,6 +82,19 @@ class Forwarder:
             detail = f"{members[0].instance} did not answer for its keys"
             raise ProblemError(Problem("unreachable", detail, retry_after=RETRY_AFTER_S))
         return texts, response.passing
+
+    async def _until_moved(
+        self, forwarding: Coroutine[Any, Any, HttpResponse], state: str, partition: int, owner: Member
+    ) -> HttpResponse:
+        """The response of the owner. Raises PartitionMovedError if the partition moves first."""
+        response = asyncio.ensure_future(forwarding)
+        try:
+            while not (await asyncio.wait([response], timeout=LOOK_S))[0]:
+                if self._has_moved(state, partition, owner):
+                    raise PartitionMovedError
+            return response.result()
+        finally:
+            response.cancel()
 
     def _has_moved(self, state: str, partition: int, owner: Member) -> bool:
         """Whether this instance answers for the partition now, or another one than the former owner."""

@@ -21,12 +21,17 @@ if TYPE_CHECKING:
 AT = datetime(2026, 5, 1, 8, 0, 0, 123456, tzinfo=UTC)
 
 
+def snapshots(broker: EmbeddedBroker, prefix: str, partitions: int) -> str:
+    """Create a topic of snapshots; return its name."""
+    topic, admin = f"{prefix}snapshots", AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(DEADLINE_S)
+    wait_until(lambda: topic in admin.list_topics(timeout=DEADLINE_S).topics, f"{topic} is listed", DEADLINE_S)
+    return topic
+
+
 @pytest.mark.kafka
 def test_a_reader_finds_the_last_progress_of_its_partitions(broker: EmbeddedBroker, topics_prefix: str) -> None:
-    client, topic = {"bootstrap.servers": broker.bootstrap}, f"{topics_prefix}snapshots"
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(DEADLINE_S)
-    wait_until(lambda: topic in admin.list_topics(timeout=DEADLINE_S).topics, f"{topic} is listed", DEADLINE_S)
+    client, topic = {"bootstrap.servers": broker.bootstrap}, snapshots(broker, topics_prefix, partitions=3)
     job, reader = (JobProgress(KafkaAdmin(client, "progress"), topic) for _ in range(2))
     assert reader.read([0, 1]) == {}
     job.record(AT, 1, {0: 4, 1: 5})
@@ -43,10 +48,7 @@ def test_a_reader_finds_the_last_progress_of_its_partitions(broker: EmbeddedBrok
 
 @pytest.mark.kafka
 def test_the_progress_of_a_new_epoch_names_the_latest_one_before(broker: EmbeddedBroker, topics_prefix: str) -> None:
-    client, topic = {"bootstrap.servers": broker.bootstrap}, f"{topics_prefix}snapshots"
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(DEADLINE_S)
-    wait_until(lambda: topic in admin.list_topics(timeout=DEADLINE_S).topics, f"{topic} is listed", DEADLINE_S)
+    client, topic = {"bootstrap.servers": broker.bootstrap}, snapshots(broker, topics_prefix, partitions=2)
     latest = AT + timedelta(hours=1)
     runs = [(AT, 1, 4), (latest, 1, 5), (AT, 2, 6), (AT, 2, 7), (AT, 3, 8)]
     formers = [None, None, Published(5, latest, 1), Published(5, latest, 1), Published(5, latest, 1)]
