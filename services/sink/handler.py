@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import override
 
 from contracts.metrics import sink as metrics
 from contracts.records.state_record import EPOCH, MICROSECOND
-from contracts.sinks import PositionConflictError, RowBatch, RowsRefusedError
+from contracts.sinks import Move, PositionConflictError, RowBatch, RowsRefusedError
 from services.runtime.broker_clock import BrokerClock
 from services.runtime.worker.handler import Handler, WorkerMetrics
 from services.runtime.worker.newest_record import BacklogTime
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from contracts.metrics.counts import Counts
     from contracts.records.record import Record
-    from services.runtime.kafka.interfaces import GroupConsumer
+    from services.runtime.kafka.interfaces import FencedGroupConsumer
     from services.runtime.worker.assignment import AssignmentFigures
     from services.runtime.worker.backpressure import Backpressure
     from services.runtime.worker.newest_record import NewestRecord
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
     from services.sink.dead_letters import DeadLetters
     from services.sink.plan import Planner, WritePlan
     from services.sink.retried_store import RetriedStore
-    from services.sink.takeover import OffsetsOf
+    from services.sink.takeover import KnownOffsets, OffsetsOf
 
 log = logging.getLogger(__name__)
 
 VERIFY_EVERY_S = 5.0
 RETRY_S = 0.5
-"""The pause before the broker is asked for offsets again that it did not return."""
+"""The pause before the broker is asked again for offsets that it did not return, or for a commit that it refused."""
 EXPIRE_EVERY_S = 30.0
 MAX_BATCH_BYTES = 4 << 20
 """The size of the records of a write from which on no further partition joins it."""
@@ -49,7 +50,7 @@ class SinkDependencies(NamedTuple):
     state: str
     batch: int
     """The maximum number of records per write."""
-    consumer: GroupConsumer
+    consumer: FencedGroupConsumer
     store: RetriedStore
     planner: Planner
     dead_letters: DeadLetters
@@ -110,6 +111,8 @@ class SinkHandler(Handler[SinkPartition]):
         self._broker_clock.note(records[-1].timestamp_ms)
         with self._backpressure.counted(records):
             await self._take_over(state)
+            if not state.is_taken_over:  # it is being revoked
+                return
             waiting = WaitingRecords(state, tuple(records), asyncio.get_running_loop().create_future())
             self._waiting.append(waiting)
             self._arrived.set()
@@ -143,16 +146,42 @@ class SinkHandler(Handler[SinkPartition]):
     # Taking a partition over
 
     async def _take_over(self, state: SinkPartition) -> None:
-        """Find out the position in the store of a partition that was assigned. The others do not wait for it."""
-        while state.stored is None:
-            async with self._asking:
-                position = (await self._store.positions()).get(state.partition.number, 0)
-            if position <= (state.partition.first or 0):
-                state.stored = position
-            elif (offsets := await self._offsets(state.partition.number)) is not None:
-                state.take_over(position, offsets)
-            else:
+        """Find out the position in the store of a partition, and commit the offset from which it is read.
+
+        The commit precedes the first write: it shows the next member that the position is one of this topic. The other
+        partitions do not wait for it.
+        """
+        partition = state.partition
+        while not (state.is_taken_over or partition.is_closing):
+            if state.stored is None:
+                await self._compare(state)
+            if state.stored is not None:
+                state.is_taken_over = await self._consumer.prove(partition.number, partition.first or 0)
+            if not state.is_taken_over:
                 await asyncio.sleep(RETRY_S)
+
+    async def _compare(self, state: SinkPartition) -> None:
+        """Compare the position in the store with the offset from which a partition is read, unless that is unknown."""
+        number, first = state.partition.number, state.partition.first or 0
+        async with self._asking:
+            position = (await self._store.positions()).get(number, 0)
+        if position <= first:
+            state.stored = position
+        elif (offsets := await self._offsets(number)) is not None:
+            if offsets.is_of(position, first):
+                state.note_conflict(position)
+            elif await self._is_owned(number, offsets):
+                await self._move_back(state, Move(position, first))
+
+    async def _is_owned(self, number: int, offsets: KnownOffsets) -> bool:
+        """Return whether no other member has committed in a partition: this one may have been frozen meanwhile."""
+        return offsets.committed < 0 or await self._consumer.prove(number, offsets.committed)
+
+    async def _move_back(self, state: SinkPartition, move: Move) -> None:
+        """Move the position of a former topic back, so that none of it is left when the group commits in this one."""
+        with suppress(PositionConflictError):  # another sink was faster: compare again
+            _ = await self._store.write(RowBatch((), {state.partition.number: move}))
+            state.stored = move.position
 
     # Writing
 

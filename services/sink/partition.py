@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from contracts.records.record import Record
     from services.runtime.worker.partition import AssignedPartition
-    from services.sink.takeover import KnownOffsets
 
 
 class SinkPartition:
@@ -26,6 +25,8 @@ class SinkPartition:
         self.partition = partition
         self.stored = partition.start
         """The position in the store, that from which it was reopened at first; None as long as it is unknown."""
+        self.is_taken_over = False
+        """Whether the position is known, and the group has committed the offset from which the partition is read."""
         self._position_of_conflict = 0
         """The position in the store at the last conflict or takeover: the store has had all records before it."""
 
@@ -38,16 +39,6 @@ class SinkPartition:
         """Return whether the store lacks records before those that are read."""
         first = self.partition.first
         return self.stored is not None and first is not None and self.stored < first
-
-    def take_over(self, position: int, offsets: KnownOffsets) -> None:
-        """Note the position in the store, which is after the first record that was read.
-
-        Records before it are not written again, unless it is the position of an earlier topic of this name.
-        """
-        if offsets.is_of(position, self.partition.first or 0):
-            self.note_conflict(position)
-        else:
-            self.stored = position
 
     def note_conflict(self, position: int) -> None:
         """Note the position that another sink, or an earlier attempt without an answer, may have given the partition.

@@ -428,3 +428,23 @@ def test_seed_440030276() -> None:
         partitions=1,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_440100824() -> None:
+    # A sink that was killed before its first commit of a partition moved the position of the store back.
+    script = Script(
+        440100824,
+        (
+            Sent(16.66399186294951, "d4", "e0-ahead", ts=61.66399186294951, plate="p0", load=83),
+            Sent(16.66399186294951, "d4", "e0", ts=16.66399186294951, plate="p0", load=83),
+            Fault(at=522.528697588317, kind="interrupted", part="sink-0", lasts=17.749751527382763, amount=2),
+            Sent(523.348008148224, "d3", "e8", ts=510.01249924561415, plate="p0", load=83),
+            Sent(523.4212044391933, "d4", "e3", ts=523.4212044391933, load=55),
+        ),
+        application="refreshed",
+        partitions=4,
+        sinks=1,
+        sink_batch=2,
+        refused=3,
+    )
+    assert not problems(script, run(script))

@@ -42,7 +42,7 @@ URL = "redis://host"
 
 
 class Topic:
-    """A partition in memory, from which one member reads. Implements GroupConsumer."""
+    """A partition in memory, from which one member reads. Implements FencedGroupConsumer."""
 
     def __init__(self, records: list[Record], start: int = 0) -> None:
         self.records = records
@@ -58,6 +58,10 @@ class Topic:
         """The offset that the group has committed before this member; negative without one."""
         self.end: int | None = None
         """The end offset, if it is not that of the records."""
+        self.proofs: list[int] = []
+        """The offsets that the group was asked to commit before a write."""
+        self.refused_proofs = 0
+        """The number of these commits that the group refuses."""
         self.unanswered = 0
         """The number of requests for offsets that the broker does not answer."""
         self.hangs = False
@@ -97,6 +101,15 @@ class Topic:
         )
         self.at = found[-1].offset + 1 if found else self.at
         return found
+
+    def proven_at(self, partition: int) -> float:
+        raise NotImplementedError
+
+    async def prove(self, partition: int, position: int) -> bool:
+        assert partition in {0, 1, 2}
+        self.proofs.append(position)
+        self.refused_proofs -= 1
+        return self.refused_proofs < 0
 
     async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
         if self.refused_seeks:
