@@ -110,7 +110,8 @@ class SinkHandler(Handler[SinkPartition]):
         """Wait until the effect of these records is in the store."""
         self._broker_clock.note(records[-1].timestamp_ms)
         with self._backpressure.counted(records):
-            await self._take_over(state)
+            if not state.is_taken_over:
+                await self._take_over(state)
             if not state.is_taken_over:  # it is being revoked
                 return
             waiting = WaitingRecords(state, tuple(records), asyncio.get_running_loop().create_future())
@@ -152,13 +153,14 @@ class SinkHandler(Handler[SinkPartition]):
         partitions do not wait for it.
         """
         partition = state.partition
-        while not (state.is_taken_over or partition.is_closing):
+        while True:
             if state.stored is None:
                 await self._compare(state)
             if state.stored is not None:
                 state.is_taken_over = await self._consumer.prove(partition.number, partition.first or 0)
-            if not state.is_taken_over:
-                await asyncio.sleep(RETRY_S)
+            if state.is_taken_over or partition.is_closing:
+                return
+            await asyncio.sleep(RETRY_S)
 
     async def _compare(self, state: SinkPartition) -> None:
         """Compare the position in the store with the offset from which a partition is read, unless that is unknown."""
@@ -174,11 +176,14 @@ class SinkHandler(Handler[SinkPartition]):
                 await self._move_back(state, Move(position, first))
 
     async def _is_owned(self, number: int, offsets: KnownOffsets) -> bool:
-        """Return whether no other member has committed in a partition: this one may have been frozen meanwhile."""
+        """Return whether this member owns a partition: it may have been frozen since the record was read.
+
+        Without a committed offset there is nothing to commit again as a proof, and no other member has written.
+        """
         return offsets.committed < 0 or await self._consumer.prove(number, offsets.committed)
 
     async def _move_back(self, state: SinkPartition, move: Move) -> None:
-        """Move the position of a former topic back, so that none of it is left when the group commits in this one."""
+        """Move the position of a former topic back, before the group commits in this one."""
         with suppress(PositionConflictError):  # another sink was faster: compare again
             _ = await self._store.write(RowBatch((), {state.partition.number: move}))
             state.stored = move.position

@@ -26,8 +26,8 @@ class KnownOffsets(NamedTuple):
         """Return whether a position in the store is one of this topic, of which a member has read from `first` on.
 
         With a topic Kafka deletes the offsets that groups have committed in it. A sink commits before its first write
-        of a partition, when the store has no position of a former topic. So where a group continues at its offset, the
-        position is one of this topic, unless the topic has lost the records before it.
+        of a partition, after it has moved a position of a former topic back. So where a group continues at its offset,
+        the position is one of this topic, unless the topic has lost the records before it.
         """
         return 0 <= self.committed <= first and position <= self.end
 

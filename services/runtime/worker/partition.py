@@ -43,7 +43,7 @@ class AssignedPartition:
         self.start = start
         """The offset from which it was reopened; None for a partition as the group assigned it."""
         self.first = start
-        """The offset from which on no record is missing; None before the first record."""
+        """The offset from which on no record is missing; None before it is known: no later than the first record."""
         self.is_closing = False
         """Whether it is being revoked, or the worker stops: no further record is processed."""
         self.is_abandoned = False
@@ -109,12 +109,15 @@ class AssignedPartition:
 
     @property
     def is_committed(self) -> bool:
-        """Whether the broker has confirmed the current position."""
-        return self._offsets.position == self._committed
+        """Whether the broker has confirmed the current position; True before there is one."""
+        return self._offsets.position in {None, self._committed}
 
     def put(self, record: Record) -> bool:
-        """Add a record that counts as unfinished. Return False if the partition went back: this object is obsolete."""
-        if record.offset <= self._last_offset:
+        """Add a record that counts as unfinished. Return False if the partition went back: this object is obsolete.
+
+        It has gone back too if its first record is before the offset from which it was to be read.
+        """
+        if record.offset <= self._last_offset or (self.first is not None and record.offset < self.first):
             return False
         self._last_offset = record.offset
         if self.first is None:

@@ -50,6 +50,7 @@ class Topic:
         self.committed: list[int] = []
         self.sought: list[int] = []
         self.refused_seeks = 0
+        self.listener: RebalanceListener | None = None
         self.batch = 10
         self.closed = False
         self.time = START
@@ -58,6 +59,8 @@ class Topic:
         """The offset that the group has committed before this member; negative without one."""
         self.end: int | None = None
         """The end offset, if it is not that of the records."""
+        self.lookups = 0
+        """The number of requests for the offset of the next record."""
         self.proofs: list[int] = []
         """The offsets that the group was asked to commit before a write."""
         self.refused_proofs = 0
@@ -93,7 +96,7 @@ class Topic:
 
     async def fetch(self, *, paused: bool, full: Collection[int], positions: Mapping[int, int]) -> list[Record]:
         await asyncio.sleep(ROUND_S)
-        if positions:
+        if positions and self.listener is not None:
             self.committed += positions.values()
             self.listener.on_committed(dict(positions))
         found = (
@@ -109,7 +112,12 @@ class Topic:
         assert partition in {0, 1, 2}
         self.proofs.append(position)
         self.refused_proofs -= 1
-        return self.refused_proofs < 0
+        if self.refused_proofs >= 0:
+            return False
+        self.group_offset = position
+        if self.listener is not None:
+            self.listener.on_committed({partition: position})
+        return True
 
     async def seek(self, positions: Mapping[int, int]) -> Collection[int]:
         if self.refused_seeks:
@@ -120,6 +128,7 @@ class Topic:
         return positions
 
     async def next_offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
+        self.lookups += 1
         return dict.fromkeys(partitions, self.at)
 
     async def lag(self) -> int:
@@ -130,7 +139,8 @@ class Topic:
 
     async def close(self) -> None:
         self.closed = True
-        self.committed += (await self.listener.on_revoked([0])).values()
+        if self.listener is not None:
+            self.committed += (await self.listener.on_revoked([0])).values()
 
 
 class ControlledStore(MemoryStore):

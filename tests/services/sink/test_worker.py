@@ -237,3 +237,18 @@ async def test_two_sinks_that_both_take_a_partition_for_theirs_leave_the_right_r
         await until(lambda: len(changes) in one.topic.committed and len(changes) in two.topic.committed)
     assert rows(store.state) == folded(changes, Windows.NEWEST)
     assert store.state.positions == {0: len(changes)}
+
+
+async def test_a_topic_that_is_created_again_before_its_first_record_is_read_from_its_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No record has come since the assignment, so the client does not notice it: it goes to the beginning."""
+    monkeypatch.setattr("services.sink.handler.VERIFY_EVERY_S", 0.001)
+    read, store = Topic([], start=501), ControlledStore()
+    store.state.positions[0] = read.group_offset = 501
+    async with running(read, store):
+        await until(lambda: read.lookups)
+        read.group_offset, read.at = -1, 0
+        read.records = topic().records
+        await until(lambda: store.state.positions[0] == len(CHANGES))
+    assert read.proofs == [0]

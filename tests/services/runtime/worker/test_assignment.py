@@ -104,6 +104,25 @@ async def test_lost_partitions_commit_nothing_and_their_records_are_dropped() ->
     assert ours.backpressure.count == 1
 
 
+async def test_a_partition_whose_first_record_is_before_the_offset_to_read_begins_anew() -> None:
+    """Its topic was created again: the client goes to the beginning, and the offset was of the former topic."""
+    ours = Ours()
+    ours.assignment.on_assigned([0])
+    (quiet,) = ours.opened
+    quiet.first = 501
+    begun = ours.read(0)
+    assert (quiet.is_abandoned, begun.first, begun.start, ours.backpressure.count) == (True, 0, None, 1)
+
+
+async def test_a_confirmed_offset_without_a_record_awaits_no_commit() -> None:
+    """A member has proven that it owns the partition, and has processed nothing."""
+    ours = Ours()
+    ours.assignment.on_assigned([0])
+    ours.assignment.on_committed({0: 5})
+    async with asyncio.timeout(DEADLINE_S):
+        await ours.assignment.wait_for_commits(timedelta(seconds=10 * DEADLINE_S))
+
+
 async def test_a_topic_that_was_created_again_begins_anew() -> None:
     ours = Ours()
     ours.assignment.on_assigned([0])
