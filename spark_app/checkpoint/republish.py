@@ -7,6 +7,7 @@ so a crash repeats the batch until it is committed, and no other.
 """
 
 from spark_app.checkpoint.commit_log import last_batch
+from spark_app.checkpoint.damage import forget_batches
 from spark_app.checkpoint.folder import CheckpointFolder
 
 FILE = "stateloop.republish"
@@ -14,8 +15,14 @@ NO_BATCH = -1
 
 
 def request_republication(checkpoint: CheckpointFolder) -> None:
-    """Request that the next batch of the job publishes each window."""
-    checkpoint.overwrite(FILE, str(_last(checkpoint)))
+    """Request that the next batch of the job publishes each window.
+
+    Spark would first repeat a batch that was planned and not committed, up to the records that it was planned for: it
+    would publish the windows as they were then. So that batch is forgotten, and the next one reads all records.
+    """
+    last = _last(checkpoint)
+    forget_batches(checkpoint, last + 1)
+    checkpoint.overwrite(FILE, str(last))
 
 
 def is_republication_due(checkpoint: CheckpointFolder) -> bool:

@@ -40,6 +40,10 @@ class MemoryFolder:
         self.path = path
         self._contents: dict[str, Any] = {}
 
+    def has(self, name: str) -> bool:
+        """See `CheckpointFolder.has`."""
+        return name in self._contents or bool(self._below(name))
+
     def names(self, name: str = ".") -> list[str]:
         """See `CheckpointFolder.names`."""
         return list({path.split("/")[0]: None for path in self._below(name)})
@@ -70,6 +74,10 @@ class MemoryFolder:
     def overwrite(self, name: str, content: Any) -> None:
         """See `CheckpointFolder.overwrite`."""
         self._contents[name] = content
+
+    def delete(self, name: str) -> None:
+        """See `CheckpointFolder.delete`."""
+        self._contents.pop(name, None)
 
     def _below(self, name: str) -> list[str]:
         begin = "" if name == "." else f"{name}/"

@@ -1,0 +1,28 @@
+"""The batch that publishes each window of a state that was restored, or activated."""
+
+from typing import Any
+
+import pytest
+
+from spark_app.checkpoint.commit_log import COMMITS, OFFSETS
+from spark_app.checkpoint.republish import is_republication_due, request_republication
+from tests.simulation.savepoints import MemoryFolder
+
+
+@pytest.mark.parametrize(("committed", "planned"), [((), (0,)), ((4, 5), (4, 5)), ((4, 5), (4, 5, 6))])
+def test_the_next_batch_repeats_no_batch_that_was_planned_only(
+    committed: tuple[int, ...], planned: tuple[int, ...]
+) -> None:
+    """Its windows would be published as they were when it was planned, under the newest epoch."""
+    folder: Any = MemoryFolder("the checkpoint")
+    for log, batches in ((COMMITS, committed), (OFFSETS, planned)):
+        for batch in batches:
+            folder.overwrite(f"{log}/{batch}", "v1")
+            folder.overwrite(f"{log}/.{batch}.crc", "crc")
+    request_republication(folder)
+    assert is_republication_due(folder)
+    for log in (COMMITS, OFFSETS):
+        assert set(folder.names(log)) == {name for batch in committed for name in (str(batch), f".{batch}.crc")}
+    folder.overwrite(f"{OFFSETS}/6", "v1")
+    folder.overwrite(f"{COMMITS}/6", "v1")
+    assert not is_republication_due(folder)
