@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     States = Sequence[EntryOrder | None]
 
 POLL_S = 0.1
-LATE_S = 2.0
-"""The time within which an instance without a fault has read a record."""
 DELAYING = ("cut", "freeze", "away", "apart", "late", "grow", "recreate", "leaderless")
 """The faults after which an instance reads a record late: it is new to it."""
 
@@ -142,7 +140,7 @@ def _former(
         if one.order is None or one.is_closed:
             continue
         written = max((time for state, time in zip(states, times, strict=True) if state == one.order), default=0.0)
-        if written + LATE_S < following.asked and not _is_delayed(script, written, following.asked):
+        if written + script.late_s < following.asked and not _is_delayed(script, written, following.asked):
             yield f"{following.name}, opened at {following.asked:.2f}, has received {one}, written at {written:.2f}"
 
 

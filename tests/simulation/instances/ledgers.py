@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 EXPIRED_S = 5.0
 """The time within which an instance knows that a window has expired."""
-LATE_S = 2.0
-"""The time within which a record is answered while nothing is broken."""
 PUSHED_S = 12.0
 """The time within which watchers learn that a window has expired."""
 CLOSED_S = 9.0
@@ -78,7 +76,7 @@ def problems(script: Script, found: Ledgers) -> list[str]:
         calm = [answer for answer in answers if _is_calm(script, answer)]
         wrong += _wrong_expiry(answers, found.expiry)
         wrong += _late_expiry(script, answers, calm, found.expiry)
-        wrong += _late_answers(calm, states, found.times[key], found.expiry)
+        wrong += _late_answers(script, calm, states, found.times[key], found.expiry)
         last = [answer for answer in answers if answer.sent_at >= script.quiet_at]
         wrong += _wrong_ends(key, last, states[-1], found.expiry)
         wrong += unanswered(script, key, [answer.at for answer in answers])
@@ -149,7 +147,7 @@ def _wrong_window_answers(script: Script, key: str, found: Ledgers) -> Iterator[
         states = [state.get(start) for state in found.windows[key]]
         yield from _wrong_answers(answers, states, found.expiry)
         calm = [answer for answer in answers if _is_calm(script, answer)]
-        yield from _late_answers(calm, states, found.times[key], found.expiry)
+        yield from _late_answers(script, calm, states, found.times[key], found.expiry)
         last = [answer for answer in answers if answer.sent_at >= script.quiet_at]
         yield from (one for one in _wrong_ends(key, last, states[-1], found.expiry) if last)
 
@@ -160,11 +158,16 @@ def _is_calm(script: Script, answer: Answered) -> bool:
 
 
 def _late_answers(
-    answers: Sequence[Answered], states: Sequence[EntryOrder | None], times: Sequence[float], expiry: Expiry
+    script: Script,
+    answers: Sequence[Answered],
+    states: Sequence[EntryOrder | None],
+    times: Sequence[float],
+    expiry: Expiry,
 ) -> Iterator[str]:
     """Yield the answers that lack what the topic has had for a while."""
+    late_s = script.late_s
     for answer in answers:
-        oldest = bisect_right(times, answer.sent_at - LATE_S) - 1
+        oldest = max(0, bisect_right(times, answer.sent_at - late_s) - 1)
         if not any(_is_of(answer, state, expiry) for state in states[oldest : answer.written]):
             yield f"{answer.instance} answers {answer.key} at {answer.at:.2f} late with {answer.order}"
 

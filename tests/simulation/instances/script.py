@@ -13,6 +13,8 @@ BOUND_S = 16.0
 """The time after the last fault after which every key must be answered with its last value."""
 READ_S = 6.0
 """The time for which it is read then."""
+LATE_S = 2.0
+"""The time within which an instance without a fault has read and answers a record, unless many come at once."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,17 @@ class Script:
         """The time from which on every key must be answered with its last value."""
         ends = (step.at + (step.lasts if isinstance(step, Fault) else 0.0) for step in self.steps)
         return max(ends, default=0.0) + BOUND_S
+
+    @property
+    def late_s(self) -> float:
+        """The time within which an instance without a fault has read and answers a record: a burst takes longer.
+
+        Each request to the broker gives `batch` records.
+        """
+        written = [step for step in self.steps if isinstance(step, Written)]
+        records = [(step.at, step.count if step.kind == "again" else 1) for step in written]
+        bursts = [sum(count for at, count in records if begin <= at <= begin + LATE_S) for begin, _ in records]
+        return LATE_S + self.broker_s * max(bursts, default=0) / self.batch
 
     def leaderless(self, fault: Fault) -> int:
         """Return the partition that has no leader: `amount`, or another one if a shrunk script has fewer."""
