@@ -144,7 +144,11 @@ class Refreshes:
                     yield f"{later} of {window} was requested too early by the slot of its snapshot, {known}"
 
     def _cached(self) -> Iterator[str]:
-        """No owner is of a call so long ago that it was stale at once: caches have answers for longer."""
+        """No owner is of a call so long ago that it was stale at once: caches have answers for longer.
+
+        The time of an answer shows the call. If the clock was ahead, its record does, which faults may have delayed.
+        """
+        delay = timedelta(seconds=sum(fault.lasts for fault in self._script.faults))
         calls: dict[str, list[datetime]] = defaultdict(list)
         for call in self._calls:
             calls[call.target].append(time_at(call.at))
@@ -153,7 +157,7 @@ class Refreshes:
         targets = {request.fingerprint(self._application): request.target for request in requests}
         for (window, name), answers in self._answers().items():
             for at, feedback in answers if name == "owner" else ():
-                since = min(at, feedback.ts) - STALE_AFTER - ANSWERED
+                since = (at - delay if feedback.ts > at else feedback.ts) - STALE_AFTER - ANSWERED
                 if not any(since <= call <= at for call in calls[targets.get(feedback.fingerprint, "")]):
                     yield f"no call since {since} gave {feedback} of {window}"
 
