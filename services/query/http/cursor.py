@@ -29,5 +29,10 @@ def decode_cursor(adapter: TypeAdapter[T], cursor: str) -> T:
     try:
         return adapter.validate_json(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (binascii.Error, ValueError, ValidationError):
-        detail = "cursor: write that of the last page, with the same parameters, or leave it out"
-        raise ProblemError(Problem("bad_request", detail)) from None
+        raise invalid_cursor() from None
+
+
+def invalid_cursor() -> ProblemError:
+    """The problem of a cursor that this service has not made for this request."""
+    detail = "cursor: write that of the last page, with the same parameters, or leave it out"
+    return ProblemError(Problem("bad_request", detail))

@@ -17,7 +17,7 @@ from contracts.model.alerts import AlertRule
 from contracts.records.tables import parse_row
 from contracts.wire import Snapshot
 from contracts.wire.alert_record import AlertRecord
-from services.query.http.cursor import decode_cursor, encode_cursor
+from services.query.http.cursor import decode_cursor, encode_cursor, invalid_cursor
 from services.query.http.responses import json_response
 from services.query.http.routes import route
 from services.query.http.table_routes import rejected_row, writable_table
@@ -47,7 +47,7 @@ OPEN = "status:open"
 class RuleTestPosition(NamedTuple):
     """The position of a test. Source 0 are the states with the rule's prefix; the others are the alerts in order."""
 
-    source: Annotated[int, Field(ge=0, le=1_000)]
+    source: Annotated[int, Field(ge=0)]
     after: Annotated[str, Field(max_length=4096)] | None
 
 
@@ -87,6 +87,8 @@ class RuleTestRoutes:
         tests = [RuleTest(alerts, key, rule, now) for alerts in declared.alerts]
         sources = [self._readers.get(alert.name, sender) for alert in declared.alerts]
         run = RuleTestRun(self._pages, request, rule, tests, states, sources)
+        if not run.has_source(place.source):
+            raise invalid_cursor()
         async with self._lock:
             until = self._dependencies.clock() + WITHIN_S
             left = await run.advance(place, min(SLICE, query.limit))
@@ -127,17 +129,16 @@ class RuleTestRun:
         """Evaluate the next slice, and return the place after it; None at the end. Raises ProblemError."""
         if place.source == 0:
             after = await self._add_states(place.after, limit)
-        elif place.source <= len(self._alerts):
-            after = await self._add_others(place.source - 1, place.after, limit)
         else:
-            return None
-        return RuleTestPosition(place.source, after) if after is not None else self._next_source(place.source)
+            after = await self._add_others(place.source - 1, place.after, limit)
+        if after is not None:
+            return RuleTestPosition(place.source, after)
+        return RuleTestPosition(place.source + 1, None) if self.has_source(place.source + 1) else None
 
-    def _next_source(self, source: int) -> RuleTestPosition | None:
+    def has_source(self, source: int) -> bool:
         """The rule also closes alerts of keys without its prefix. A sender that does not read all keys omits them."""
         reads_all = self._request.sender.reads_all(self._states.state.name)
-        has_more = source < len(self._alerts) and self._rule.prefix and reads_all
-        return RuleTestPosition(source + 1, None) if has_more else None
+        return source == 0 or (source <= len(self._alerts) and self._rule.prefix != "" and reads_all)
 
     async def _add_states(self, after: str | None, limit: int) -> str | None:
         query = PageParameters(prefix=self._rule.prefix, after=after, limit=limit)

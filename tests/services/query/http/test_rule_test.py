@@ -15,6 +15,7 @@ import pytest
 
 from services.query.cluster import Member, PartitionStatus, Role
 from services.query.http import rule_test_routes
+from services.query.http.cursor import encode_cursor
 from services.query.http.rule_test_routes import SLICE
 from services.query.http.table_routes import TableRoutes, tables_of
 from tests.services.derive.alerted import Limit
@@ -207,7 +208,7 @@ async def test_a_rule_that_cannot_be_tested_is_a_problem(tmp_path: Path) -> None
         assert (await instance.ask("/v1/tables/others/k/test", "POST", body=body)).kind == "unknown_state"
         assert (await instance.ask(PATH, "GET")).status == 405
     async with serving(tmp_path / "again") as (instance, _):
-        for query in ("limit=0", "limit=1000000", "cursor=x", "cursor=WzksbnVsbF0x", "unknown=1"):
+        for query in ("limit=0", "limit=1000000", "cursor=x", "cursor=WzksbnVsbF0x", "cursor=WzIsbnVsbF0", "unknown=1"):
             assert (await instance.ask(f"{PATH}?{query}", "POST", body=body)).kind == "bad_request"
 
 
@@ -238,6 +239,12 @@ async def test_a_token_tests_only_rules_that_it_may_save_and_keys_that_it_may_re
         assert (await instance.ask(PATH, "POST", part, body)).kind == "not_yours", "the rule concerns all keys"
         found = await outcome(instance, RULE | {"keys": "a-*"}, headers=part)
         assert (found["opening"], found["closing"]) == (["a-5", "a-6", "a-7"], [])
+        whole = RULE | {"keys": "a-*"}
+        others = encode_cursor([1, None])
+        for headers, status in ((WRITER, 200), (part, 400)):
+            forged = await instance.ask(f"{PATH}?cursor={others}", "POST", headers, orjson.dumps(whole))
+            assert forged.status == status
+            assert (b"b-8" in forged.body) is (status == 200)
         listed = await instance.ask("/v1/tables", headers=part)
         (table,) = listed.json["tables"]
         assert (table["name"], table["alerts"], table["writes"]) == ("limits", ["too_high"], True)
