@@ -70,6 +70,15 @@ class Principal:
         elif not self.reads_key(state, key):
             raise ProblemError(Problem("not_yours", f"{self.name} may not read {key!r} of {state!r}"))
 
+    def check_order(self, state: str) -> None:
+        """Raises ProblemError (403) unless it may read every key of the state: an order by numbers goes through all."""
+        if not self.reads_all(state):
+            detail = (
+                f"order_by and silent_for go through all keys of {state!r}, and {self.name} does not read all of them:"
+                " leave them out, and order the keys with your prefix yourself"
+            )
+            raise ProblemError(Problem("not_yours", detail))
+
     def writes_table(self, table: str) -> bool:
         """Whether it may write some keys of the table."""
         return ALL_STATES in self.writes or table in self.writes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from contracts.model.named_state import QueryOptions
+from services.query.lookup.authentication import Principal
 from tests.services.query.http.instance import Instance, answering
 from tests.services.query.http.two_instances import two_instances
 from tests.services.query.in_memory import NOW, a_state, dependencies_of
@@ -72,6 +73,19 @@ async def test_silence_counts_from_the_newest_window(served: tuple[Instance, Dep
     assert await silent(instance, "silent_for=1h") == ["a"]
     written.store.advance_watermark(NOW + 20 * HOUR)
     assert await silent(instance, "silent_for=1h") == []
+
+
+async def test_a_token_for_some_keys_does_not_list_silent_keys(
+    served: tuple[Instance, Departures], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scan skips keys of all prefixes, and its cursor names the last one."""
+    instance, written = served
+    written.put("JFK", NOW_HOUR - 1)
+    for keys, status in ((("JFK",), 403), (("JFK", ""), 200)):
+        monkeypatch.setattr(instance.access, "authenticate", lambda _, of=keys: Principal("some", (STATE.name,), of))
+        response = await instance.ask(f"{PATH}?silent_for=1m&prefix=JFK")
+        assert (response.status, response.json.get("type")) == (status, "not_yours" if status == 403 else None)
+        assert (await instance.ask(f"{PATH}?prefix=JFK")).json["items"][0]["key"] == "JFK"
 
 
 async def test_invalid_requests_are_rejected(served: tuple[Instance, Departures]) -> None:
