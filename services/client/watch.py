@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import aiohttp
@@ -14,7 +15,7 @@ import orjson
 
 from contracts.api.watch import WATCH_MANY
 from services.client.answers import GONE, found, reader
-from services.client.errors import AttemptFailedError, InvalidResponseError
+from services.client.errors import AttemptFailedError, InvalidResponseError, RejectedError
 from services.client.high_water_marks import YieldedVersions
 from services.client.read_options import parameter
 from services.client.request_sender import ATTEMPT_S
@@ -173,10 +174,16 @@ class Watch:
             raise InvalidResponseError(url, f"of a message {kind!r}, {error}") from error
 
     def _check(self, url: str, name: str | None, problem: Mapping[str, Any]) -> None:
-        """Raise the error for the problem of a subscription; not for one that the next attempt gets as a response."""
-        if name is not None or problem["type"] not in ENDS:
-            response = InstanceResponse(url, problem["status"], problem, problem.get("retry_after"))
-            raise failure(response, str(self._filters.get(name or "", WATCH_MANY.path)))
+        """Raise the error for the problem of a subscription; not for one that the next attempt gets as a response.
+
+        One subscription too many is refused without a time after which to try again: it is each time.
+        """
+        if name is None and problem["type"] in ENDS:
+            return
+        what, after_s = str(self._filters.get(name or "", WATCH_MANY.path)), problem.get("retry_after")
+        if problem["status"] == HTTPStatus.TOO_MANY_REQUESTS and after_s is None:
+            raise RejectedError(what, problem["status"], problem)
+        raise failure(InstanceResponse(url, problem["status"], problem, after_s), what)
 
 
 def _message(url: str, text: str) -> Mapping[str, Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from contracts import QueryOptions
 from contracts.metrics import query as metrics
-from services.client import AccessDeniedError, Client, Found, Mark, NeverSeen, RejectedError, Removed
+from services.client import AccessDeniedError, Client, Found, Mark, NeverSeen, RejectedError, Removed, WatchFilter
 from services.query.http import websocket
 from tests.services.client.test_watch import following, versions
 from tests.services.query.in_memory import a_state
@@ -49,6 +50,15 @@ async def test_after_a_lost_connection_the_missed_versions_follow() -> None:
             for version in (2, 3, 4):
                 instance.change(KEY, version)
             assert versions(await following(updates, 3)) == [2, 3, 4]
+
+
+async def test_more_filters_than_a_connection_may_have_are_refused() -> None:
+    limits = replace(QUICK, subscriptions=2)
+    async with Instance(limits=limits).serving() as instance, Client(instance.base, discover=False) as states:
+        filters = [WatchFilter("flights", f"k{number}") for number in range(3)]
+        async with aclosing(states.watch_many(*filters)) as updates:
+            with pytest.raises(RejectedError, match=r"flights/k2 was refused \(429\): .* may have 2 subsc"):
+                await following(updates, 3)
 
 
 async def test_a_caller_that_takes_longer_than_the_service_waits_for_a_pong(monkeypatch: pytest.MonkeyPatch) -> None:

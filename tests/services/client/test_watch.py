@@ -289,11 +289,12 @@ async def test_a_permanent_failure_raises_its_reason(
             await following(states.watch_many(ONE, SOME), 1)
 
 
-async def test_a_rejected_subscription_raises(streaming: Streaming) -> None:
+@pytest.mark.parametrize(("kind", "status"), [("bad_request", 400), ("too_many", 429)])
+async def test_a_rejected_subscription_raises(streaming: Streaming, kind: str, status: int) -> None:
     async with Client(streaming.url) as states, aclosing(states.watch_many(ONE, SOME)) as updates:
         reading = asyncio.create_task(following(updates, 1))
         opened = await streaming.connection(0)
-        opened.send(message({"id": "1", "problem": problem("bad_request", 400)}, kind="error"))
+        opened.send(message({"id": "1", "problem": problem(kind, status)}, kind="error"))
         with pytest.raises(RejectedError, match=r"prefix='UA/'.* was refused"):
             await reading
 
