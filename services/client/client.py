@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from typing_extensions import TypeVar as TypeVarWithDefault
 
 from contracts.api.admin import RULE_TEST, STATES, RuleTestAnswer
-from contracts.api.reads import KEY, PAGE, VERSIONS
+from contracts.api.reads import KEY, PAGE, VERSIONS, PageParameters
 from contracts.api.windows import COVERAGE, WINDOW_PAGE, WINDOWS, CoverageAnswer
 from services.client.addresses import Addresses
 from services.client.answers import NeverSeen, Value, reader
@@ -42,6 +42,8 @@ M = TypeVarWithDefault("M", bound="BaseModel | Value", default=Value)
 DEADLINE_S = 10.0
 MAX_KEYS = 100_000
 CONNECTIONS = 100
+PAGE_SIZE: int = PageParameters.model_fields["limit"].default
+"""The size of a page without a limit."""
 
 
 class Client:
@@ -347,10 +349,13 @@ class Client:
 async def _following(
     next_page: Callable[[str | None, int | None], Awaitable[Page[Value]]], limit: int | None
 ) -> AsyncIterator[Found[Value]]:
-    """Yield the items of all pages, at most `limit`. A page may be empty and not the last."""
+    """Yield the items of all pages, at most `limit`. A page may be empty and not the last.
+
+    A page without a size has the size of the service, which may refuse a larger one.
+    """
     left, cursor = limit, None
     while left is None or left > 0:
-        got = await next_page(cursor, left)
+        got = await next_page(cursor, left if left is not None and left < PAGE_SIZE else None)
         for item in got.items[:left]:
             yield item
         left = None if left is None else left - len(got.items)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,12 @@ from tests.services.client.fake_service import SCHEMA, Fake, body_response, entr
 from tests.services.client.streaming import message
 from tests.services.client.test_watch import following
 from tests.services.client.test_windows import answered
+from tests.services.query.http.instance import answering
+from tests.services.query.windowed import DEPARTURES, departures
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.services.client.streaming import Streaming
 
 
@@ -102,3 +107,20 @@ async def test_a_watch_of_silent_keys(streaming: Streaming) -> None:
         found = await reading
     assert opened.received[0]["silent_for"] == "30s"
     assert [type(one) for one in found] == [Found, Left, Found]
+
+
+@pytest.mark.parametrize("limit", [100, 150, 1_001])
+async def test_a_limit_above_that_of_the_service_is_read_in_pages(tmp_path: Path, limit: int) -> None:
+    state = replace(DEPARTURES, query=replace(DEPARTURES.query, remember=timedelta(days=30)))
+    with departures(tmp_path, state=state) as (dependencies, written):
+        limited = replace(dependencies, settings=dependencies.settings.model_copy(update={"max_page_keys": 100}))
+        for number in range(200):
+            written.put("JFK", number)
+            written.put(f"airport-{number}", 0)
+        async with (
+            answering(limited, hot=True) as instance,
+            Client(f"http://127.0.0.1:{instance.port}", discover=False) as states,
+        ):
+            windows = [one async for one in states.windows("departures", "JFK", limit=limit)]
+            items = [one async for one in states.window_items("departures", windows[0].window_start, limit=limit)]
+        assert (len(windows), len(items)) == (min(limit, 200), min(limit, 201))
