@@ -25,6 +25,10 @@ AHEAD_MS = 24 * 3600 * 1000
 """The maximum time from a record's timestamp to its window's start: one wrong clock must not expire all windows."""
 CACHED_TIMES = 10_000
 CACHED_SOURCES = 10_000
+ROOM = 24
+"""The levels of JSON that are left for a response around a value: parsers refuse more than 1,024 levels in all."""
+DEEPEST = 1024 - ROOM
+"""The largest number of levels of a value."""
 SOURCE_BYTES = 7
 """The size of a source's number: as a signed number of eight bytes it is positive."""
 
@@ -83,6 +87,8 @@ class StateRecordDecoder:
             raise UndecodableRecordError("is not JSON") from error
         if type(document) is not dict:
             raise UndecodableRecordError("is not a JSON object")
+        if len(value) > 2 * DEEPEST and _is_too_deep(value):  # a level has two brackets
+            raise UndecodableRecordError(f"has more than {DEEPEST} levels")
         name = _name(key) if self._key is None else _text(document, self._key)
         window_start = 0 if self._window_start is None else _time(document, self._window_start)
         if self._expires and timestamp >= 0 and window_start > (timestamp + AHEAD_MS) * US_PER_MS:
@@ -111,6 +117,17 @@ class StateRecordDecoder:
 def source_number(name: str) -> int:
     """Return a number for the name of a source, which stores can compare in the same way everywhere."""
     return int.from_bytes(blake2b(name.encode(), digest_size=SOURCE_BYTES).digest())
+
+
+def _is_too_deep(value: bytes) -> bool:
+    """Return whether a valid document has more than DEEPEST levels, by the limit of the parser itself."""
+    if value.count(b"{") + value.count(b"[") <= DEEPEST:
+        return False
+    try:
+        orjson.loads(b"[" * ROOM + value + b"]" * ROOM)
+    except orjson.JSONDecodeError:
+        return True
+    return False
 
 
 def _path(path: str | None) -> tuple[str, ...] | None:

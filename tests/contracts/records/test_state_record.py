@@ -6,9 +6,17 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import orjson
+import pytest
 
 from contracts.model.named_state import NamedState
-from contracts.records.state_record import MICROSECOND, StateRecord, StateRecordDecoder, Tombstone
+from contracts.records.state_record import (
+    DEEPEST,
+    MICROSECOND,
+    StateRecord,
+    StateRecordDecoder,
+    Tombstone,
+    UndecodableRecordError,
+)
 from contracts.wire.window_key import window_key
 
 STATE = NamedState("flights", "snapshots", {}, 2, key="device_id", lifetime=timedelta(hours=1), windowed=True)
@@ -52,3 +60,20 @@ def test_undeclared_paths_default_to_the_record() -> None:
     decoder = StateRecordDecoder(table)
     assert decoder.value(b"k", b"{}", 42, 7) == StateRecord("k", 0, 0, 42, 7000)
     assert decoder.tombstone(b"k") == Tombstone("k", None)
+
+
+@pytest.mark.parametrize("text", ['{"a":%s}', '{"device_id":"[","b":[%s,{}]}'])
+def test_a_value_that_is_nested_too_deep_for_a_response_is_none(text: str) -> None:
+    decoder = StateRecordDecoder(replace(STATE, key=None, window_start=None, epoch=None, version=None, event_time=None))
+
+    def nested(levels: int) -> bytes:
+        around = text.count("{", 0, text.index("%")) + text.count("[", text.rfind('"'), text.index("%"))
+        return (text % ("[" * (levels - around) + "]" * (levels - around))).encode()
+
+    assert decoder.value(b"k", nested(DEEPEST), 42, 7).key == "k"
+    for levels in (DEEPEST + 1, 1024):
+        assert orjson.loads(nested(levels))
+        with pytest.raises(UndecodableRecordError, match="has more than 1000 levels"):
+            decoder.value(b"k", nested(levels), 42, 7)
+    wide = orjson.dumps({"a": [[{}]] * 1000})
+    assert decoder.value(b"k", wide, 42, 7).key == "k"
