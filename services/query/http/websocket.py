@@ -36,6 +36,7 @@ from services.query.push.stream_items import (
 if TYPE_CHECKING:
     from services.query.dependencies import Dependencies
     from services.query.lookup.rate_limit import RateMeter
+    from services.query.lookup.version_reference import DeliveredOrder
     from services.query.push.push_service import PushService
     from services.query.push.stream import Stream, StreamWriter
     from services.query.push.stream_items import ControlItem, StreamItem
@@ -110,7 +111,8 @@ class WatchConnection:
             return control_message("resumed", {"id": command.id})
         if isinstance(command, Relay):
             name, current = command.id, command.current
-            self._push.relay(self._stream, name, _filter(command), command.partitions, current=current)
+            after = _after(command)
+            self._push.relay(self._stream, name, _filter(command), command.partitions, current=current, after=after)
             return control_message("subscribed", {"id": name})
         self._subscribe(command)
         return control_message("subscribed", {"id": command.id})
@@ -125,7 +127,7 @@ class WatchConnection:
         if command.id not in self._stream.subscriptions and len(self._stream.subscriptions) >= limit:
             detail = f"A connection may have {limit} subscriptions: open another one"
             raise ProblemError(Problem("too_many", detail))
-        after = None if command.after is None else parse_tag(command.after)
+        after = _after(command)
         self._push.subscribe(self._stream, command.id, _filter(command), current=command.current, after=after)
 
     def _encode(self, item: StreamItem) -> bytes:
@@ -152,6 +154,11 @@ class WatchConnection:
             conflated = self._stream.lag().conflated
             return control_message("reset", {"ids": sorted(self._stream.subscriptions), "conflated": conflated})
         return item.message
+
+
+def _after(command: Subscribe) -> DeliveredOrder | None:
+    """The version that the client has."""
+    return None if command.after is None else parse_tag(command.after)
 
 
 def _filter(command: Subscribe) -> SubscriptionFilter:

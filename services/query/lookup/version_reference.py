@@ -55,6 +55,12 @@ def parse_tag(tag: str) -> DeliveredOrder | None:
     return delivered_order((int(found[1] or 0), int(found[2] or 0), int(found[3])), is_closed=found[4] is not None)
 
 
+def delivered_tag(order: DeliveredOrder) -> str:
+    """The tag of the value with this order."""
+    tag = ".".join(map(str, order[:3]))
+    return tag if order[:3] == order else closed_tag(tag)
+
+
 def delivered_order(order: EntryOrder, *, is_closed: bool) -> DeliveredOrder:
     """The order of a value with that of its entry: the same version comes once more when its window has closed."""
     return (*order, 1) if is_closed else order

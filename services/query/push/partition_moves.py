@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from services.query.push.event import AFTER_EPOCHS, REMOVED, REQUESTED
 from services.query.push.routing_table import LOCAL
 from services.query.push.stream_items import Delivery, PartitionsStarted
 from services.query.push.subscription import BEFORE_ALL, StoreScan
@@ -38,7 +39,7 @@ class PartitionMoves:
         routes = {partition: self._routing.route(wanted.state, partition) for partition in subscription.since}
         if after is not None and wanted.key is not None:
             subscription.record_state(wanted.key, after)
-            if LOCAL in routes.values():
+            if LOCAL in routes.values() and not subscription.is_relayed:
                 for answer in self._reader.earlier_versions(subscription, wanted.key):
                     at = self._scanner.clock()
                     stream.send_first([Delivery(answer, [subscription.name], at)])
@@ -114,7 +115,8 @@ class PartitionMoves:
                 if (since := subscription.since[partition]) is not None:
                     self._scan(StoreScan(subscription, [partition], since))
         elif partitions and (subscription.current or not first):
-            self._scanner.add_key(subscription, key)
+            has_restarted = self._has_restarted(subscription, key, partitions)
+            self._scanner.add_key(subscription, key, REMOVED if has_restarted else REQUESTED)
         elif partitions:
             self._scanner.skip_key(subscription, key)
         self._begin(subscription, partitions)
@@ -131,6 +133,20 @@ class PartitionMoves:
             self._scan(StoreScan(subscription, partitions, is_initial=True))
         else:
             stream.finish_initial(subscription, set(partitions))
+
+    def _has_restarted(self, subscription: Subscription, key: str, partitions: list[int]) -> bool:
+        """Return whether a key has a lower version than its client: a tombstone was between the two.
+
+        An instance that answers for a partition has all that any instance has delivered of it.
+        """
+        state = subscription.filter.state
+        if self._routing.has_lost((state, partition) for partition in partitions):
+            return False
+        for present in self._reader.presents(subscription, key):
+            delivered = subscription.delivered.get(subscription.delivered_key(key, present.order[0]))
+            if delivered is not None and delivered[1] < AFTER_EPOCHS and present.order[:3] < delivered[:3]:
+                return True
+        return False
 
     @staticmethod
     def _report_begun(stream: Stream, subscription: Subscription, partitions: list[int]) -> None:

@@ -163,7 +163,7 @@ class PushService:
         subscription.since = dict.fromkeys(self._partitions(wanted))
         self._start(stream, subscription, after)
 
-    def relay(
+    def relay(  # noqa: PLR0913  # what a command has
         self,
         stream: Stream,
         name: str,
@@ -171,10 +171,12 @@ class PushService:
         since: Mapping[int, int | None],
         *,
         current: bool,
+        after: DeliveredOrder | None = None,
     ) -> None:
         """Add a subscription of another instance: to what this one serves, after these offsets of the partitions.
 
-        It replaces one of this name. If a removal waited for that, which no scan finds, the client reads again.
+        `after`: its client has this version. The subscription replaces one of this name. If a removal waited for that,
+        which no scan finds, the client reads again.
         """
         earlier = stream.subscriptions.get(name)
         is_removal_lost = earlier is not None and wanted.key is None and stream.names.has_removal(earlier)
@@ -182,7 +184,7 @@ class PushService:
         subscription.since = (
             dict(since) if wanted.key is None else {one: since.get(one) for one in self._partitions(wanted)}
         )
-        self._start(stream, subscription)
+        self._start(stream, subscription, after)
         if is_removal_lost:
             stream.reset()
 

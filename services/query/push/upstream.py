@@ -13,8 +13,8 @@ import orjson
 from aiohttp import ClientError, WSMsgType
 
 from services.query.lookup.decision import iso
-from services.query.lookup.version_reference import parse_tag
-from services.query.push.event import Answer, EventKind, expired_order
+from services.query.lookup.version_reference import delivered_tag, parse_tag
+from services.query.push.event import AFTER_EPOCHS, Answer, EventKind, expired_order
 from services.query.push.names import ClientLag
 from services.query.push.stream_items import Delivery, InitialStateSent
 from services.query.push.subscription import BEFORE_ALL
@@ -356,6 +356,9 @@ def _members(subscription: Subscription) -> dict[str, Any]:
         members["window"] = iso(wanted.window) if isinstance(wanted.window, int) else wanted.window
     if wanted.silent_for is not None:
         members["silent_for"] = f"{wanted.silent_for}s"
+    delivered = None if wanted.key is None or wanted.window == "all" else subscription.delivered.get(wanted.key)
+    if delivered is not None and delivered[1] < AFTER_EPOCHS:
+        members["after"] = delivered_tag(delivered)
     is_started = any(since is not None for since in subscription.since.values())
     current = subscription.current or (wanted.key is not None and is_started)
     return {"state": wanted.state, **members, "current": current}

@@ -85,9 +85,21 @@ async def test_a_reconnected_client_resumes_after_its_last_event(instance: Insta
         assert (await events.next()).id == f"{NOW}.0.6"
 
 
+async def test_a_key_that_started_again_meanwhile_is_sent_with_its_lower_version(instance: Instance) -> None:
+    instance.change(KEY, 5)
+    instance.watching.changed([instance.remove(KEY)])
+    instance.change(KEY, 1)
+    async with watching(instance, PATH, **{"Last-Event-ID": f"{NOW}.0.5"}) as events:
+        assert (await events.next()).id == f"{NOW}.0.1"
+        instance.change(KEY, 2)
+        assert (await events.next()).id == f"{NOW}.0.2"
+
+
 async def test_a_client_ahead_of_this_instance_receives_nothing_older(instance: Instance) -> None:
     instance.change(KEY, 4)
+    own, instance.routing.own = instance.routing.own, PartitionStatus(Role.ELSEWHERE, 0)  # it was frozen, say
     async with watching(instance, PATH, **{"Last-Event-ID": f"{NOW}.0.5"}) as events:
+        instance.routing.own = own
         instance.change(KEY, 5)
         instance.change(KEY, 6)
         assert (await events.next()).id == f"{NOW}.0.6"

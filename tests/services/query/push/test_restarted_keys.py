@@ -1,0 +1,43 @@
+"""A watch of one key whose versions start again after a tombstone, while no instance can tell its client."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.services.query.in_memory import NOW
+from tests.services.query.push.serving import watching
+from tests.services.query.push.test_upstreams import AWAY, Pair
+
+
+async def test_a_key_that_started_again_at_another_instance_is_removed_first() -> None:
+    pair = Pair()
+    async with pair.serving():
+        key = next(pair.keys(2))
+        pair.change(key, 5)
+        pair.remove(key)
+        pair.change(key, 1)
+        async with watching(pair.one, f"/v1/states/flights/{key}/watch", **{"Last-Event-ID": f"{NOW}.0.5"}) as events:
+            assert [(await events.next()).event for _ in range(2)] == ["removed", "state"]
+            pair.change(key, 2)
+            assert (await events.next()).id == f"{NOW}.0.2"
+
+
+@pytest.mark.parametrize("partition", [1, 2])
+async def test_a_key_that_starts_again_while_its_partition_moves_is_sent(partition: int) -> None:
+    pair = Pair()
+    async with pair.serving():
+        key = next(pair.keys(partition))
+        pair.change(key, 5)
+        async with watching(pair.one, f"/v1/states/flights/{key}/watch") as events:
+            assert (await events.next()).id == f"{NOW}.0.5"
+            for instance in (pair.one, pair.two):
+                instance.routing.others = dict.fromkeys(range(4), AWAY)
+                instance.routing.known = []
+            pair.refresh()
+            pair.remove(key)
+            pair.change(key, 1)
+            pair.share(2, 3)
+            pair.refresh()
+            while (event := await events.next()).event != "state":
+                assert event.event == "removed"
+            assert event.id == f"{NOW}.0.1"
