@@ -15,11 +15,10 @@ from pydantic import BaseModel
 
 from contracts.errors import DeclarationError
 from contracts.types.columns import choices, text, without_none
-from contracts.types.quantize import EPOCH, MICROSECOND
+from contracts.types.quantize import EPOCH, LONG, MICROSECOND
 
 Operand = str | int | float | bool | datetime
 
-LONG = 1 << 63
 EQUALITY: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne}
 ORDERING: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,

@@ -11,6 +11,8 @@ from contracts.types.bounds import instant
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+LONG = 1 << 63
+"""The bound of an integer of 64 bits."""
 REACH = Decimal("0.75")
 """The distance in steps up to which a value keeps the multiple of the slot's last request: a half and a quarter."""
 EXACT = 2**50
@@ -68,8 +70,9 @@ class Quantize:
         try:
             if isinstance(self.step, timedelta):
                 return (EPOCH + self.step * int(number)).isoformat().replace("+00:00", "Z")
-            whole = isinstance(value, int) and isinstance(self.step, int)
             multiple = number * Decimal(repr(self.step))
-            return int(multiple) if whole else float(multiple) + 0.0  # which makes 0.0 of -0.0
+            if isinstance(value, int) and isinstance(self.step, int):
+                return int(multiple) if -LONG <= multiple < LONG else value
+            return float(multiple) + 0.0  # which makes 0.0 of -0.0
         except OverflowError:
             return value

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from contracts import Api, Application, DeclarationError, Enriched, Event, Latest, Quantize, State, enrichment
 from contracts.planning.plan import plan
 from contracts.planning.request import Request
+from contracts.types.quantize import LONG
 from contracts.wire import Answer, Snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -95,6 +96,15 @@ def test_a_whole_number_stays_whole_and_other_types_are_unchanged() -> None:
     assert [Quantize(10).choices(value)[0] for value in (14, 16, -4)] == [10, 20, 0]
     assert [Quantize(0.1).choices(value) for value in (None, "x", [1])] == [(None,), ("x",), ([1],)]
     assert Quantize(timedelta(hours=1)).choices("yesterday") == ("yesterday",)
+
+
+@given(st.integers(-LONG, LONG - 1), st.integers(1, 2 * LONG))
+@example(-LONG, 10_000)
+@example(LONG - 1, 10_000)
+def test_a_rounded_whole_number_is_near_and_has_64_bits(value: int, step: int) -> None:
+    rounded = Quantize(step).choices(value)
+    assert all(-LONG <= choice < LONG for choice in rounded)
+    assert abs(rounded[0] - value) <= step / 2 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("step", [0, -1, math.inf, math.nan, timedelta(0), timedelta(seconds=-1)])
