@@ -29,7 +29,8 @@ class Condition:
     def unmet(self, inputs: Mapping[str, Any]) -> str | None:
         """Return why these inputs, as on the wire, cause no call; None if they cause one."""
         try:
-            met = self.predicate(**{name: kind.validate_python(inputs[name]) for name, kind in self._types.items()})
+            typed = {name: kind.validate_python(inputs[name]) for name, kind in self._types.items()}
+            met = bool(self.predicate(**typed))  # a result without a truth value raises, as pandas.NA
         except AUTHOR_ERRORS as error:  # one device must not stop all others
             return f"{self.name} raised {type(error).__name__}"
         return None if met else f"{self.name} is false"

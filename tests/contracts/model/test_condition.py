@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from contracts import Api, Application, DeclarationError, Enriched, Event, Latest, State, enrichment
+from contracts.model.condition import condition
 from contracts.planning.plan import EnrichmentStatus, enrichment_status, plan, settled
 from contracts.planning.request import Request
 from contracts.wire import Answer, Snapshot
@@ -100,6 +101,18 @@ def test_when_it_becomes_false_again_the_slot_is_skipped() -> None:
 def test_it_gets_its_inputs_as_they_are_declared_and_one_that_raises_skips(cars: Any, since: Any, unmet: Any) -> None:
     assert rule.when
     assert rule.when.unmet({"place": {"street": "Oak", "cars": cars}, "since": since}) == unmet
+
+
+class Unknown:
+    """A result without a truth value, as pandas.NA."""
+
+    def __bool__(self) -> bool:
+        raise TypeError("boolean value of NA is ambiguous")
+
+
+def test_a_result_without_a_truth_value_skips() -> None:
+    unclear: Any = lambda speed: speed and Unknown()  # noqa: E731  # a predicate without a name
+    assert condition("place", unclear, {"speed": float}).unmet({"speed": 1.0}) == "when raised TypeError"
 
 
 def nothing() -> bool:
