@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass, field
 from functools import partial
@@ -71,10 +72,18 @@ class Caller:
             return Outcome("absence", reason=message_of(absent) or None)
         except (RetryableCallError, PermanentCallError) as failure:
             return Outcome("failure", None, failure.reason, failure.calls, failure.response)
-        except AUTHOR_ERRORS as error:
+        except (asyncio.CancelledError, *AUTHOR_ERRORS) as error:
+            if _is_cancellation(error):
+                raise
             log.exception("enrichment has a bug", extra={"facts": {"enrichment": request.enrichment}})
             return Outcome("failure", reason=f"the function raised {type(error).__name__}")
         return Outcome("result", result=result)
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    """Return whether the worker cancels this request: the function may have cancelled and awaited a task of its own."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 class _Prepared:

@@ -64,7 +64,7 @@ class Nothing:
 REQUEST = Request("d1", EPOCH, "found", "f", 1, EPOCH, {"plate": "P1"})
 
 
-async def outcome(*results: Found | Exception) -> tuple[Application, Outcome]:
+async def outcome(*results: Found | BaseException) -> tuple[Application, Outcome]:
     """Return the outcome of an enrichment that gives these results, one run after the other."""
     left = list(results)
 
@@ -72,7 +72,7 @@ async def outcome(*results: Found | Exception) -> tuple[Application, Outcome]:
     async def found(_: Api, plate: str) -> Found:
         assert plate == "P1"
         result = left.pop(0)
-        if isinstance(result, Exception):
+        if isinstance(result, BaseException):
             raise result
         return result
 
@@ -136,3 +136,18 @@ async def test_a_reason_with_half_a_surrogate_is_written() -> None:
 async def test_a_bug_is_a_failure_without_the_message_of_the_exception() -> None:
     _, ended = await outcome(KeyError("canary"))
     assert (ended.status, ended.reason) == ("failure", "the function raised KeyError")
+
+
+async def test_a_cancellation_by_the_function_itself_is_a_bug() -> None:
+    _, ended = await outcome(asyncio.CancelledError())
+    assert (ended.status, ended.reason) == ("failure", "the function raised CancelledError")
+
+
+async def test_a_request_that_the_worker_cancels_has_no_outcome() -> None:
+    request = asyncio.current_task()
+    assert request is not None
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await outcome(asyncio.CancelledError())
