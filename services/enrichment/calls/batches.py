@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic
 
 import orjson
 
 from contracts import AbsentError, PermanentCallError, RetryableCallError
-from contracts.errors import CallError
+from contracts.errors import AUTHOR_ERRORS, CallError
 from contracts.model.enrichment import M
 from contracts.types.echo import MismatchError, has_echo
 from services.enrichment.calls.statuses import MisfitError, RefusedError, head, status_error, validate
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from services.enrichment.calls.retrier import CallRetrier, Effort
 
     BatchAnswer = tuple[bytes, M] | CallError
+
+log = logging.getLogger(__name__)
 
 TOO_MUCH = frozenset({400, 413, 414, 422})
 """The statuses for a list that an API does not accept, because of one bad key or of its length."""
@@ -180,5 +183,11 @@ def _one(batch: Batch[M], policy: Policy, key: str, item: Any) -> BatchAnswer[M]
         return status_error(status, policy, body=body)
     try:
         return body, validate(batch.model, echo_values(batch, key), item, body)
-    except MisfitError as misfit:
-        return misfit
+    except MismatchError:
+        raise
+    except CallError as failure:
+        return failure
+    except AUTHOR_ERRORS as error:  # one item must not stop all others
+        log.exception("the model of a batch has a bug", extra={"facts": {"model": batch.model.__name__}})
+        reason = f"a validator of {batch.model.__name__} raised {type(error).__name__}"
+        return PermanentCallError(reason, response=head(body))

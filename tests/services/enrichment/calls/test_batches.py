@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from pydantic import BaseModel, field_validator
 
-from contracts import Api, Batch, DeclarationError, Policy, enrichment
+from contracts import Api, Batch, DeclarationError, PermanentCallError, Policy, enrichment
 from contracts.metrics import worker as metrics
+from services.enrichment.calls.batches import split_response
 from services.enrichment.calls.response import Response
 from tests.services.enrichment.calls.scripted import LATENCY_S, Desk, Scripted
 from tests.services.enrichment.calls.virtual import virtually
@@ -123,6 +125,25 @@ def test_the_outcome_of_each_key_is_its_own_item() -> None:
         assert [one.attempts for one in found if one.reason == "status 503"] == [3]
 
     virtually(scenario())
+
+
+class City(BaseModel):
+    name: str
+
+    @field_validator("name", mode="before")
+    @classmethod
+    def _inner(cls, value: Any) -> Any:
+        return value["inner"]
+
+
+def test_an_item_on_which_a_validator_raises_fails_alone() -> None:
+    batch = Batch("/cities", City, parameter="id")
+    items = [{"id": "1", "name": None}, {"id": "2", "name": {"inner": "Oslo"}}]
+    broken, good = split_response(batch, ["1", "2"], POLICY, items, b"").values()
+    assert isinstance(broken, PermanentCallError)
+    assert (broken.reason, broken.response) == ("a validator of City raised TypeError", '{"id":"1","name":null}')
+    assert isinstance(good, tuple)
+    assert good[1] == City.model_construct(name="Oslo")
 
 
 def test_a_call_that_fails_is_tried_again_for_all_its_keys() -> None:
