@@ -94,22 +94,22 @@ def worker_of(dependencies: WorkerDependencies) -> Worker[PartitionState]:
         drain=settings.drain,
         stop_within=settings.stop_within,
         report_every=settings.stats_every,
-        stuck_after=patience(settings.stuck_after, apis),
+        stuck_after=patience(settings.stuck_after, settings.failure_trial_interval, apis),
     )
     handler = EnrichmentHandler(dependencies, backpressure)
     return Worker(handler, dependencies.consumer, limits, backpressure, dependencies.counts, dependencies.clock)
 
 
-def patience(stuck_after: timedelta, policies: Iterable[Policy]) -> timedelta:
+def patience(stuck_after: timedelta, trial_interval: timedelta, policies: Iterable[Policy]) -> timedelta:
     """Return the longest time without progress: the setting, or twice the longest pause between calls of an API."""
-    return max(stuck_after, *(2 * _longest_pause(policy) for policy in policies), timedelta(0))
+    return max(stuck_after, *(2 * _longest_pause(policy, trial_interval) for policy in policies), timedelta(0))
 
 
-def _longest_pause(policy: Policy) -> timedelta:
-    """The longest time between two calls of an API with pending requests."""
+def _longest_pause(policy: Policy, trial_interval: timedelta) -> timedelta:
+    """The longest time between two calls of an API with pending requests, which may be suspended."""
     rest = policy.breaker.open_for if policy.breaker else timedelta(0)
     turn = policy.rate.per / policy.rate.calls if policy.rate else timedelta(0)
-    return policy.timeout + max(policy.max_retry_after + policy.max_backoff, rest) + turn
+    return policy.timeout + max(policy.max_retry_after + policy.max_backoff, rest, trial_interval) + turn
 
 
 class _Resources(NamedTuple):

@@ -79,7 +79,7 @@ def test_work_that_comes_after_a_long_rest_has_its_time(pulse: Pulse, clock: Clo
 def test_an_api_may_be_left_alone_for_as_long_as_its_policy_allows() -> None:
     second, hour = timedelta(seconds=1), timedelta(hours=1)
     quick = Policy(timeout=second, max_backoff=second, max_retry_after=second, breaker=None)
-    assert patience(WITHIN, ()) == patience(WITHIN, [quick]) == WITHIN
+    assert patience(WITHIN, second, ()) == patience(WITHIN, second, [quick]) == WITHIN
     rests = [
         quick.model_copy(update={"breaker": Breaker(open_for=hour)}),
         quick.model_copy(update={"max_retry_after": hour}),
@@ -87,7 +87,13 @@ def test_an_api_may_be_left_alone_for_as_long_as_its_policy_allows() -> None:
         quick.model_copy(update={"timeout": hour}),
         quick.model_copy(update={"rate": RateLimit(calls=2, per=2 * hour)}),
     ]
-    assert all(2 * hour < patience(WITHIN, [quick, rest]) < 3 * hour for rest in rests)
+    assert all(2 * hour < patience(WITHIN, second, [quick, rest]) < 3 * hour for rest in rests)
+
+
+def test_a_suspended_api_may_be_left_alone_for_the_interval_of_its_trials() -> None:
+    second, hour = timedelta(seconds=1), timedelta(hours=1)
+    quick = Policy(timeout=second, max_backoff=second, max_retry_after=second)
+    assert 2 * hour < patience(WITHIN, hour, [quick]) < 3 * hour
 
 
 def test_ready_is_a_member_that_does_not_stop() -> None:
