@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Dispatcher:
         self._availability = availability
         self._create_task = create_task
         self._answer = answer
-        self._queue: deque[tuple[PartitionState, PendingRequest]] = deque()
+        self._queue: OrderedDict[PendingRequest, PartitionState] = OrderedDict()
         self._waiting_for_api: asyncio.Task[None] | None = None
         self._is_closed = False
         self.is_low = asyncio.Event()
@@ -55,7 +55,8 @@ class Dispatcher:
         if pending.request.skipped is not None:
             self._start(state, pending)
             return
-        self._queue.append((state, pending))
+        self._queue[pending] = state
+        pending.dispatcher = self
         self.dispatch()
         if len(self._queue) > self._low:
             self.is_low.clear()
@@ -63,17 +64,21 @@ class Dispatcher:
     def dispatch(self) -> None:
         """Start queued requests while the limits allow it."""
         while self._queue and self._can_start():
-            state, pending = self._queue.popleft()
+            pending, state = self._queue.popitem(last=False)
             if state.can_start(pending):
                 self._start(state, pending)
-        if len(self._queue) <= self._low:
-            self.is_low.set()
+        self._update()
 
     def take_excess(self) -> list[tuple[PartitionState, PendingRequest]]:
         """Remove and return the last requests of the queue, in their order, until the queue is low."""
-        excess = [self._queue.pop() for _ in range(len(self._queue) - self._low)]
+        excess = [self._queue.popitem() for _ in range(len(self._queue) - self._low)]
         self.is_low.set()
-        return [(state, pending) for state, pending in reversed(excess) if not pending.is_done]
+        return [(state, pending) for pending, state in reversed(excess)]
+
+    def discard(self, pending: PendingRequest) -> None:
+        """Remove a request from the queue, if it is still there: it is cancelled."""
+        self._queue.pop(pending, None)
+        self._update()
 
     def close(self) -> None:
         """Start no further request, and stop waiting for the API."""
@@ -83,6 +88,10 @@ class Dispatcher:
 
     def __len__(self) -> int:
         return len(self._queue)
+
+    def _update(self) -> None:
+        if len(self._queue) <= self._low:
+            self.is_low.set()
 
     def _can_start(self) -> bool:
         if self._free <= 0 or self._waiting_for_api or self._is_closed:  # below zero: skipped requests do not wait

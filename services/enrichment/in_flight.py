@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from contracts.planning.admission import LastRequest
     from contracts.planning.request import Request
     from contracts.records.record import Record
+    from services.enrichment.dispatcher import Dispatcher
 
 
 @dataclass(eq=False, slots=True)
@@ -39,6 +40,8 @@ class PendingRequest:
     record: Record
     request: Request
     offsets: list[int] = field(init=False)
+    dispatcher: Dispatcher | None = None
+    """The dispatcher in whose queue it was; a skipped request was in none."""
     task: asyncio.Task[None] | None = None
     is_answered: bool = False
     """Whether its answer is known: the version of the request changes no more."""

@@ -245,6 +245,8 @@ class PartitionState:
         self._backpressure.release(pending.counted_bytes)
         if pending.task is not None:
             pending.task.cancel()
+        elif pending.dispatcher is not None:  # which would keep the record and this state until its API is back
+            pending.dispatcher.discard(pending)
 
     def _finish_offsets(self, offsets: list[int]) -> None:
         self._started.difference_update(offset for offset in offsets if self.partition.finish(offset))

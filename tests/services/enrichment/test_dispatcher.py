@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from services.enrichment.in_flight import PendingRequest
 
 
+def new_state() -> PartitionState:
+    return PartitionState(assigned(), 1000, timedelta(hours=1), lambda: 0.0, BrokerClock(lambda: 0.0))
+
+
 def pending(state: PartitionState, count: int) -> list[PendingRequest]:
     """One request for each of this many devices."""
     found = []
@@ -41,7 +45,7 @@ async def test_a_skipped_request_frees_no_slot_for_others() -> None:
         begun.append(one.request.device_id)
         await end.wait()
 
-    state = PartitionState(assigned(), 1000, timedelta(hours=1), lambda: 0.0, BrokerClock(lambda: 0.0))
+    state = new_state()
     dispatcher = Dispatcher("registry", 2, Gated(), asyncio.create_task, run)
     *ordinary, last = pending(state, 6)
     last.request = dataclasses.replace(last.request, skipped="place: absence")
@@ -63,7 +67,7 @@ async def test_a_closed_dispatcher_starts_nothing_and_waits_for_no_api(*, waits:
         begun.append(one.request.device_id)
         await end.wait()
 
-    state = PartitionState(assigned(), 1000, timedelta(hours=1), lambda: 0.0, BrokerClock(lambda: 0.0))
+    state = new_state()
     async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
         dispatcher = Dispatcher("registry", 2 if waits else 1, away, group.create_task, run)
         first, second = pending(state, 2)
@@ -75,3 +79,43 @@ async def test_a_closed_dispatcher_starts_nothing_and_waits_for_no_api(*, waits:
         end.set()
     assert begun == ["d0"]
     assert len(dispatcher) == 1
+
+
+async def test_a_cancelled_request_leaves_the_queue_and_the_others_keep_their_order() -> None:
+    begun: list[str] = []
+
+    async def run(_: PartitionState, one: PendingRequest) -> None:
+        begun.append(one.request.device_id)
+
+    away, state = Gated(), new_state()
+    away.down = {"registry"}
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        dispatcher = Dispatcher("registry", 4, away, group.create_task, run)
+        queued = pending(state, 4)
+        for one in queued:
+            dispatcher.add(state, one)
+        assert not dispatcher.is_low.is_set()
+        for offset in (1, 3):
+            skip = dataclasses.replace(queued[offset].request, skipped="place: absence", fingerprint="skip")
+            state.add(Record("snapshots", 0, 4 + offset, 0, b"d", b"{}"), skip, None)
+        assert len(dispatcher) == 2
+        assert dispatcher.is_low.is_set()
+        away.down.clear()
+        away.back.set()
+    assert begun == ["d0", "d2"]
+
+
+async def test_an_abandoned_partition_leaves_nothing_in_the_queue() -> None:
+    away, state = Gated(), new_state()
+    away.down = {"registry"}
+
+    async def run(_: PartitionState, __: PendingRequest) -> None:
+        raise AssertionError
+
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        dispatcher = Dispatcher("registry", 4, away, group.create_task, run)
+        for one in pending(state, 4):
+            dispatcher.add(state, one)
+        assert state.abandon() == 4
+        assert len(dispatcher) == 0
+        away.back.set()
