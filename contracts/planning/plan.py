@@ -12,7 +12,7 @@ from contracts.planning.inputs import NO_INPUTS, Inputs, inputs_of
 from contracts.planning.request import Request
 from contracts.wire import LARGEST_COUNT, Answer, Snapshot, Status
 
-__all__ = ["EnrichmentStatus", "Request", "enrichment_status", "fingerprint", "plan", "settled", "wanted"]
+__all__ = ["EnrichmentStatus", "Request", "answered", "enrichment_status", "fingerprint", "plan", "settled", "wanted"]
 
 
 class EnrichmentStatus(StrEnum):
@@ -62,6 +62,22 @@ def wanted(application: Application, snapshot: Snapshot, now: datetime, broker_n
     have ended by both clocks, `now` and the broker's, except in a replay, whose times do not follow a clock.
     """
     return _requests(_evaluations(application, snapshot, now, broker_now))
+
+
+def answered(application: Application, snapshot: Snapshot, now: datetime) -> set[str]:
+    """Return the enrichments whose slot has the answer to the present inputs, or the present reason of a skip.
+
+    A stale answer does not count, nor one of this version or a later one, which may be forged.
+    """
+    evaluations = _evaluations(application, snapshot, now, snapshot.first_seen)  # of a window that is over too
+    return {
+        enrichment.name
+        for enrichment in application.enrichments
+        if (answer := snapshot.enrichments.get(enrichment.name)) is not None
+        and answer.order < snapshot.order
+        and evaluations[enrichment.name].status is not None
+        and evaluations[enrichment.name].request is None
+    }
 
 
 def enrichment_status(

@@ -1,13 +1,14 @@
 """The unanswered requests of one partition, and the rule that keeps their answers in order.
 
 A slot of the state keeps the answer of the newest version, so an answer that arrives after a later one changes
-nothing. Therefore a later request never waits for an earlier one, which may hang. Three rules follow:
+nothing. Therefore a later request never waits for an earlier one, which may hang. Four rules follow:
 
 - The later request supersedes the earlier one when its answer arrives first: the earlier one is cancelled, and its
   offsets wait for the later answer.
 - A request that is still queued is coalesced with a later one: it keeps its place in the queue, and calls its API with
   the latest inputs. An outage with many changes of a device leads to one call after it.
 - A skipped request needs no call, so it replaces a queued request immediately.
+- A queued request is withdrawn where the answer to the latest inputs is in the slot, or on its way there.
 
 A request that runs takes the version of a later snapshot that calls for the same, where the slot has another answer of
 its version or a later one, such as a forged one: its own would change nothing.
@@ -47,7 +48,7 @@ class PendingRequest:
     """Whether its answer is known: the version of the request changes no more."""
     is_written: bool = False
     is_done: bool = False
-    """Whether it was answered, superseded, deferred or abandoned."""
+    """Whether it was answered, superseded, withdrawn, deferred or abandoned."""
     counted_bytes: int = 0
     """The bytes that it counts in `Backpressure`."""
     previous: LastRequest | None = None
@@ -97,7 +98,11 @@ class InFlight:
 
     def queued(self, request: Request) -> PendingRequest | None:
         """Return the last pending request with the same coalescing key, if it has not started."""
-        pending = self._pending.get(request.coalescing_key)
+        return self.queued_at(request.coalescing_key)
+
+    def queued_at(self, coalescing_key: tuple[str, datetime, str]) -> PendingRequest | None:
+        """Return the last pending request with this coalescing key, if it has not started."""
+        pending = self._pending.get(coalescing_key)
         return pending[-1] if pending and pending[-1].task is None else None
 
     def coalesce(self, pending: PendingRequest, record: Record, request: Request) -> None:
@@ -127,7 +132,7 @@ class InFlight:
         self.remove(earlier)
 
     def remove(self, pending: PendingRequest) -> None:
-        """Remove a request: it was answered, superseded, deferred or abandoned."""
+        """Remove a request: it was answered, superseded, withdrawn, deferred or abandoned."""
         pending.is_done = True
         same_key = self._pending[pending.request.coalescing_key]
         same_key.remove(pending)

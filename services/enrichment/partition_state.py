@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.planning.admission import LastRequest, admit
-from contracts.planning.plan import is_expired, wanted
+from contracts.planning.plan import answered, is_expired, wanted
 from services.enrichment.in_flight import InFlight
 from services.enrichment.recent_map import RecentMap
 
@@ -97,10 +97,11 @@ class PartitionState:
         """
         broker_now = self._broker_clock.now()
         planned = wanted(application, snapshot, now, broker_now)
+        new = [request for request in planned if not self._is_suppressed(request, snapshot)]
+        self._withdraw(application, snapshot, now, planned, new)
         if not planned:
             is_over = is_expired(application, snapshot, min(now, broker_now))
             return Planned(planned, 0, [], self._missed(application, snapshot, now) if is_over else ())
-        new = [request for request in planned if not self._is_suppressed(request, snapshot)]
         for request in planned if len(new) < len(planned) else ():
             self._renew(request, snapshot)
         suppressed = len(planned) - len(new)
@@ -186,9 +187,7 @@ class PartitionState:
 
         Call `sort_deferred` afterwards.
         """
-        self._in_flight.remove(pending)
-        self._cancel(pending)
-        self._uncount(pending)
+        self._drop(pending)
         *earlier, last = pending.offsets
         self._finish_offsets(earlier)
         self.defer(api, last)
@@ -241,6 +240,12 @@ class PartitionState:
         self._deferred.clear()
         return len(pending) + deferred
 
+    def _drop(self, pending: PendingRequest) -> None:
+        """Remove a queued request, which made no call."""
+        self._in_flight.remove(pending)
+        self._cancel(pending)
+        self._uncount(pending)
+
     def _cancel(self, pending: PendingRequest) -> None:
         self._backpressure.release(pending.counted_bytes)
         if pending.task is not None:
@@ -280,6 +285,29 @@ class PartitionState:
         """Return the requests that a snapshot would call for if its window lived."""
         called_for = wanted(application, snapshot, now, snapshot.first_seen)
         return [one for one in called_for if one.skipped is None and not self._is_suppressed(one, snapshot)]
+
+    def _withdraw(
+        self, application: Application, snapshot: Snapshot, now: datetime, planned: list[Request], new: list[Request]
+    ) -> None:
+        """Drop the queued requests of earlier snapshots where the answer to the present inputs is known.
+
+        That is where the slot has it, or the plan contains a request that is answered already. Where the plan has none
+        for another reason, such as a dependency without a value, the queued one stays.
+        """
+        requested = {request.enrichment for request in new}
+        queued = {
+            name: pending
+            for name in application.by_name
+            if name not in requested
+            and (pending := self._in_flight.queued_at((*snapshot.window, name)))
+            and pending.request.order < snapshot.order
+        }
+        if not queued:  # as for most snapshots
+            return
+        known = answered(application, snapshot, now) | {request.enrichment for request in planned}
+        for name in queued.keys() & known:
+            self._drop(queued[name])
+            self._finish_offsets(queued[name].offsets)
 
     def _renew(self, request: Request, snapshot: Snapshot) -> None:
         """Have the same request, which runs, replace the answer in the slot, which would replace its own."""

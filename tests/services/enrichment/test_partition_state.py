@@ -8,14 +8,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from contracts import Budget
-from contracts.planning.fingerprint import fingerprint
+from contracts.model.condition import condition
+from contracts.planning.fingerprint import fingerprint, skip_fingerprint
 from contracts.records.record import Record
-from contracts.wire import LARGEST_COUNT
+from contracts.wire import LARGEST_COUNT, Answer
 from services.enrichment.partition_state import PartitionState
 from services.runtime.broker_clock import BrokerClock
 from services.runtime.worker.backpressure import Backpressure
@@ -320,3 +322,58 @@ def test_a_deferred_coalesced_request_waits_at_its_last_offset_only() -> None:
     one.defer_queued("registry", owner)
     assert (one.deferred_offsets("registry"), backpressure.deferred) == ([2], 1)
     assert one.partition.position == 1, "the quote waits"
+
+
+P1 = answer(1, fingerprint(OWNER, {"plate": "P1"}), {"name": "x"})
+"""The answer to the first plate, in the slot of the owner."""
+
+
+def test_a_queued_request_is_withdrawn_where_the_slot_has_the_answer_to_the_latest_inputs() -> None:
+    limited, backpressure = application(), Backpressure(1000, 1000, 1000)
+    one, limited.budget = new_state(backpressure), Budget(requests=9)
+    owner, quote = queued(one, limited, snapshot(2, "P2", owner=P1))
+    (street,) = queued(one, limited, snapshot(3, "P1", owner=P1))
+    assert (owner.is_done, quote.is_done, quote.offsets) == (True, False, [2, 3])
+    assert backpressure.count == 2, "street and quote"
+    for pending in (quote, street):
+        one.start(pending, Mock(Task))
+        one.finish(pending)
+    assert one.partition.position == 4
+    spent = {again.request.enrichment: again.request.spent for again in queued(one, limited, snapshot(4, "P4"))}
+    assert spent == {"owner": 1, "quote": 2}, "the withdrawn request costs nothing"
+
+
+def test_a_queued_request_is_withdrawn_where_the_slot_has_the_skip() -> None:
+    when = condition("owner", lambda plate: plate != "none", {"plate": str})
+    asked, one = fleet(QUICK, enrichments=(replace(OWNER, when=when), *app.enrichments[1:])), new_state()
+    reason = skip_fingerprint(OWNER, "when is false")
+    skip = Answer(version=1, status="skipped", ts=START, fingerprint=reason, reason="when is false")
+    owner, _ = queued(one, asked, snapshot(2, "P1", owner=skip))
+    _ = queued(one, asked, snapshot(3, "none", owner=skip))
+    assert (owner.request.enrichment, owner.is_done) == ("owner", True)
+
+
+def test_a_queued_request_is_withdrawn_where_the_answer_to_the_latest_inputs_is_on_its_way() -> None:
+    one = new_state()
+    (first,) = owners(one, snapshot(1, "P1"))
+    one.finish(first)
+    second, _ = queued(one, app, snapshot(2, "P2"))
+    _ = queued(one, app, snapshot(3, "P1"))
+    assert (second.request.enrichment, second.is_done) == ("owner", True)
+
+
+LATER = answer(9, P1.fingerprint, {"name": "forged"})
+
+
+@pytest.mark.parametrize(
+    ("after", "has_started"),
+    [(snapshot(3, None, owner=P1), False), (snapshot(3, owner=LATER), False), (snapshot(3, owner=P1), True)],
+    ids=["waits for an input", "has an answer of a later version", "runs"],
+)
+def test_a_request_is_not_withdrawn_for_another_reason_or_while_it_runs(after: Snapshot, *, has_started: bool) -> None:
+    one = new_state()
+    owner, _ = queued(one, app, snapshot(2, "P2", owner=P1))
+    if has_started:
+        one.start(owner, Mock(Task))
+    assert "owner" not in {request.enrichment for request in one.plan(app, after, START).requests}
+    assert not owner.is_done
