@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+FUNCTION_ERRORS: tuple[type[BaseException], ...] = (asyncio.CancelledError, *AUTHOR_ERRORS)
+"""The errors of an asynchronous function of the application."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -72,7 +75,7 @@ class Caller:
             return Outcome("absence", reason=message_of(absent) or None)
         except (RetryableCallError, PermanentCallError) as failure:
             return Outcome("failure", None, failure.reason, failure.calls, failure.response)
-        except (asyncio.CancelledError, *AUTHOR_ERRORS) as error:
+        except FUNCTION_ERRORS as error:
             if _is_cancellation(error):
                 raise
             log.exception("enrichment has a bug", extra={"facts": {"enrichment": request.enrichment}})
