@@ -69,6 +69,8 @@ IS_HEARTBEAT = f"value IS NULL AND coalesce(startswith(key, X'{HEARTBEAT_KEY.hex
 LEAD = timedelta(days=36_500)
 """How far the rows of heartbeats are ahead of all others: only they move the watermark, which is delayed by as much."""
 TIMESTAMP_FORMAT = {"timestampFormat": PATTERN}
+BEFORE_1970 = "ts: must be after 1970-01-01T00:00:00Z, as the time of a record"
+"""The detail of an event whose record cannot have its time: clients of Kafka take zero for the present."""
 NO_HEARTBEATS = b""
 """The key of no heartbeat: the watermark does not move."""
 
@@ -98,11 +100,16 @@ def events(
 
 
 def checked_events(rows: DataFrame, application: Application) -> DataFrame:
-    """Return decoded events with the reason of refusal: rows that have no key and no time, so they have the event's."""
+    """Return decoded events with the reason of refusal: rows that have no key and no time, so they have the event's.
+
+    A row without a time that a record can have is refused, with the present as its time.
+    """
     fields = decoded(rows, application.event_shape, application)
-    time = F.coalesce(field_column("ts"), F.current_timestamp())
+    stamp = f"unix_millis({checks.TS})"
+    time = F.expr(f"CASE WHEN {stamp} > 0 THEN {checks.TS} ELSE current_timestamp() END")
     fields = fields.withColumns({"timestamp": time, "key": F.expr(f"CAST({checks.event_key(application)} AS BINARY)")})
-    return _timed(fields, application).withColumn(REASON, checks.checked(checks.event_cases(application)))
+    too_early = (f"{stamp} <= 0", refused(Reason.INVALID_FIELD, text(BEFORE_1970)))
+    return _timed(fields, application).withColumn(REASON, checks.checked([too_early, *checks.event_cases(application)]))
 
 
 def feedback(
