@@ -14,16 +14,28 @@ from contracts.model.application import Application
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import active_folder
 from spark_app.checkpoint.identity import found_at
-from spark_app.lifecycle.errors import NotMergedError, OtherHistoryError, StateExistsError
+from spark_app.lifecycle.errors import HistoryDeletedError, NotMergedError, OtherHistoryError, StateExistsError
 from spark_app.lifecycle.history import HistoryFile, history_files, history_records
 from spark_app.lifecycle.history_writer import HistoryPosition, HistoryWriter
 from spark_app.lifecycle.rebuild import Rebuild
 from spark_app.settings import JobSettings
+from spark_app.topics.identity import identify_topic
+from spark_app.topics.offsets import Positions, first_offsets
 from spark_app.topics.times import OWN_TIMES, RETENTION, STAMP, TopicTimes
 
 ROWS = 50_000
 """The number of rows of one transaction."""
 Report = Callable[[HistoryFile, HistoryPosition], object]
+
+
+def has_lost(deleted: int, read: Positions, first: Positions) -> bool:
+    """Return whether a topic has deleted records that a build has not read, and more than the first `deleted` ones.
+
+    `read` are the positions up to which the build has read, none before it begins; `first` are the first offsets.
+    """
+    if read:
+        return any(offset > read.get(partition, 0) for partition, offset in first.items())
+    return sum(first.values()) > deleted
 
 
 class Bootstrap:
@@ -45,7 +57,8 @@ class Bootstrap:
     def write(self, paths: Sequence[str], report: Report) -> HistoryPosition:
         """Write the rows that are not written yet; return the position behind the last one.
 
-        Raises NoHistoryError, OtherHistoryError, HistoryWriteError and BrokerUnreachableError, and what Spark raises.
+        Raises NoHistoryError, OtherHistoryError, HistoryDeletedError and HistoryWriteError, as `identify`, and what
+        Spark raises.
         """
         files = history_files(self._spark, paths)
         writer = HistoryWriter(self._settings, self._topic)
@@ -72,14 +85,33 @@ class Bootstrap:
         """Return the position to continue from, after the topic lets records have times of their own."""
         digest = hashlib.sha256(repr(files).encode()).hexdigest()
         position = writer.position()
+        if position is not None and position.is_complete and position.config:
+            self._times.change({STAMP: position.config[STAMP]})  # by a process that was killed before it did
         if position is None or (position.files != digest and position.is_complete):
-            position = HistoryPosition(files=digest, of=len(files), config=self._config(position))
+            deleted = sum(self._first_offsets().values())
+            position = HistoryPosition(files=digest, of=len(files), config=self._config(position), deleted=deleted)
             writer.commit(position)  # before the settings change, or they would be lost with this process
         if position.files != digest:
             raise OtherHistoryError(self._topic, position.file, position.of)
-        if position.config and not position.is_complete:
+        if position.is_complete:
+            return self._kept(writer, position)
+        if position.config:
             self._times.change(OWN_TIMES)
         return position
+
+    def _kept(self, writer: HistoryWriter, position: HistoryPosition) -> HistoryPosition:
+        """Have the topic keep the rows, which are all written: an earlier run may have let it delete them."""
+        position = position.model_copy(update={"config": self._config(position)})
+        writer.commit(position)
+        if position.config:
+            self._times.change({RETENTION: OWN_TIMES[RETENTION]})
+        if has_lost(position.deleted, self.rebuild().read(), self._first_offsets()):
+            self.finish(position)
+            raise HistoryDeletedError(self._topic)
+        return position
+
+    def _first_offsets(self) -> Positions:
+        return first_offsets(self._settings, [identify_topic(self._settings, self._application, self._topic)])
 
     def _config(self, former: HistoryPosition | None) -> dict[str, str]:
         """Return the settings to restore: of an earlier bootstrap that was killed before it restored them, its own."""

@@ -143,6 +143,17 @@ class OtherHistoryError(JobError, PermanentError):
         self.topic = topic
 
 
+class HistoryDeletedError(JobError, PermanentError):
+    """The topic has deleted records since a bootstrap, and the state of them is not built."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            f"{topic} has deleted records since the bootstrap of these files, so a state of them would lack events: "
+            "make new topics (Topics(prefix=…)), or run `stateloop rebuild --accept-missing` for the whole windows"
+        )
+        self.topic = topic
+
+
 class StateExistsError(JobError, PermanentError):
     """The checkpoint has a state already."""
 

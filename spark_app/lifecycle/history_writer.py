@@ -34,6 +34,8 @@ class HistoryPosition(BaseModel):
     """The number of rows before it that are dead letters."""
     config: dict[str, str] = {}
     """The settings of the topic before the bootstrap; empty if it changes none."""
+    deleted: int = 0
+    """The number of records that the topic had deleted before the first row was written."""
 
     @property
     def is_complete(self) -> bool:

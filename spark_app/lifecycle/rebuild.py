@@ -52,7 +52,7 @@ from spark_app.run.session import java_pid, query_session, stop_queries
 from spark_app.run.supervise import batches, first_line
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import identify
-from spark_app.topics.offsets import EARLIEST_MS, offset_ranges, offsets_since
+from spark_app.topics.offsets import EARLIEST_MS, Positions, offset_ranges, offsets_since
 
 CLOCKS = timedelta(minutes=10)
 """The maximum difference of the clocks of two brokers."""
@@ -113,10 +113,9 @@ class Rebuild:
 
     def plan(self, now_ms: int) -> RebuildPlan:
         """Return the plan of a rebuild. Raises BrokerUnreachableError and CheckpointUnreachableError."""
-        begun = next((name for name in unfinished(self._checkpoint) if self._continues(name)), None)
-        since = self._since_ms()
+        begun, since = self._begun(), self._since_ms()
         first, ranges = offsets_since(self._settings, self._topics, since), offset_ranges(self._settings, self._topics)
-        done = committed_positions(generation_folder(self._checkpoint, begun)) or {} if begun else {}
+        done = self.read()
         return RebuildPlan(
             differences=self._differences(),
             generation=begun or f"{FOLDER}{now_ms}",
@@ -130,6 +129,11 @@ class Rebuild:
                 if 0 < begin == first[topic, number]
             ],
         )
+
+    def read(self) -> Positions:
+        """Return the positions up to which the interrupted build has read; none without one that continues."""
+        begun = self._begun()
+        return committed_positions(generation_folder(self._checkpoint, begun)) or {} if begun else {}
 
     def build(
         self,
@@ -249,6 +253,9 @@ class Rebuild:
             max(0, end - done.get(partition, begin))
             for partition, (begin, end) in offset_ranges(self._settings, self._topics).items()
         )
+
+    def _begun(self) -> str | None:
+        return next((name for name in unfinished(self._checkpoint) if self._continues(name)), None)
 
     def _continues(self, generation: str) -> bool:
         """Return whether an interrupted build is of this application, and was begun for the active generation.
