@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from contracts.model.application import Application
 from spark_app.checkpoint.folder import CheckpointFolder
-from spark_app.checkpoint.generations import active_folder
+from spark_app.checkpoint.generations import active_folder, generation_folder
 from spark_app.checkpoint.identity import found_at
 from spark_app.lifecycle.errors import HistoryDeletedError, NotMergedError, OtherHistoryError, StateExistsError
 from spark_app.lifecycle.history import HistoryFile, history_files, history_records
@@ -25,6 +25,8 @@ from spark_app.topics.times import OWN_TIMES, RETENTION, STAMP, TopicTimes
 
 ROWS = 50_000
 """The number of rows of one transaction."""
+FILES = "stateloop.history"
+"""The file in the folder of a generation with the digest of the files that it is the state of."""
 Report = Callable[[HistoryFile, HistoryPosition], object]
 
 
@@ -41,8 +43,10 @@ def has_lost(deleted: int, read: Positions, first: Positions) -> bool:
 class Bootstrap:
     """Writes files of events to the topic, and builds the state."""
 
-    def __init__(self, spark: SparkSession, application: Application, settings: JobSettings) -> None:
-        """Check the checkpoint. Raises StateExistsError and NotMergedError."""
+    def __init__(
+        self, spark: SparkSession, application: Application, settings: JobSettings, paths: Sequence[str]
+    ) -> None:
+        """List the files, and check the checkpoint. Raises NoHistoryError, StateExistsError and NotMergedError."""
         if application.processor is not None:
             remedy = "send the events to its topic, and start the job with an empty checkpoint"
             raise NotMergedError(application.name, "a bootstrap", remedy)
@@ -51,21 +55,26 @@ class Bootstrap:
         self._settings = settings
         self._topic = application.topics.events
         self._times = TopicTimes(settings, self._topic)
-        if found_at(active_folder(CheckpointFolder(spark, settings.checkpoint))) is not None:
+        self._files = history_files(spark, paths)
+        self._digest = hashlib.sha256(repr(self._files).encode()).hexdigest()
+        self._checkpoint = CheckpointFolder(spark, settings.checkpoint)
+        self.name = application.name
+        active = active_folder(self._checkpoint)
+        self.is_done = found_at(active) is not None
+        """Whether the active generation is the state of these files."""
+        if self.is_done and active.read(FILES) != self._digest:
             raise StateExistsError(settings.checkpoint)
 
-    def write(self, paths: Sequence[str], report: Report) -> HistoryPosition:
+    def write(self, report: Report) -> HistoryPosition:
         """Write the rows that are not written yet; return the position behind the last one.
 
-        Raises NoHistoryError, OtherHistoryError, HistoryDeletedError and HistoryWriteError, as `identify`, and what
-        Spark raises.
+        Raises OtherHistoryError, HistoryDeletedError and HistoryWriteError, as `identify`, and what Spark raises.
         """
-        files = history_files(self._spark, paths)
         writer = HistoryWriter(self._settings, self._topic)
         try:
-            position = self._begin(writer, files)
-            while position.file < len(files):
-                position = self._write_file(writer, files[position.file], position, report)
+            position = self._begin(writer)
+            while position.file < len(self._files):
+                position = self._write_file(writer, self._files[position.file], position, report)
         finally:
             writer.close()
         if position.config:
@@ -81,15 +90,20 @@ class Bootstrap:
         if position.config:
             self._times.change(position.config)
 
-    def _begin(self, writer: HistoryWriter, files: Sequence[HistoryFile]) -> HistoryPosition:
+    def activate(self, rebuild: Rebuild, generation: str, now_ms: int) -> None:
+        """Activate the generation, which is the state of these files. Raises as `Rebuild.activate`."""
+        generation_folder(self._checkpoint, generation).overwrite(FILES, self._digest)
+        rebuild.activate(generation, now_ms)
+
+    def _begin(self, writer: HistoryWriter) -> HistoryPosition:
         """Return the position to continue from, after the topic lets records have times of their own."""
-        digest = hashlib.sha256(repr(files).encode()).hexdigest()
+        digest, of = self._digest, len(self._files)
         position = writer.position()
         if position is not None and position.is_complete and position.config:
             self._times.change({STAMP: position.config[STAMP]})  # by a process that was killed before it did
         if position is None or (position.files != digest and position.is_complete):
             deleted = sum(self._first_offsets().values())
-            position = HistoryPosition(files=digest, of=len(files), config=self._config(position), deleted=deleted)
+            position = HistoryPosition(files=digest, of=of, config=self._config(position), deleted=deleted)
             writer.commit(position)  # before the settings change, or they would be lost with this process
         if position.files != digest:
             raise OtherHistoryError(self._topic, position.file, position.of)

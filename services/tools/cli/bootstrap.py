@@ -27,28 +27,33 @@ def bootstrap(paths: Sequence[str], name: str | None) -> None:
     settings = read(JobSettings)
     require_broker(settings)
     with spark_session(settings) as spark:
-        run(console, [Bootstrap(spark, application, own) for application, own in selected(settings, name)], paths)
+        run(console, [Bootstrap(spark, application, own, paths) for application, own in selected(settings, name)])
 
 
-def run(console: Console, bootstraps: Sequence[Bootstrap], paths: Sequence[str]) -> None:
+def run(console: Console, each: Sequence[Bootstrap]) -> None:
     """Write the events, build the states from them, and activate these for the job.
 
-    Several applications may read one topic, which must keep the events until all of them have a state.
+    Several applications may read one topic, which must keep the events until all of them have a state. A process that
+    was killed may have activated some.
     """
+    for bootstrap in each:
+        if bootstrap.is_done:
+            console.print(f"{bootstrap.name} has its state already.", markup=False)
+    bootstraps = [bootstrap for bootstrap in each if not bootstrap.is_done]
 
     def report(file: HistoryFile, position: HistoryPosition) -> None:
         done = f"file {position.file + 1} of {position.of}, {position.row:,} rows"
         console.print(f"{file.path}: {done}, {position.refused:,} dead letters so far", markup=False)
 
-    positions = [bootstrap.write(paths, report) for bootstrap in bootstraps]
+    positions = [bootstrap.write(report) for bootstrap in bootstraps]
     rebuilds = [bootstrap.rebuild() for bootstrap in bootstraps]
     plans = [state_rebuild.plan(_now_ms()) for state_rebuild in rebuilds]
     for state_rebuild, plan in zip(rebuilds, plans, strict=True):
         rebuild.build(console, state_rebuild, plan)
     for bootstrap, position in zip(bootstraps, positions, strict=True):
         bootstrap.finish(position)
-    for state_rebuild, plan in zip(rebuilds, plans, strict=True):
-        state_rebuild.activate(plan.generation, _now_ms())
+    for bootstrap, state_rebuild, plan in zip(bootstraps, rebuilds, plans, strict=True):
+        bootstrap.activate(state_rebuild, plan.generation, _now_ms())
     console.print("The state is complete: start the job, which publishes each window once.")
 
 

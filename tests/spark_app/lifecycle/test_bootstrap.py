@@ -16,6 +16,7 @@ from contracts.records.record import Record, timestamp_ms
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
 from examples.flights.stream import stream
 from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.checkpoint.generations import activate
 from spark_app.checkpoint.identity import identity
 from spark_app.checkpoint.identity import write as write_identity
 from spark_app.errors import HistoryWriteError
@@ -23,6 +24,7 @@ from spark_app.lifecycle.bootstrap import Bootstrap
 from spark_app.lifecycle.errors import NoHistoryError, StateExistsError
 from spark_app.lifecycle.history import history_files
 from spark_app.lifecycle.history_writer import HistoryPosition, HistoryWriter
+from spark_app.lifecycle.rebuild import Rebuild
 from spark_app.settings import JobSettings
 from spark_app.topics.times import RETENTION, STAMP, TopicTimes
 from tests.same import assert_same
@@ -210,7 +212,23 @@ def test_a_checkpoint_with_a_state_is_refused(spark: SparkSession, tmp_path: Pat
     settings = JobSettings(application="", kafka="127.0.0.1:1", checkpoint=str(tmp_path))
     write_identity(CheckpointFolder(spark, str(tmp_path)), identity(application(), [], 1), 1)
     with pytest.raises(StateExistsError):
-        Bootstrap(spark, application(), settings)
+        Bootstrap(spark, application(), settings, [])
+
+
+def test_a_checkpoint_with_the_state_of_the_same_files_is_done(spark: SparkSession, tmp_path: Path) -> None:
+    settings = JobSettings(application="", kafka="127.0.0.1:1", checkpoint=str(tmp_path / "checkpoint"))
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_text("{}\n", encoding="utf-8")
+    files, others = ([str(tmp_path / f"{name}.jsonl")] for name in "ab")
+    bootstrap = Bootstrap(spark, application(), settings, files)
+    assert not bootstrap.is_done
+    checkpoint = CheckpointFolder(spark, settings.checkpoint)
+    write_identity(checkpoint.below("generation-1"), identity(application(), [], 1), 1)
+    with patch.object(Rebuild, "activate", lambda _, generation, now_ms: activate(checkpoint, generation, now_ms, 1)):
+        bootstrap.activate(Rebuild.__new__(Rebuild), "generation-1", 2)
+    assert Bootstrap(spark, application(), settings, files).is_done
+    with pytest.raises(StateExistsError):
+        Bootstrap(spark, application(), settings, others)
 
 
 def test_a_path_without_events_is_refused(spark: SparkSession, tmp_path: Path) -> None:
