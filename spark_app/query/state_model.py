@@ -3,6 +3,8 @@
 Spark finds the buffers of aggregates by their position, so the aggregates are in the order of their names: the order in
 which the application declares its fields has no effect. Rules that only accept or refuse records (bounds, `skew`,
 `lifetime`, `grace`) are not part of the model: a change of them applies to later records and leaves the state valid.
+Reducers of positions in the window (`Coverage`, `Series`) have the size of the windows in their SQL: with one of them,
+another `lifetime` is another model.
 """
 
 import hashlib
@@ -12,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from contracts.model.application import Application
 from contracts.model.tracing import FIELD
-from contracts.reducers import Enriched
+from contracts.reducers import Enriched, Reducer
 from contracts.types.columns import sql_type
 from spark_app.query.columns import (
     DEDUPLICATION,
@@ -41,7 +43,8 @@ class StateField(BaseModel):
 
     type: str
     reducer: str
-    """The reducer as the application declares it, for messages. The comparison uses `sql`."""
+    """The reducer as the application declares it, for messages, with the size of the windows if its SQL has that. The
+    comparison uses `sql`."""
     sql: str
     """The aggregate, and the SQL of its input if that is no field of the event."""
 
@@ -177,7 +180,13 @@ def _field(application: Application, name: str) -> StateField:
     kind, sql = delta_types(application)[_source(application, name)], _aggregate(application, name)
     own = lifted(application).get(lifted_column(name))
     meaning = sql if own is None else f"{sql}, {lifted_column(name)}: {own}"
-    return StateField(type=kind, reducer=str(application.reducers[name]), sql=meaning)
+    return StateField(type=kind, reducer=_declared(application, name), sql=meaning)
+
+
+def _declared(application: Application, name: str) -> str:
+    reducer = application.reducers[name]
+    has_window = type(reducer).within is not Reducer.within
+    return f"{reducer} in windows of {application.state.lifetime}" if has_window else str(reducer)
 
 
 def _field_differences(name: str, then: StateField | None, now: StateField | None) -> list[str]:

@@ -1,6 +1,7 @@
 """A checkpoint fits a state model whatever the order of its fields, and a difference is named by its field."""
 
 import json
+from datetime import timedelta
 from typing import Annotated, Any
 
 import pytest
@@ -10,7 +11,7 @@ from pydantic import AwareDatetime, create_model
 
 from contracts import Application, Count, Emit, Enriched, Event, Latest, Max, Min, Processor, State, Sum, field
 from contracts.model.state import reducers
-from contracts.reducers import Reducer
+from contracts.reducers import Coverage, Reducer
 from spark_app.query.lift import DELTA_IDS
 from spark_app.query.state_model import StateField, StateModel, aggregates, state_model
 from tests import everything, filtered, processed, traced
@@ -69,6 +70,24 @@ def test_each_field_that_differs_is_named_with_its_difference() -> None:
         "the type of the field speed changes from DOUBLE to BIGINT"
     ]
     assert one(Max()).differences(one(Min())) == ["the reducer of the field speed changes from Min() to Max()"]
+
+
+def test_a_reducer_of_positions_in_the_window_is_named_with_the_size_of_the_windows() -> None:
+    coverage = Coverage(step=MINUTE)
+    stored, other = (lasting(lifetime, coverage, list[list[int]]) for lifetime in (HOUR, 2 * HOUR))
+    change = f"from {coverage} in windows of 1:00:00 to {coverage} in windows of 2:00:00"
+    assert other.differences(stored) == [f"the reducer of the field speed changes {change}"]
+    assert lasting(2 * HOUR, Latest(), float | None).differences(lasting(HOUR, Latest(), float | None)) == []
+
+
+def lasting(lifetime: timedelta, reducer: Reducer, kind: Any) -> StateModel:
+    """Return the state model of a state of one field with this lifetime."""
+
+    class Lasting(State, lifetime=lifetime):
+        """A state without fields of its own."""
+
+    state = create_model("Declared", __base__=Lasting, speed=(Annotated[kind, reducer], ...))
+    return state_model(Application(name="declared", event=Thing, state=state))
 
 
 def test_another_filter_of_a_reducer_is_another_model() -> None:
