@@ -16,10 +16,11 @@ from contracts.planning.plan import settled
 from contracts.wire import Answer
 from tests.deadline import DEADLINE_S
 from tests.services.enrichment.calls.calling import fleet
-from tests.services.enrichment.fleet import QUICK, START, app, owner, quote, snapshot, street
+from tests.services.enrichment.fleet import QUICK, START, Owner, app, owner, quote, snapshot, street
 from tests.services.enrichment.in_memory import Gated, Log, running, until
 
 if TYPE_CHECKING:
+    from contracts import Api
     from contracts.wire import Feedback, Snapshot
 
 PLATES = "PQR"
@@ -142,6 +143,21 @@ async def test_a_later_answer_does_not_wait_for_an_earlier_one_that_hangs() -> N
         await until(lambda: 2 in log.committed)
         assert gated.counts.get(metrics.SUPERSEDED) == 2, "the owner and the quote of the first plate"
         assert gated.under_way == 0, "its calls were given up"
+    assert {one.version for one in gated.feedback()} == {2}
+
+
+async def test_the_result_of_a_function_that_catches_its_cancellation_is_dropped() -> None:
+    async def stubborn(api: Api, plate: str) -> Owner:
+        try:
+            return Owner.model_validate(await owner.function(api, plate))
+        except asyncio.CancelledError:
+            return Owner(name="late")
+
+    log, gated = Log([snapshot(1, "hangs").encode(), snapshot(2, "P").encode()]), Gated().let()
+    gated.blocked["hangs"] = asyncio.Event()
+    async with running(log, gated, fleet(QUICK, enrichments=(replace(owner, function=stubborn), street, quote))):
+        await until(lambda: 2 in log.committed)
+        await until(lambda: gated.under_way == 0)
     assert {one.version for one in gated.feedback()} == {2}
 
 
