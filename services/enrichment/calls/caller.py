@@ -76,17 +76,17 @@ class Caller:
         except (RetryableCallError, PermanentCallError) as failure:
             return Outcome("failure", None, failure.reason, failure.calls, failure.response)
         except FUNCTION_ERRORS as error:
-            if _is_cancellation(error):
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                 raise
             log.exception("enrichment has a bug", extra={"facts": {"enrichment": request.enrichment}})
             return Outcome("failure", reason=f"the function raised {type(error).__name__}")
         return Outcome("result", result=result)
 
 
-def _is_cancellation(error: BaseException) -> bool:
+def _is_cancelled() -> bool:
     """Return whether the worker cancels this request: the function may have cancelled and awaited a task of its own."""
     task = asyncio.current_task()
-    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+    return task is not None and task.cancelling() > 0
 
 
 class _Prepared:
@@ -107,7 +107,9 @@ class _Prepared:
         return partial(self._once, self._typed(inputs))
 
     async def _once(self, typed: dict[str, Any], effort: Effort) -> BaseModel:
-        """Run the function once. A RetryableCallError of its own repeats it."""
+        """Run the function once. A RetryableCallError of its own repeats it, unless it has caught its cancellation."""
+        if _is_cancelled():
+            raise asyncio.CancelledError
         effort.calls += 1
         result: BaseModel = await self._one.function(self._api, **typed)
         return result

@@ -115,7 +115,7 @@ class PartitionMoves:
                 if (since := subscription.since[partition]) is not None:
                     self._scan(StoreScan(subscription, [partition], since))
         elif partitions and (subscription.current or not first):
-            has_restarted = self._has_restarted(subscription, key, partitions)
+            has_restarted = self._has_restarted(subscription, key)
             self._scanner.add_key(subscription, key, REMOVED if has_restarted else REQUESTED)
         elif partitions:
             self._scanner.skip_key(subscription, key)
@@ -134,15 +134,16 @@ class PartitionMoves:
         else:
             stream.finish_initial(subscription, set(partitions))
 
-    def _has_restarted(self, subscription: Subscription, key: str, partitions: list[int]) -> bool:
+    def _has_restarted(self, subscription: Subscription, key: str) -> bool:
         """Return whether a key has a lower version than its client: a tombstone was between the two.
 
-        An instance that answers for a partition has all that any instance has delivered of it.
+        An instance that answers for the partition of the present entry, which need not be that of the key, has what
+        others delivered before: at most what one sent just after it had released the lease is still unread here.
         """
-        state = subscription.filter.state
-        if self._routing.has_lost((state, partition) for partition in partitions):
-            return False
         for present in self._reader.presents(subscription, key):
+            place = subscription.filter.state, present.entry.partition
+            if self._routing.route(*place) != LOCAL or self._routing.has_lost([place]):
+                continue
             delivered = subscription.delivered.get(subscription.delivered_key(key, present.order[0]))
             if delivered is not None and delivered[1] < AFTER_EPOCHS and present.order[:3] < delivered[:3]:
                 return True

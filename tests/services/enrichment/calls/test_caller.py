@@ -151,3 +151,13 @@ async def test_a_request_that_the_worker_cancels_has_no_outcome() -> None:
         await asyncio.sleep(0)
     with pytest.raises(asyncio.CancelledError):
         await outcome(asyncio.CancelledError())
+
+
+async def test_a_function_that_makes_a_failure_of_its_cancellation_is_not_run_again() -> None:
+    request = asyncio.current_task()
+    assert request is not None
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await outcome(RetryableCallError("cut off"), Found(count=3))

@@ -65,11 +65,12 @@ class Instance:
         state: str = "flights",
         window_start: int = NOW,
         epoch: int = 0,
+        partition: int | None = None,
     ) -> Change:
-        """Store a record of the key without feeding it."""
+        """Store a record of the key without feeding it, perhaps of another partition than the key's."""
         self.offset += 1
         written = b"".join([orjson.dumps({"v": version} if value is None else value), b" "])  # without orjson's buffer
-        partition = self.watching.routing.partition(state, key)
+        partition = self.watching.routing.partition(state, key) if partition is None else partition
         entry = Entry(window_start, epoch, version, NOW, partition, self.offset, written)
         return self._apply(state, Update(key, partition, self.offset, entry))
 

@@ -41,3 +41,14 @@ async def test_a_key_that_starts_again_while_its_partition_moves_is_sent(partiti
             while (event := await events.next()).event != "state":
                 assert event.event == "removed"
             assert event.id == f"{NOW}.0.1"
+
+
+async def test_a_lower_version_of_a_partition_that_another_instance_serves_is_not_sent() -> None:
+    """As of a topic of others to which partitions were added: the present entry is not in the partition of its key."""
+    pair = Pair()
+    async with pair.serving():
+        key = next(pair.keys(0))
+        pair.one.put(key, 3, partition=2)
+        async with watching(pair.one, f"/v1/states/flights/{key}/watch", **{"Last-Event-ID": f"{NOW}.0.5"}) as events:
+            pair.change(key, 6)
+            assert (await events.next()).id == f"{NOW}.0.6"
