@@ -137,8 +137,8 @@ class PartitionMoves:
     def _has_restarted(self, subscription: Subscription, key: str) -> bool:
         """Return whether a key has a lower version than its client: a tombstone was between the two.
 
-        An instance that answers for the partition of the present entry, which need not be that of the key, has what
-        others delivered before: at most what one sent just after it had released the lease is still unread here.
+        The instance that answers for the partition of the present entry, which need not be that of the key, has all
+        that others have delivered, but for what one sends in the moment after it has released the lease.
         """
         for present in self._reader.presents(subscription, key):
             place = subscription.filter.state, present.entry.partition
