@@ -5,6 +5,7 @@ The evaluation depends on the state only, so it can be repeated: a snapshot that
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -17,7 +18,6 @@ from contracts.wire.window_key import window_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
-    from datetime import datetime
 
     from contracts.model.alerts import Alerts
     from contracts.records.tables import TableRow
@@ -30,6 +30,7 @@ ALWAYS_FIT = 50
 """The number of alerts that fit into one record, whatever their names are."""
 ROOM = LARGEST_SNAPSHOT - 10_000
 """The most bytes that the alerts of a record take. The rest is for its other fields and its key."""
+NEVER = datetime.max.replace(tzinfo=UTC)
 CLOSING = 150
 """The most bytes by which an alert grows until it has closed, without its id."""
 
@@ -98,7 +99,7 @@ class Rules:
         return frozenset(
             alert.rule
             for alert, row in pending
-            if row is not None and row.version == alert.rule_version and alert.since + rule_of(row).hold <= until
+            if row is not None and row.version == alert.rule_version and _opens_at(alert, row) <= until
         )
 
 
@@ -159,7 +160,7 @@ class Evaluation(NamedTuple):
                 yield from closed(alert, snapshot.as_of, "condition") if over else (alert,)
             elif self.alerts.is_true(snapshot, row.value):
                 yield self._opened(alert, row, snapshot)
-            elif (opens_at := alert.since + rule_of(row).hold) <= snapshot.as_of:  # it was true until this snapshot
+            elif (opens_at := _opens_at(alert, row)) <= snapshot.as_of:  # it was true until this snapshot
                 yield _open(alert, opens_at)
         except AUTHOR_ERRORS as error:
             self.failed(alert.rule, row, error)
@@ -200,13 +201,21 @@ class Evaluation(NamedTuple):
 
     def _opened(self, alert: Alert, row: TableRow, snapshot: Snapshot) -> Alert:
         """Return a pending alert whose condition is true: open, if the condition has been true for long enough."""
-        opens_at = alert.since + rule_of(row).hold
+        opens_at = _opens_at(alert, row)
         if max(snapshot.as_of, self.until or snapshot.as_of) < opens_at:
             return alert
         return _open(alert, opens_at)
 
     def _concerns(self, rule: str) -> bool:
         return self.only is None or rule in self.only
+
+
+def _opens_at(alert: Alert, row: TableRow) -> datetime:
+    """Return when a pending alert opens if its condition stays true: never, where that is after the year 9999."""
+    try:
+        return alert.since + rule_of(row).hold
+    except OverflowError:
+        return NEVER
 
 
 def expired(former: AlertRecord, offset: int, at: datetime, layout: int) -> AlertRecord:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 from pydantic import ValidationError, create_model
 
+from contracts.errors import AUTHOR_ERRORS, described
 from contracts.records.numbers import unwritable
 from contracts.types.key import LARGEST_KEY
 from contracts.wire.table import TableRecord
@@ -111,6 +112,8 @@ def _validated(table: Table, value: bytes | str) -> BaseModel:
         return table.model.model_validate_json(value)
     except ValidationError as error:
         raise RowRejectedError(_problems(error)) from error
+    except AUTHOR_ERRORS as error:  # pydantic passes other errors of a validator on
+        raise RowRejectedError([FieldProblem("", described(error))]) from error
 
 
 def _on_the_wire(row: BaseModel) -> dict[str, Any]:

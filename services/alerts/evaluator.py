@@ -21,7 +21,7 @@ from contracts.types.key import shortened
 from contracts.wire import DeadLetter
 from contracts.wire.partition import partition as partition_of
 from contracts.wire.window_key import parse_window_key, window_key
-from services.alerts.partition import Changes
+from services.alerts.partition import REMOVED, Changes
 from services.alerts.present_states import position_of, start_of
 from services.alerts.sweep import concerned, everything
 from services.runtime.kafka.values import Output
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 EXPIRED_AT_ONCE = 1_000
 """The maximum number of expired windows that are removed at once."""
-REMOVED = 0, 0
-"""The order of a window that was removed: less than that of every snapshot."""
 
 
 class Sweep(NamedTuple):

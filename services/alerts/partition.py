@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 from services.alerts.present_states import PresentStates, position_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from contracts.records.record import Record
     from contracts.wire import Order, Snapshot
     from contracts.wire.alert_record import AlertRecord
     from services.alerts.present_states import Position
     from services.runtime.job_progress import Published
+
+
+REMOVED = 0, 0
+"""The order of a window that was removed: less than that of every snapshot."""
 
 
 class AlertPartition:
@@ -49,11 +52,12 @@ class AlertPartition:
         for name in self.records:
             self.records[name], self.pending[name] = {}, {}
 
-    def fill(self, snapshots: Iterable[tuple[Record, Snapshot]]) -> None:
-        """Store snapshots that were evaluated before."""
-        read = list(snapshots)
-        self.states.change((position_of(snapshot.window), snapshot.order, record.value) for record, snapshot in read)
-        times = [snapshot.as_of for _, snapshot in read]
+    def fill(self, read: Sequence[tuple[Position, Snapshot | None, bytes | None]]) -> None:
+        """Store snapshots that were evaluated before; one without a snapshot was removed by a tombstone."""
+        self.states.change(
+            (position, snapshot.order if snapshot else REMOVED, value) for position, snapshot, value in read
+        )
+        times = [snapshot.as_of for _, snapshot, _ in read if snapshot]
         self.newest = max([self.newest, *times] if self.newest else times, default=None)
 
     def reach(self, published: Published | None) -> None:
@@ -79,6 +83,11 @@ class AlertPartition:
     def restore(self, name: str, record: AlertRecord) -> None:
         """Apply a record of the alerts' topic. A closed one matters while earlier snapshots may come again."""
         self._put(name, record, matters=bool(record.active) or record.offset >= self.offset)
+
+    def forget(self, name: str, position: Position) -> None:
+        """Apply a tombstone of the alerts' topic."""
+        self.records[name].pop(position, None)
+        self.pending[name].pop(position, None)
 
     def apply(self, changes: Changes) -> None:
         """Apply changes that are written."""

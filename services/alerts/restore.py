@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 
 from contracts.wire import decode_snapshot
 from contracts.wire.alert_record import AlertRecord
+from contracts.wire.window_key import parse_window_key
 from services.alerts.partition import AlertPartition
+from services.alerts.present_states import position_of
 from services.runtime.errors import TopicReadError
 from services.runtime.kafka.values import BoundedRange, Partition
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.records.record import Record
     from contracts.wire import Snapshot
+    from services.alerts.present_states import Position
     from services.runtime.kafka.interfaces import BlockingTopicReader
 
 log = logging.getLogger(__name__)
@@ -66,7 +70,7 @@ def restored(
     """Return a partition whose snapshots continue at an offset. Raises TopicReadError."""
     found = AlertPartition(number, offset, [alerts.name for alerts in application.alerts])
     for records in stored(reader, [Partition(application.topics.snapshots, number)], is_stopping, offset):
-        found.fill(_snapshots(records))
+        found.fill(list(_windows(records)))
     restore_alerts(application, reader, found, is_stopping)
     return found
 
@@ -80,17 +84,27 @@ def restore_alerts(
         place = Partition(application.topics.derived(alerts.name), partition.number)
         for records in stored(reader, [place], is_stopping):
             for record in records:
-                if (found := _alerts(record)) is not None:
+                if record.value is None:
+                    _forget(partition, alerts.name, record)
+                elif (found := _alerts(record)) is not None:
                     partition.restore(alerts.name, found)
     reader.stop()
 
 
-def _snapshots(records: Sequence[Record]) -> Iterator[tuple[Record, Snapshot]]:
+def _windows(records: Sequence[Record]) -> Iterator[tuple[Position, Snapshot | None, bytes | None]]:
+    """Yield the windows of records, with their snapshots; without one, a tombstone has removed them."""
     for record in records:
-        try:
-            yield record, decode_snapshot(record.value or b"")
-        except ValueError:
-            continue
+        with suppress(ValueError):
+            if record.value is None:
+                yield position_of(parse_window_key(record.key or b"")), None, None
+            else:
+                snapshot = decode_snapshot(record.value)
+                yield position_of(snapshot.window), snapshot, record.value
+
+
+def _forget(partition: AlertPartition, name: str, tombstone: Record) -> None:
+    with suppress(ValueError):
+        partition.forget(name, position_of(parse_window_key(tombstone.key or b"")))
 
 
 def _alerts(record: Record) -> AlertRecord | None:

@@ -93,10 +93,10 @@ class DerivedBatch:
         return outputs
 
     def _failed(self, device_id: str, record: Record, error: BaseException) -> Output:
-        if self.alarm.note(failed=True):
+        if self.alarm.note(failed=True, subject=device_id):
             raise EverythingFailsError(
-                f"nothing could be derived from {self.alarm.failed} snapshots in a row, the last time because of "
-                f"{described(error)}",
+                f"nothing could be derived from snapshots of {self.alarm.failed} keys in a row, the last time because "
+                f"of {described(error)}",
                 "Fix the function of the derived state, then start the worker again: it goes on where it was",
             ) from error
         self.counts[metrics.FAILED] += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -10,6 +11,7 @@ from pyspark.sql.types import StructType
 from typing_extensions import override
 
 from contracts.errors import DeclarationError
+from contracts.records.numbers import LONG
 from spark_app.query.processor.values import unsupported
 from spark_app.query.processor.variables import BufferedList, BufferedMap, BufferedValue, Journal, stored
 
@@ -111,6 +113,7 @@ class BufferedHandle(StatefulProcessorHandle):
         self.flush()
 
     def _set_timer(self, time: int, *, is_registered: bool) -> None:
+        time = _milliseconds(time)
         former = self._timers.get(time)
         self.journal.add(lambda: self._timers.pop(time) if former is None else self._timers.update({time: former}))
         self._timers[time] = is_registered
@@ -118,6 +121,14 @@ class BufferedHandle(StatefulProcessorHandle):
     def _added(self, variable: V) -> V:
         self._variables.append(variable)
         return variable
+
+
+def _milliseconds(time: int) -> int:
+    """Return the time of a timer. Raises TypeError and ValueError for one that Spark would refuse after the record."""
+    whole = operator.index(time)
+    if not -LONG <= whole < LONG:
+        raise ValueError(f"a timer at {whole} ms, and a time has 64 bits")
+    return whole
 
 
 class _Recorder(StatefulProcessorHandle):

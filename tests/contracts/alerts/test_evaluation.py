@@ -28,6 +28,23 @@ def test_a_repeated_snapshot_changes_no_alert() -> None:
     assert evaluation.evaluate(opened, SNAPSHOT) is None
 
 
+@pytest.mark.parametrize("hold", [timedelta(days=3_000_000), timedelta.max])
+def test_an_alert_that_would_open_after_the_year_9999_stays_pending(hold: timedelta) -> None:
+    rules = Rules({"rule": TableRow(1, Limit(high=5, low=5, hold=hold), "ann", NOON)})
+    failed: list[str] = []
+    evaluation = Evaluation(
+        Alerts("too_high", LIMITS, above, below), rules, 0, lambda name, *_: failed.append(name), until=NOON
+    )
+    record = None
+    for version, value in enumerate((7, 8, 3), start=1):
+        facts = {"version": version, "state": {"value": value}}
+        record = evaluation.evaluate(record, SNAPSHOT.model_copy(update=facts)) or record
+        assert record is not None
+        assert [alert.status for alert in record.alerts] == (["pending"] if value > 5 else [])
+        assert rules.due(record, NOON + timedelta(days=1000)) == frozenset()
+    assert failed == []
+
+
 @pytest.mark.parametrize("name", ["{}", "{}" + 250 * "ä", "{}" + (LARGEST_KEY - 4) * "\1"])
 def test_the_alerts_of_a_window_always_fit_into_a_record(name: str) -> None:
     key = LARGEST_KEY * "\2"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from contracts import Table
 from contracts.records.record import Record, timestamp_ms
-from contracts.records.tables import TableRows, encode_row, parse_row
+from contracts.records.tables import RowRejectedError, TableRows, encode_row, parse_row
 from contracts.types.key import LARGEST_KEY
 
 if TYPE_CHECKING:
@@ -110,3 +110,23 @@ def test_a_row_whose_record_the_table_would_reject_is_neither_tested_nor_written
 ) -> None:
     with pytest.raises(ValueError, match=problem):
         act(Table("bands", Band), "k", value)
+
+
+class Ratio(BaseModel):
+    """Its validator raises no ValueError: pydantic passes other errors on."""
+
+    high: int
+    low: int
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        assert self.high // self.low
+        return self
+
+
+def test_a_row_on_which_a_validator_raises_any_error_is_rejected() -> None:
+    table, row = Table("ratios", Ratio), b'{"high": 1, "low": 0}'
+    with pytest.raises(RowRejectedError, match="ZeroDivisionError"):
+        parse_row(table, "k", row)
+    with pytest.raises(RowRejectedError, match="ZeroDivisionError"):
+        TableRows(table).apply(_record(0, b"k", b'{"value": ' + row + b"}"))

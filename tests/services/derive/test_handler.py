@@ -288,11 +288,17 @@ def test_an_invalid_snapshot_is_counted_and_skipped() -> None:
 
 
 def test_worker_stops_when_everything_fails() -> None:
-    bad = [_record(offset, _snapshot(1, street="Nowhere")) for offset in range(MOST_FAILURES)]
+    bad = [_record(offset, _snapshot(1, f"s{offset}", street="Nowhere")) for offset in range(MOST_FAILURES)]
     kafka = InMemory(bad)
     with pytest.raises(EverythingFailsError, match="Fix the function"):
         kafka.work()
     assert (kafka.written, kafka.committed) == ([], [])
+
+
+def test_one_key_alone_does_not_stop_it() -> None:
+    kafka = InMemory([_record(offset, _snapshot(1, street="Nowhere")) for offset in range(3 * MOST_FAILURES)])
+    kafka.work()
+    assert kafka.counts[metrics.FAILED.name] == 3 * MOST_FAILURES
 
 
 def test_failures_between_others_do_not_stop_it() -> None:

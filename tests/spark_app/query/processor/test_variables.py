@@ -146,6 +146,17 @@ def test_the_own_timer_of_a_window_is_hidden_and_makes_way() -> None:
     assert 1_002 in store.listTimers()
 
 
+@pytest.mark.parametrize("time", [2.0, None, "5", 1 << 63, -(1 << 63) - 1])
+def test_a_time_that_spark_does_not_take_is_refused_when_the_timer_is_set(time: Any) -> None:
+    """The record that sets it is a dead letter then; at the end of the key's records, the batch would fail."""
+    handle = BufferedHandle(in_memory().handle, SCHEMAS)
+    for set_timer in (handle.registerTimer, handle.deleteTimer):
+        with pytest.raises((TypeError, ValueError)):
+            set_timer(time)
+    handle.flush()
+    assert list(handle.listTimers()) == []
+
+
 def test_clear_removes_all_variables_and_timers() -> None:
     store = in_memory().handle
     handle = BufferedHandle(store, SCHEMAS)
