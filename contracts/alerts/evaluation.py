@@ -30,9 +30,10 @@ ALWAYS_FIT = 50
 """The number of alerts that fit into one record, whatever their names are."""
 ROOM = LARGEST_SNAPSHOT - 10_000
 """The most bytes that the alerts of a record take. The rest is for its other fields and its key."""
-NEVER = datetime.max.replace(tzinfo=UTC)
 CLOSING = 150
 """The most bytes by which an alert grows until it has closed, without its id."""
+NEVER = datetime.max.replace(tzinfo=UTC)
+"""The time of an alert that no snapshot opens."""
 
 
 class FullRecordError(ValueError):

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from contracts.types.columns import LONG
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-LONG = 1 << 63
-"""The bound of an integer of 64 bits."""
 
 
 class NumberProblem(NamedTuple):

@@ -14,11 +14,10 @@ from pydantic import BaseModel, create_model
 from contracts.model.application import Application
 from contracts.model.tracing import FIELD
 from contracts.records.document import as_text, pairs, parse, parse_own
-from contracts.records.numbers import LONG
 from contracts.records.record import Reason, RecordError
 from contracts.records.refusal import invalid, mistyped, oversized
 from contracts.types.bounds import Bound, all_are_met, bounds, instant, needed
-from contracts.types.columns import is_model, without_none
+from contracts.types.columns import LONG, is_model, without_none
 from contracts.wire import Feedback
 
 _Taker = Callable[[Any], Any]

@@ -13,6 +13,8 @@ from pydantic.fields import FieldInfo
 from contracts.errors import DeclarationError
 
 SQL_TYPES: dict[object, str] = {str: "STRING", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", datetime: "TIMESTAMP"}
+LONG = 1 << 63
+"""The bound of a BIGINT, which has 64 bits."""
 SQL_SETTINGS = {
     # A number that does not fit must become null and a dead letter, never a failed query.
     "spark.sql.ansi.enabled": "false",

@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from contracts.errors import DeclarationError
-from contracts.types.columns import choices, text, without_none
-from contracts.types.quantize import EPOCH, LONG, MICROSECOND
+from contracts.types.columns import LONG, choices, text, without_none
+from contracts.types.quantize import EPOCH, MICROSECOND
 
 Operand = str | int | float | bool | datetime
 

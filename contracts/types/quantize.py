@@ -8,11 +8,10 @@ from typing import Any
 
 from contracts.errors import DeclarationError
 from contracts.types.bounds import instant
+from contracts.types.columns import LONG
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-LONG = 1 << 63
-"""The bound of an integer of 64 bits."""
 REACH = Decimal("0.75")
 """The distance in steps up to which a value keeps the multiple of the slot's last request: a half and a quarter."""
 EXACT = 2**50

@@ -20,9 +20,9 @@ from contracts.records.record import Reason, Record, timestamp_ms
 from contracts.types.key import shortened
 from contracts.wire import DeadLetter
 from contracts.wire.partition import partition as partition_of
-from contracts.wire.window_key import parse_window_key, window_key
+from contracts.wire.window_key import window_key
 from services.alerts.partition import REMOVED, Changes
-from services.alerts.present_states import position_of, start_of
+from services.alerts.present_states import position_of, position_of_key, start_of
 from services.alerts.sweep import concerned, everything
 from services.runtime.kafka.values import Output
 
@@ -260,7 +260,7 @@ class AlertEvaluator:
 
     def _remove(self, record: Record) -> Iterator[Output]:
         try:
-            position = position_of(parse_window_key(record.key or b""))
+            position = position_of_key(record.key)
         except ValueError:
             return
         self._changes.states[position] = REMOVED, None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import lmdb
 
 from contracts.wire import decode_snapshot
+from contracts.wire.window_key import parse_window_key
 from services.alerts.errors import StatesNotStoredError
 
 if TYPE_CHECKING:
@@ -149,6 +150,11 @@ class PresentStates:
 def position_of(window: Window) -> Position:
     """Return the position of a window."""
     return window[0].encode() + START.pack((window[1] - FIRST) // MICROSECOND)
+
+
+def position_of_key(key: bytes | None) -> Position:
+    """Return the position of the window that the key of a record names. Raises ValueError."""
+    return position_of(parse_window_key(key or b""))
 
 
 def start_of(position: Position) -> datetime:

@@ -11,9 +11,8 @@ import orjson
 
 from contracts.wire import decode_snapshot
 from contracts.wire.alert_record import AlertRecord
-from contracts.wire.window_key import parse_window_key
 from services.alerts.partition import AlertPartition
-from services.alerts.present_states import position_of
+from services.alerts.present_states import position_of, position_of_key
 from services.runtime.errors import TopicReadError
 from services.runtime.kafka.values import BoundedRange, Partition
 
@@ -96,7 +95,7 @@ def _windows(records: Sequence[Record]) -> Iterator[tuple[Position, Snapshot | N
     for record in records:
         with suppress(ValueError):
             if record.value is None:
-                yield position_of(parse_window_key(record.key or b"")), None, None
+                yield position_of_key(record.key), None, None
             else:
                 snapshot = decode_snapshot(record.value)
                 yield position_of(snapshot.window), snapshot, record.value
@@ -104,7 +103,7 @@ def _windows(records: Sequence[Record]) -> Iterator[tuple[Position, Snapshot | N
 
 def _forget(partition: AlertPartition, name: str, tombstone: Record) -> None:
     with suppress(ValueError):
-        partition.forget(name, position_of(parse_window_key(tombstone.key or b"")))
+        partition.forget(name, position_of_key(tombstone.key))
 
 
 def _alerts(record: Record) -> AlertRecord | None:

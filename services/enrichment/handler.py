@@ -204,8 +204,6 @@ class EnrichmentHandler(Handler[PartitionState]):
     async def _answer(self, state: PartitionState, pending: PendingRequest) -> None:
         """Answer one request: make its calls, write its outcome, and finish its offsets once Kafka has that."""
         outcome = self._skipped(pending.request) or await self._caller.answer(pending.request)
-        if pending.is_done:  # the worker has cancelled it, and the function has caught that
-            return
         request, now = pending.answered(), self._now()
         outcome, output = self._planner.encode(request, outcome, now)
         if outcome.status == "failure":

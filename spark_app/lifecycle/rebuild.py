@@ -115,7 +115,7 @@ class Rebuild:
         """Return the plan of a rebuild. Raises BrokerUnreachableError and CheckpointUnreachableError."""
         begun, since = self._begun(), self._since_ms()
         first, ranges = offsets_since(self._settings, self._topics, since), offset_ranges(self._settings, self._topics)
-        done = self.read()
+        done = self._read(begun)
         return RebuildPlan(
             differences=self._differences(),
             generation=begun or f"{FOLDER}{now_ms}",
@@ -132,8 +132,7 @@ class Rebuild:
 
     def read(self) -> Positions:
         """Return the positions up to which the interrupted build has read; none without one that continues."""
-        begun = self._begun()
-        return committed_positions(generation_folder(self._checkpoint, begun)) or {} if begun else {}
+        return self._read(self._begun())
 
     def build(
         self,
@@ -256,6 +255,9 @@ class Rebuild:
 
     def _begun(self) -> str | None:
         return next((name for name in unfinished(self._checkpoint) if self._continues(name)), None)
+
+    def _read(self, begun: str | None) -> Positions:
+        return committed_positions(generation_folder(self._checkpoint, begun)) or {} if begun else {}
 
     def _continues(self, generation: str) -> bool:
         """Return whether an interrupted build is of this application, and was begun for the active generation.

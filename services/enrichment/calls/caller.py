@@ -107,11 +107,16 @@ class _Prepared:
         return partial(self._once, self._typed(inputs))
 
     async def _once(self, typed: dict[str, Any], effort: Effort) -> BaseModel:
-        """Run the function once. A RetryableCallError of its own repeats it, unless it has caught its cancellation."""
-        if _is_cancelled():
-            raise asyncio.CancelledError
+        """Run the function once. A RetryableCallError of its own repeats it.
+
+        A function that catches the cancellation of its request by the worker ends as one that does not.
+        """
         effort.calls += 1
-        result: BaseModel = await self._one.function(self._api, **typed)
+        try:
+            result: BaseModel = await self._one.function(self._api, **typed)
+        finally:
+            if _is_cancelled():
+                raise asyncio.CancelledError
         return result
 
     def _typed(self, inputs: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from services.query.store.buckets import milliseconds
 from services.query.store.index import FIRST_SECOND, silent_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from aiohttp import web
 
@@ -62,7 +62,7 @@ class PageRoutes:
 
         Raises ProblemError.
         """
-        reader, query = self._admit(request, PageParameters, "silent_for")
+        reader, query = self._admit(request, PageParameters, lambda query: query.silent_for)
         is_silent = query.silent_for is not None
         page = await self.read(request, reader, query)
         if request.is_forwarded:
@@ -74,7 +74,7 @@ class PageRoutes:
 
     async def get_window(self, request: HttpRequest) -> HttpResponse:
         """The next keys of the newest window that contains the time. Raises ProblemError."""
-        reader, query = self._admit(request, WindowPageParameters, "order_by")
+        reader, query = self._admit(request, WindowPageParameters, lambda query: query.order_by)
         windows, (time, scan) = reader.windows, self._window_scan(request, reader, query)
         path = WINDOW_PAGE.target(name=reader.state.name, time=iso(time))
         page = await self._pages.read(request, reader, scan, query, path)
@@ -96,14 +96,16 @@ class PageRoutes:
         scan, path = self._scan(reader, query), PAGE.target(name=reader.state.name)
         return await self._pages.read(request, reader, scan, query, path)
 
-    def _admit(self, request: HttpRequest, parameters: type[Query], order: str) -> tuple[StateReader, Query]:
+    def _admit(
+        self, request: HttpRequest, parameters: type[Query], order: Callable[[Query], object]
+    ) -> tuple[StateReader, Query]:
         """The reader of the state and the parameters of a page that the sender may read. Raises ProblemError.
 
-        `order` is the parameter that orders the keys by a number.
+        `order` returns the parameter that orders the keys by a number.
         """
         reader, query = self._readers.get(request.name, request.sender), request.parse(parameters)
         request.sender.check(request.name, query.prefix)
-        if getattr(query, order) is not None:
+        if order(query) is not None:
             request.sender.check_order(request.name)
         request.charge_page(query.limit, self._dependencies.settings.max_page_keys, "keys")
         return reader, query

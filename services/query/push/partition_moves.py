@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.query.push.event import AFTER_EPOCHS, REMOVED, REQUESTED
+from services.query.push.event import REMOVED, REQUESTED
 from services.query.push.routing_table import LOCAL
 from services.query.push.stream_items import Delivery, PartitionsStarted
 from services.query.push.subscription import BEFORE_ALL, StoreScan
@@ -144,8 +144,8 @@ class PartitionMoves:
             place = subscription.filter.state, present.entry.partition
             if self._routing.route(*place) != LOCAL or self._routing.has_lost([place]):
                 continue
-            delivered = subscription.delivered.get(subscription.delivered_key(key, present.order[0]))
-            if delivered is not None and delivered[1] < AFTER_EPOCHS and present.order[:3] < delivered[:3]:
+            delivered = subscription.delivered_value(key, present.order[0])
+            if delivered is not None and present.order[:3] < delivered[:3]:
                 return True
         return False
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from services.query.push.delivered_versions import DeliveredVersions
-from services.query.push.event import REMOVED, REQUESTED, STATE, EventKind, event, expired_order
+from services.query.push.event import AFTER_EPOCHS, REMOVED, REQUESTED, STATE, EventKind, event, expired_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -118,6 +118,11 @@ class Subscription:
     def delivered_key(self, key: str, window_start: int | None) -> DeliveredKey:
         """The name by which versions are ordered: the key, or each of its windows."""
         return (key, window_start) if self.filter.window == "all" else key
+
+    def delivered_value(self, key: str, window_start: int | None) -> DeliveredOrder | None:
+        """The version of the key, or of its window, that the client has; None also if it knows that this expired."""
+        order = self.delivered.get(self.delivered_key(key, window_start))
+        return None if order is None or order[1] >= AFTER_EPOCHS else order
 
     def has_window(self, key: str, window_start: int) -> bool:
         """Whether the last delivered version of the key is of this window; for another instance, whether it may be."""

@@ -14,7 +14,7 @@ from aiohttp import ClientError, WSMsgType
 
 from services.query.lookup.decision import iso
 from services.query.lookup.version_reference import delivered_tag, parse_tag
-from services.query.push.event import AFTER_EPOCHS, Answer, EventKind, expired_order
+from services.query.push.event import Answer, EventKind, expired_order
 from services.query.push.names import ClientLag
 from services.query.push.stream_items import Delivery, InitialStateSent
 from services.query.push.subscription import BEFORE_ALL
@@ -356,8 +356,8 @@ def _members(subscription: Subscription) -> dict[str, Any]:
         members["window"] = iso(wanted.window) if isinstance(wanted.window, int) else wanted.window
     if wanted.silent_for is not None:
         members["silent_for"] = f"{wanted.silent_for}s"
-    delivered = None if wanted.key is None or wanted.window == "all" else subscription.delivered.get(wanted.key)
-    if delivered is not None and delivered[1] < AFTER_EPOCHS:
+    delivered = None if wanted.key is None else subscription.delivered_value(wanted.key, None)  # of no single window
+    if delivered is not None:
         members["after"] = delivered_tag(delivered)
     is_started = any(since is not None for since in subscription.since.values())
     current = subscription.current or (wanted.key is not None and is_started)

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from typing_extensions import override
 
 from contracts.errors import DeclarationError
-from contracts.records.numbers import LONG
+from contracts.types.columns import LONG
 from spark_app.query.processor.values import unsupported
 from spark_app.query.processor.variables import BufferedList, BufferedMap, BufferedValue, Journal, stored
 

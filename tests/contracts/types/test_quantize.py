@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from contracts import Api, Application, DeclarationError, Enriched, Event, Latest, Quantize, State, enrichment
 from contracts.planning.plan import plan
 from contracts.planning.request import Request
-from contracts.types.quantize import LONG
+from contracts.types.columns import LONG
 from contracts.wire import Answer, Snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -143,21 +143,22 @@ async def test_a_cancellation_by_the_function_itself_is_a_bug() -> None:
     assert (ended.status, ended.reason) == ("failure", "the function raised CancelledError")
 
 
-async def test_a_request_that_the_worker_cancels_has_no_outcome() -> None:
+async def be_cancelled() -> None:
+    """Catch a cancellation of this task, as a function may do with that of its request."""
     request = asyncio.current_task()
     assert request is not None
     request.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.sleep(0)
+
+
+async def test_a_request_that_the_worker_cancels_has_no_outcome() -> None:
+    await be_cancelled()
     with pytest.raises(asyncio.CancelledError):
         await outcome(asyncio.CancelledError())
 
 
 async def test_a_function_that_makes_a_failure_of_its_cancellation_is_not_run_again() -> None:
-    request = asyncio.current_task()
-    assert request is not None
-    request.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asyncio.sleep(0)
+    await be_cancelled()
     with pytest.raises(asyncio.CancelledError):
         await outcome(RetryableCallError("cut off"), Found(count=3))
