@@ -22,6 +22,7 @@ SUPERSEDED = _counter(
     "superseded", "Requests cancelled because a later one of the same device and enrichment was answered first."
 )
 COALESCED = _counter("coalesced", "Queued requests that took the inputs of a later snapshot.")
+WITHDRAWN = _counter("withdrawn", "Queued requests dropped because the answer to a later snapshot's inputs was known.")
 FORGED = _counter(
     "forged",
     "Requests planned to replace an answer of a version that its state had not reached within the grace.",

@@ -34,6 +34,8 @@ class Planned(NamedTuple):
     over_budget: list[Request]
     expired: Sequence[Request] = ()
     """The requests for which the window has ended, without those that need no call."""
+    withdrawn: int = 0
+    """The number of queued requests of earlier snapshots that are dropped."""
 
 
 class PartitionState:
@@ -98,20 +100,21 @@ class PartitionState:
         broker_now = self._broker_clock.now()
         planned = wanted(application, snapshot, now, broker_now)
         new = [request for request in planned if not self._is_suppressed(request, snapshot)]
-        self._withdraw(application, snapshot, now, planned, new)
+        withdrawn = self._withdraw(application, snapshot, now, planned, new)
         if not planned:
             is_over = is_expired(application, snapshot, min(now, broker_now))
-            return Planned(planned, 0, [], self._missed(application, snapshot, now) if is_over else ())
+            missed = self._missed(application, snapshot, now) if is_over else ()
+            return Planned(planned, 0, [], missed, withdrawn)
         for request in planned if len(new) < len(planned) else ():
             self._renew(request, snapshot)
         suppressed = len(planned) - len(new)
         if not application.limited:
-            return Planned(new, suppressed, [])
+            return Planned(new, suppressed, [], withdrawn=withdrawn)
         queued = {one.enrichment: pending for one in new if (pending := self._in_flight.queued(one))}
         begun = {one: called for one in application.by_name if (called := self._last(snapshot.window, one, queued))}
         new.sort(key=lambda request: request.enrichment not in queued)  # the budget has counted the queued ones
         admission = admit(application, snapshot, now, new, begun)
-        return Planned(admission.admitted, suppressed, admission.over_budget)
+        return Planned(admission.admitted, suppressed, admission.over_budget, withdrawn=withdrawn)
 
     def add(self, record: Record, request: Request, at: datetime | None) -> PendingRequest | None:
         """Add a planned request. Return None if it was coalesced with a queued one.
@@ -288,8 +291,8 @@ class PartitionState:
 
     def _withdraw(
         self, application: Application, snapshot: Snapshot, now: datetime, planned: list[Request], new: list[Request]
-    ) -> None:
-        """Drop the queued requests of earlier snapshots where the answer to the present inputs is known.
+    ) -> int:
+        """Drop the queued requests of earlier snapshots where the answer to the present inputs is known; count them.
 
         That is where the slot has it, or the plan contains a request that is answered already. Where the plan has none
         for another reason, such as a dependency without a value, the queued one stays.
@@ -303,11 +306,13 @@ class PartitionState:
             and pending.request.order < snapshot.order
         }
         if not queued:  # as for most snapshots
-            return
+            return 0
         known = answered(application, snapshot, now) | {request.enrichment for request in planned}
-        for name in queued.keys() & known:
+        withdrawn = queued.keys() & known
+        for name in withdrawn:
             self._drop(queued[name])
             self._finish_offsets(queued[name].offsets)
+        return len(withdrawn)
 
     def _renew(self, request: Request, snapshot: Snapshot) -> None:
         """Have the same request, which runs, replace the answer in the slot, which would replace its own."""

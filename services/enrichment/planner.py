@@ -83,7 +83,9 @@ class EnrichmentPlanner(RequestPlanner):
             self._counts.add(metrics.OUTDATED)
             if not state.is_latest(snapshot):
                 return []
-        requests, suppressed, over_budget, expired = state.plan(self._application, snapshot, now)
+        requests, suppressed, over_budget, expired, withdrawn = state.plan(self._application, snapshot, now)
+        if withdrawn:
+            self._counts.add(metrics.WITHDRAWN, by=withdrawn)
         if is_known:  # compaction may leave only this copy of a snapshot with queued or deferred requests
             api_of = self.api_of
             return [one for one in requests if state.has_queued(one) or state.may_have_lost(api_of[one.enrichment])]
@@ -102,6 +104,7 @@ class EnrichmentPlanner(RequestPlanner):
         snapshot = decode_snapshot(record.value or b"")
         is_superseded = state.is_superseded(snapshot)
         planned = Planned([], 0, []) if is_superseded else state.plan(self._application, snapshot, now)
+        self._counts.add(metrics.WITHDRAWN, by=planned.withdrawn)
         for metric, dropped in ((metrics.BUDGET_STOPS, planned.over_budget), (metrics.EXPIRED, planned.expired)):
             self._count(metric, [request for request in dropped if self.api_of[request.enrichment] == api])
         return [request for request in planned.requests if self.api_of[request.enrichment] == api]

@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from contracts import Budget
+from contracts.metrics import worker as metrics
+from contracts.metrics.counts import Counts
 from contracts.model.condition import condition
 from contracts.planning.fingerprint import fingerprint, skip_fingerprint
 from contracts.records.record import Record
 from contracts.wire import LARGEST_COUNT, Answer
 from services.enrichment.partition_state import PartitionState
+from services.enrichment.planner import EnrichmentPlanner
 from services.runtime.broker_clock import BrokerClock
 from services.runtime.worker.backpressure import Backpressure
 from tests.services.enrichment.calls.calling import fleet
@@ -341,6 +344,14 @@ def test_a_queued_request_is_withdrawn_where_the_slot_has_the_answer_to_the_late
     assert one.partition.position == 4
     spent = {again.request.enrichment: again.request.spent for again in queued(one, limited, snapshot(4, "P4"))}
     assert spent == {"owner": 1, "quote": 2}, "the withdrawn request costs nothing"
+
+
+def test_a_withdrawn_request_is_counted() -> None:
+    counts, one = Counts(metrics.CATALOGUE), new_state()
+    planner, of = EnrichmentPlanner(app, counts), snapshot(3, "P1", owner=P1)
+    queued(one, app, snapshot(2, "P2", owner=P1))
+    planner.plan(one, Record("snapshots", 0, 3, 0, b"d", of.encode()), START)
+    assert counts.get(metrics.WITHDRAWN) == 1
 
 
 def test_a_queued_request_is_withdrawn_where_the_slot_has_the_skip() -> None:
