@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -89,7 +90,15 @@ def run(runs: Iterable[Run], results: Results, folder: Path) -> None:
             live.console.print(f"{fault.name}, seed {seed}: {verdict} {note[-300:]}")
             live.update(results.table(), refresh=True)
             if verdict.people:
+                keep_logs(folder, f"{fault.number}-{seed}")
                 stage = None
+
+
+def keep_logs(folder: Path, name: str) -> None:
+    """Copy the logs of a loop, which the next loop deletes, into a folder beside."""
+    kept = folder.with_name(f"{folder.name}-failed") / name
+    shutil.copytree(folder / "logs", kept, dirs_exist_ok=True)
+    shutil.copy(folder / "launcher.log", kept)
 
 
 def judged(stage: Stage, fault: Fault, seed: int) -> tuple[Verdict, str]:
