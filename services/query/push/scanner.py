@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.query.push.event import CHANGED, REQUESTED, matches
+from services.query.push.event import CHANGED, REMOVED, REQUESTED, matches
 from services.query.push.names import Cause, Name
 from services.query.push.routing_table import LOCAL
 from services.query.push.subscription import StoreScan
@@ -33,7 +33,8 @@ class StoreScanner:
     def add_key(self, subscription: Subscription, key: str, reason: Reason = REQUESTED) -> None:
         """Add the name of the key; for a subscription to all windows, those of its present windows.
 
-        A requested value that is not after the delivered offset is one that the client has, or does not want.
+        A requested value that is not after the delivered offset is one that the client has, or does not want. Of a key
+        that started again, the delivered window may be removed: its name has that window.
         """
         partition = self._routing.partition(subscription.filter.state, key)
         presents = self._reader.presents(subscription, key)
@@ -42,7 +43,10 @@ class StoreScanner:
             self.skip_key(subscription, key)
             return
         starts: list[int | None] = [one.entry.window_start for one in found]
-        for window_start in starts if starts and subscription.filter.window == "all" else [None]:
+        if subscription.filter.window != "all" or not starts:
+            delivered = subscription.delivered_value(key, None) if reason is REMOVED else None
+            starts = [None if delivered is None else delivered[0]]
+        for window_start in starts:
             self._add(subscription, key, window_start, partition, reason=reason)
 
     def skip_key(self, subscription: Subscription, key: str) -> None:

@@ -133,3 +133,27 @@ def test_seed_410000248() -> None:
         followed=True,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_450030261() -> None:
+    # A watch resumed after the tombstone of its newest window, and reported that the whole key was removed.
+    script = Script(
+        450030261,
+        (
+            Written(at=6.425337165278401, key="k3", count=4),
+            Written(at=9.153660066009024, key="k0", count=3),
+            Written(at=9.627476113802468, key="k3", count=2),
+            Written(at=10.160030264720309, key="k3", kind="window", count=2),
+            Fault(at=11.55385908029284, kind="rebuild", part="job"),
+            Written(at=15.03665950885925, key="k3", count=5),
+            Written(at=15.839437124698858, key="k0", count=2),
+            Written(at=18.979878328668462, key="k0", kind="window", count=2),
+            Written(at=20.113715560521545, key="k3", kind="again", count=3),
+            Fault(at=20.345645869582075, kind="away", part="broker", lasts=24.0),
+            Written(at=32.75028492170829, key="k3", count=5),
+            Written(at=36.98250389836397, key="k3", kind="removed", count=5),
+            Written(at=39.664571911669654, key="k3", kind="again", count=2),
+        ),
+        application="visits",
+    )
+    assert not problems(script, run(script))

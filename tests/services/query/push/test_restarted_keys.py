@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.services.query.in_memory import NOW
 from tests.services.query.push.serving import watching
 from tests.services.query.push.test_upstreams import AWAY, Pair
+from tests.services.query.push.windows import relaying_to, seen, serving
+from tests.services.query.windowed import HOUR, NOON, answered_at
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WINDOWS = "/v1/states/departures/JFK/watch"
 
 
 async def test_a_key_that_started_again_at_another_instance_is_removed_first() -> None:
@@ -52,3 +61,18 @@ async def test_a_lower_version_of_a_partition_that_another_instance_serves_is_no
         async with watching(pair.one, f"/v1/states/flights/{key}/watch", **{"Last-Event-ID": f"{NOW}.0.5"}) as events:
             pair.change(key, 6)
             assert (await events.next()).id == f"{NOW}.0.6"
+
+
+@pytest.mark.parametrize("is_relayed", [False, True])
+async def test_the_removal_of_a_window_before_a_watch_resumes_leaves_the_key(
+    tmp_path: Path, *, is_relayed: bool
+) -> None:
+    async with relaying_to(tmp_path) as (relaying, owner, _), serving(tmp_path / "alone") as alone:
+        written, watched = (owner, relaying) if is_relayed else (alone, alone)
+        for hour in (0, 1):
+            written.put("JFK", hour)
+        written.remove("JFK", 1)
+        async with watching(watched.instance, WINDOWS, **{"Last-Event-ID": f"{NOON + HOUR}.0.1"}) as events:
+            removed = await events.next()
+            assert (removed.event, removed.data["window_start"]) == ("removed", answered_at(1))
+            assert seen((await events.next()).data) == ("JFK", "0", 1)
