@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.wire import REDRIVEN, Feedback
 from tests.simulation.answers import owner_request
-from tests.simulation.application import AT_MOST_EVERY, STALE_AFTER
+from tests.simulation.application import AT_MOST_EVERY, STALE_AFTER, is_loaded
 from tests.simulation.oracle import KEPT_FOR
 from tests.simulation.quiet import QUIET_S, recovers_at
 from tests.simulation.script import ENDS_S, Fault, Forged, Redrive, time_at
@@ -81,7 +81,7 @@ class Refreshes:
         The quote of a car may be of former inputs if the snapshot came too soon after its last request.
         """
         is_skipped = true.get("quote", ("", None))[0] == "skipped"
-        if not self._is_judged or is_skipped or not self._is_too_soon(last, at):
+        if not self._is_judged or is_skipped or not (self._is_too_soon(last, at) or self._may_have_superseded(last)):
             return true
         return {name: answer for name, answer in true.items() if name != "quote"}
 
@@ -187,6 +187,20 @@ class Refreshes:
         since = (min(written, self._written(last)) - time_at(0.0) - AT_MOST_EVERY - ANSWERED) / timedelta(seconds=1)
         targets = tuple(f"/quotes?load={load}&" for load in loads)
         return any(since <= call.at <= at and call.target.startswith(targets) for call in self._calls)
+
+    def _may_have_superseded(self, last: Snapshot) -> bool:
+        """Return whether a skip came shortly before, and after a snapshot that calls for a quote.
+
+        Its request counts from the time at which it starts, also if it waits for the limits of its API, without a call,
+        when the skip supersedes it.
+        """
+        slot = last.enrichments.get("quote")
+        if slot is None or slot.status != "skipped" or self._written(last) - slot.ts > AT_MOST_EVERY:
+            return False
+        return any(
+            snapshot.window == last.window and snapshot.order < slot.order and is_loaded(snapshot.state["load"])
+            for _, snapshot in self._snapshots
+        )
 
     def _ends(self, last: Snapshot) -> datetime:
         return last.first_seen + KEPT_FOR[self._application.name]
