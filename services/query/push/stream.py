@@ -11,11 +11,13 @@ from services.query.push.event import CHANGED, REMOVED, STATE, EventKind
 from services.query.push.stream_items import (
     Delivery,
     InitialStateSent,
-    PartitionsStarted,
     ProgressMark,
     StreamRefused,
     StreamReset,
     SubscriptionDenied,
+    deliver,
+    remove_subscription,
+    size_of,
 )
 
 if TYPE_CHECKING:
@@ -120,7 +122,7 @@ class Stream:
         """Send an item of another instance. `wait_for_room` bounds them."""
         copied: StreamItem = [item] if isinstance(item, Delivery) else item
         self._copied.append(copied)
-        self._copied_bytes += _size(copied)
+        self._copied_bytes += size_of(copied)
         self._on_added(self)
 
     def send_gone(self, subscription: Subscription, answer: Answer, at: float) -> None:
@@ -155,8 +157,8 @@ class Stream:
         """Remove everything that waits for the subscription."""
         self.names.withdraw(subscription)
         self._not_renewed.discard(subscription)
-        self._first = deque(item for item in self._first if _is_without(subscription, item))
-        self._set_copied(item for item in self._copied if _is_without(subscription, item))
+        self._first = deque(item for item in self._first if remove_subscription(subscription, item))
+        self._set_copied(item for item in self._copied if remove_subscription(subscription, item))
         self._scans = deque(scan for scan in self._scans if scan.subscription is not subscription)
         self._initial = deque(item for item in self._initial if item[1].subscription is not subscription)
 
@@ -301,7 +303,7 @@ class Stream:
             for subscription, reason in waiting.reasons.items():
                 for answer in self._answers(name, subscription, reason):
                     size += len(answer.body)
-                    _deliver(answer, subscription, waiting.first.at, deliveries)
+                    deliver(answer, subscription, waiting.first.at, deliveries)
             found += deliveries
             if size >= BATCH_BYTES:
                 break
@@ -336,12 +338,12 @@ class Stream:
 
     def _set_copied(self, items: Iterable[StreamItem]) -> None:
         self._copied = deque(items)
-        self._copied_bytes = sum(map(_size, self._copied))
+        self._copied_bytes = sum(map(size_of, self._copied))
         self._taken.set()
 
     def _take_copied(self) -> StreamItem:
         item = self._copied.popleft()
-        self._copied_bytes -= _size(item)
+        self._copied_bytes -= size_of(item)
         return item
 
     def _read_page(self, scan: StoreScan) -> None:
@@ -367,27 +369,3 @@ class Stream:
         for subscription in self.subscriptions.values():
             subscription.reset()
         return StreamReset()
-
-
-def _deliver(answer: Answer, subscription: Subscription, at: float, deliveries: list[Delivery]) -> None:
-    """Deliver the answer to the subscription: once for all subscriptions that receive the same."""
-    for delivery in deliveries:
-        if delivery.answer.kind is answer.kind and delivery.answer.body == answer.body:
-            delivery.ids.append(subscription.name)
-            return
-    deliveries.append(Delivery(answer, [subscription.name], at))
-
-
-def _size(item: StreamItem) -> int:
-    """The bytes of the answers of an item."""
-    return sum(len(delivery.answer.body) for delivery in item) if isinstance(item, list) else 0
-
-
-def _is_without(subscription: Subscription, item: StreamItem) -> bool:
-    """Remove the subscription from the item; return whether the item is still for another one, or for the client."""
-    if isinstance(item, list):
-        for delivery in item:
-            if subscription.name in delivery.ids:
-                delivery.ids.remove(subscription.name)
-        return any(delivery.ids for delivery in item)
-    return not (isinstance(item, PartitionsStarted | InitialStateSent) and item.subscription is subscription)

@@ -73,3 +73,27 @@ ControlItem = (
     | CommandResponse
 )
 StreamItem = list[Delivery] | ControlItem
+
+
+def deliver(answer: Answer, subscription: Subscription, at: float, deliveries: list[Delivery]) -> None:
+    """Deliver the answer to the subscription: once for all subscriptions that receive the same."""
+    for delivery in deliveries:
+        if delivery.answer.kind is answer.kind and delivery.answer.body == answer.body:
+            delivery.ids.append(subscription.name)
+            return
+    deliveries.append(Delivery(answer, [subscription.name], at))
+
+
+def size_of(item: StreamItem) -> int:
+    """The bytes of the answers of an item."""
+    return sum(len(delivery.answer.body) for delivery in item) if isinstance(item, list) else 0
+
+
+def remove_subscription(subscription: Subscription, item: StreamItem) -> bool:
+    """Remove the subscription from the item; return whether the item is still for another one, or for the client."""
+    if isinstance(item, list):
+        for delivery in item:
+            if subscription.name in delivery.ids:
+                delivery.ids.remove(subscription.name)
+        return any(delivery.ids for delivery in item)
+    return not (isinstance(item, PartitionsStarted | InitialStateSent) and item.subscription is subscription)
