@@ -42,7 +42,7 @@ Function = Callable[..., Awaitable[Any]]
 class Need:
     """One input of an enrichment: a field of the state, or the result in a slot.
 
-    An enrichment runs without an optional input, but not while that input is being requested.
+    An enrichment runs without an optional input, but not while that input is to be requested.
     """
 
     name: str

@@ -14,7 +14,7 @@ from contracts.types.key import Key
 class BaseEvent(BaseModel):
     """One record of a stream. An application's own event adds its fields, at least the fields of its state's key.
 
-    A field is either required or `T | None = None`: the job fills in no defaults.
+    A field is either required or `T | None = None`: the job fills in no defaults. A record has it by its name.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
@@ -31,6 +31,7 @@ class BaseEvent(BaseModel):
             _check_nested_times(field.annotation, where)
         for model in (cls, *columns.models(cls)):
             _check_defaults(model)
+            _check_aliases(model)
         bounds(cls)
 
 
@@ -42,6 +43,13 @@ def _check_defaults(model: type[BaseModel]) -> None:
         if field.is_required() and columns.without_none(field.annotation)[1]:
             write = "Write `T` if it is required, and `T | None = None` if it is not"
             raise DeclarationError(where, "may be null but not missing, which are the same here", write)
+
+
+def _check_aliases(model: type[BaseModel]) -> None:
+    for name, field in model.model_fields.items():
+        if alias := field.alias or field.validation_alias or field.serialization_alias:
+            where, write = f"{model.__name__}.{name}", "Name the field as the record does; a Raw source renames fields"
+            raise DeclarationError(where, f"has the alias {alias!r}, and the job reads fields by name", write)
 
 
 def _check_nested_times(annotation: Any, where: str) -> None:

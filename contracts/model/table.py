@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from contracts.model.named_state import QueryOptions
+from contracts.types.columns import check_nulls
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -25,3 +26,6 @@ class Table:
     model: type[BaseModel]
     topic: str = ""
     query: QueryOptions = QueryOptions()  # noqa: RUF009  # it is frozen
+
+    def __post_init__(self) -> None:
+        check_nulls(self.model)

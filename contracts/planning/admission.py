@@ -46,15 +46,25 @@ def admit(
     for request in wanted:
         enrichment = application.by_name[request.enrichment]
         if request.skipped is not None:
-            admission.admitted.append(replace(request, spent=spent[enrichment.name] or None))
+            admission.admitted.append(replace(request, spent=spent[enrichment.name] or None, counted_at=now))
         elif _is_too_soon(enrichment, request, snapshot, now, begun):
             admission.too_soon.append(request)
         elif left <= 0:
             admission.over_budget.append(request)
         else:
             left -= 1
-            admission.admitted.append(replace(request, spent=spent[enrichment.name] + 1) if budget else request)
+            counted = replace(request, spent=spent[enrichment.name] + 1, counted_at=now) if budget else request
+            admission.admitted.append(counted)
     return admission
+
+
+def charged(application: Application, request: Request, at: datetime) -> Request:
+    """Return a request with its count for an answer of this time: none if it was counted in another period."""
+    budget, counted_at = application.budget, request.counted_at
+    if budget is None or counted_at is None:
+        return request
+    period, answered = (budget.period(request.first_seen, time) for time in (counted_at, at))
+    return request if period == answered else replace(request, spent=None)
 
 
 def _spent(

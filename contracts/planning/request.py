@@ -27,6 +27,8 @@ class Request:
     """The round of an iterative enrichment."""
     spent: int | None = None
     """The requests of the enrichment in the budget's period, this one included; None without a budget."""
+    counted_at: datetime | None = None
+    """When `spent` was counted."""
     epoch: int = 0
     """With `version`, the snapshot that it was planned on."""
     alias: str | None = None

@@ -21,7 +21,7 @@ def schemas(application: Application) -> dict[str, dict[str, Any]]:
         "dead_letter": DeadLetter,
         "instance": Announcement,
     }
-    documents = {name: model.model_json_schema(mode="serialization") for name, model in models.items()}
+    documents = {name: model.model_json_schema(by_alias=False, mode="serialization") for name, model in models.items()}
     absent = (*(() if application.traced else (FIELD,)), *(("event_offset",) if application.state.is_windowed else ()))
     for name in absent:
         del documents["snapshot"]["properties"][name]

@@ -10,7 +10,7 @@ from contracts.errors import DeclarationError
 from contracts.reducers.base import Reducer
 from contracts.reducers.times import comparable, order
 from contracts.types.bounds import bounds
-from contracts.types.columns import is_model, without_none
+from contracts.types.columns import check_nulls, is_model, without_none
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Enriched(Reducer):
             raise TypeError("is for a pydantic model or None")
         comparable(inner)
         bounds(inner)
+        check_nulls(inner)
         return source
 
     @override

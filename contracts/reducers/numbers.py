@@ -197,7 +197,7 @@ class Histogram(Reducer):
 
     @override
     def lift(self, value: float, ts: datetime, start: datetime) -> tuple[int, ...]:
-        place = bisect.bisect_right(self.bounds, value)
+        place = bisect.bisect_right(self.bounds, float(value))  # as Spark compares a BIGINT with a DOUBLE
         return tuple(int(i == place) for i in range(len(self.bounds) + 1))
 
     @override

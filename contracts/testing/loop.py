@@ -9,9 +9,10 @@ from pydantic import TypeAdapter
 
 from contracts.errors import AbsentError, CallError, DeclarationError, PermanentCallError, RetryableCallError
 from contracts.model.application import Application
+from contracts.model.condition import typed
 from contracts.model.enrichment import Api
 from contracts.model.event import BaseEvent
-from contracts.planning.admission import LastRequest, admit
+from contracts.planning.admission import LastRequest, admit, charged
 from contracts.planning.plan import wanted
 from contracts.planning.request import Request
 from contracts.records.decode import Decoder
@@ -110,6 +111,7 @@ class Loop:
 
     async def _answer(self, request: Request) -> Record:
         facts = await self._outcome(request)
+        request = charged(self._application, request, self._clock())
         answer = Feedback(
             device_id=request.device_id,
             first_seen=request.first_seen,
@@ -137,9 +139,7 @@ class Loop:
     async def _call(self, request: Request) -> dict[str, Any]:
         """The result, with the attempts of the API's policy, without its pauses."""
         enrichment = self._application.by_name[request.enrichment]
-        inputs = {
-            need.name: TypeAdapter(need.kind).validate_python(request.inputs[need.name]) for need in enrichment.needs
-        }
+        inputs = typed({need.name: TypeAdapter(need.kind) for need in enrichment.needs}, request.inputs)
         last: CallError | None = None
         for _ in range(self._application.apis[enrichment.api].attempts):
             try:

@@ -78,6 +78,16 @@ def models(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from models(part)
 
 
+def check_nulls(model: type[BaseModel]) -> None:
+    """Raise DeclarationError for a null that would become a default: it is as if missing on the wire."""
+    for one in (model, *models(model)):
+        for name, field in one.model_fields.items():
+            default = None if field.is_required() else field.default_factory or field.default
+            if default is not None and without_none(field.annotation)[1]:
+                where, write = f"{one.__name__}.{name}", "Write `T | None = None`, or `T` with the default"
+                raise DeclarationError(where, "may be null, and its default is another value", write)
+
+
 def choices(annotation: Any) -> tuple[str, ...]:
     """The texts that a `Literal` or a `StrEnum` allows; empty for every other annotation."""
     if get_origin(annotation) is Literal:

@@ -329,5 +329,5 @@ class AlertEvaluator:
         record = Record(*place, timestamp_ms(row.changed_at), key, rule)
         failure = f"the condition of {alerts.name} raised {described(error)}"
         detail = f"{alerts.name}: {error}" if isinstance(error, FullRecordError) else failure
-        dead_letter = DeadLetter.of(record, Reason.INVALID_ROW, detail, head=rule.decode())
+        dead_letter = DeadLetter.of(record, Reason.INVALID_ROW, detail)
         self._dead_letters_of_rules.append(Output(topics.dead_letters, shortened(key), dead_letter.encode()))

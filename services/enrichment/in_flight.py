@@ -91,8 +91,8 @@ class InFlight:
 
     def renew(self, pending: PendingRequest, request: Request) -> None:
         """Answer a request that runs for a later snapshot, which calls for the same: it is the latest one then."""
-        spent = pending.request.spent
-        pending.request = replace(request, spent=spent)
+        former = pending.request
+        pending.request = replace(request, spent=former.spent, counted_at=former.counted_at)
         same_key = self._pending[request.coalescing_key]
         same_key.append(same_key.pop(same_key.index(pending)))
 

@@ -180,7 +180,7 @@ def the_job_of_an_older_checkpoint_is_not_refused(patch: pytest.MonkeyPatch) -> 
 @mutation(Script(1, (Fault(5.0, "error", "registry", 60.0), sent(10.0), Redrive(2800.0))))
 def failures_are_reopened_too_early(patch: pytest.MonkeyPatch) -> None:
     early = partial(reopening, now=time_at(0.0))
-    patch.setattr("services.tools.redrive.redrive.reopening", lambda found, _: early(found))
+    patch.setattr("services.tools.redrive.redrive.reopening", lambda app, found, _: early(app, found))
     patch.setattr("services.tools.redrive.action.TICK", timedelta(hours=-1))
 
 

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError, create_model
 
 from contracts import AbsentError, PermanentCallError, RetryableCallError
 from contracts.errors import AUTHOR_ERRORS, message_of
+from contracts.model.condition import typed
 from contracts.records.record import RecordError
 from contracts.records.shape import check_own
 from services.enrichment.calls.statuses import first_misfit
@@ -121,7 +122,7 @@ class _Prepared:
 
     def _typed(self, inputs: dict[str, Any]) -> dict[str, Any]:
         try:
-            return {name: kind.validate_python(inputs[name]) for name, kind in self._types.items()}
+            return typed(self._types, inputs)
         except ValidationError as error:
             raise PermanentCallError(
                 f"the state does not fit what the function needs: {first_misfit(error)}"

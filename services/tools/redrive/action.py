@@ -60,12 +60,12 @@ def action_for(application: Application, found: StoredDeadLetter, now: datetime)
     return RedriveAction.NOT_REDRIVABLE
 
 
-def reopening(found: StoredDeadLetter, now: datetime) -> Feedback:
+def reopening(application: Application, found: StoredDeadLetter, now: datetime) -> Feedback:
     """Return the feedback that reopens a slot: a failure of the same version that answers no inputs.
 
     It is later than the failure in the slot and replaces it, also if the clock of its worker was ahead. Any other
     answer wins over it: a result of the same version, and every answer of a later version. So a repetition has no
-    effect. The device's spent budget stays spent.
+    effect. What the device has spent of its budget stays spent, until the period of the failure ends.
     Raises ValueError for a dead letter that does not name a request.
     """
     dead_letter, key = found.dead_letter, found.key
@@ -77,17 +77,19 @@ def reopening(found: StoredDeadLetter, now: datetime) -> Feedback:
         or not dead_letter.version
     ):
         raise ValueError("this dead letter does not name a request")
+    first_seen, failed_at, budget = dead_letter.first_seen, dead_letter.failed_at, application.budget
+    is_over = budget and failed_at and budget.period(first_seen, failed_at) != budget.period(first_seen, now)
     return Feedback(
         device_id=key.decode(),
-        first_seen=dead_letter.first_seen,
+        first_seen=first_seen,
         enrichment=dead_letter.enrichment,
         epoch=dead_letter.epoch or 0,
         version=dead_letter.version,
         status="failure",
-        ts=now if dead_letter.failed_at is None else max(now, dead_letter.failed_at + TICK),
+        ts=now if failed_at is None else max(now, failed_at + TICK),
         fingerprint=REDRIVEN,
         reason="to be requested again",
-        spent=dead_letter.spent,
+        spent=None if is_over else dead_letter.spent,
     )
 
 

@@ -151,7 +151,7 @@ class RedriveHandler(Handler["AssignedPartition"]):
     def _request(self, stored: StoredDeadLetter) -> Output:
         """Return what reopens the slot, at the time of the window's start, which is neither late nor ahead."""
         now = max(self._run.now(), self._run.broker_clock.now())  # it must be later than the failure
-        feedback, topic = reopening(stored, now), self._application.topics.feedback
+        feedback, topic = reopening(self._application, stored, now), self._application.topics.feedback
         return Output(topic, stored.key, feedback.encode(), BY_KEY, timestamp_ms(feedback.first_seen))
 
     async def _delivered(self, dead_letter: DeadLetter) -> RedriveAction:

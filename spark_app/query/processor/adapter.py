@@ -28,7 +28,7 @@ from spark_app.query.processor.handle import RESERVED, BufferedHandle
 from spark_app.query.processor.stored import StoredWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql.streaming.stateful_processor import (
         ExpiredTimerInfo,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 DELTA, RESULT = "delta", "result"
 """The columns that the adapter reads and writes: JSON of a delta or dead letter, of a stored window or dead letter."""
 CONTENT = StructType().add("content", StringType())
+NULL = b"null"
 LONG_NUMBER = re.compile(rb"\d{19}")
 """What may be an integer of more than 64 bits, in JSON."""
 MODELS = 16
@@ -59,7 +60,8 @@ class AdapterLayout:
     event_fields: tuple[str, ...]
     times: tuple[str, ...]
     """The fields of the event that are times."""
-    slots: tuple[str, ...]
+    slots: Mapping[str, type[BaseModel]]
+    """The model of the result of each enrichment."""
     events: str
     """The topic of events."""
     kept_for: timedelta
@@ -142,7 +144,7 @@ class ProcessorAdapter(StatefulProcessor):
                     continue
                 state = None  # without the answer, the worker would request it again and again
             self._handle.journal.keep()
-            window.add(delta)
+            window.add(delta, self._layout.slots)
             window.state = window.state if state is None else state
             is_published |= state is not None or bool(delta["answers"])
         if window.version > before and window.timer is None:
@@ -200,7 +202,8 @@ class ProcessorAdapter(StatefulProcessor):
             )
         state = self._model.model_validate(last.asDict(recursive=True)).model_dump(mode="json", exclude_none=True)
         encoded = orjson.dumps(state)
-        if LONG_NUMBER.search(encoded) and (problem := next(unwritable(state), None)):
+        may_be_unwritable = NULL in encoded or LONG_NUMBER.search(encoded)  # orjson writes NaN as null
+        if may_be_unwritable and (problem := next(unwritable(state), None)):
             raise ValueError(f"{problem.field} {problem.detail}")
         if len(encoded) > self._layout.largest:
             raise ValueError(f"the state has {oversized(len(encoded), self._layout.largest)}")

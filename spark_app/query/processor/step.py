@@ -81,7 +81,7 @@ def layout(application: Application, epoch: int) -> AdapterLayout:
         fields=application.fields,
         event_fields=tuple(fields),
         times=tuple(name for name, field in fields.items() if without_none(field.annotation)[0] is datetime),
-        slots=tuple(application.slots),
+        slots={name: without_none(annotation)[0] for name, annotation in application.slots.items()},
         events=application.topics.events,
         kept_for=application.kept_for + application.skew,
         look_again=application.state.grace,

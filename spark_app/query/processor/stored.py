@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
 
 from contracts.reducers.times import order
+from contracts.types.columns import is_model, without_none
 from contracts.types.quantize import EPOCH
 from contracts.wire import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import BaseModel
 
 Json = dict[str, Any]
 
@@ -44,8 +51,8 @@ class StoredWindow:
         """The key of the state, and the start of the window."""
         return self.device_id, instant(self.first_seen)
 
-    def add(self, delta: Json) -> None:
-        """Merge a delta."""
+    def add(self, delta: Json, slots: Mapping[str, type[BaseModel]]) -> None:
+        """Merge a delta. `slots` has the model of each enrichment's result."""
         context = delta["record_time"], delta.get("traceparent") or ""
         if self.as_of is None or context > (self.as_of, self.traceparent or ""):
             self.traceparent = context[1] or None
@@ -56,7 +63,8 @@ class StoredWindow:
         self.event_offset = largest(self.event_offset, delta.get("event_offset"))
         for slot, answer in delta["answers"].items():
             former = self.answers.get(slot)
-            self.answers[slot] = answer if former is None else max(former, answer, key=answer_order)
+            by = partial(answer_order, slots[slot])
+            self.answers[slot] = answer if former is None else max(former, answer, key=by)
 
     def encode(self) -> str:
         """Return it as JSON."""
@@ -78,6 +86,17 @@ def largest(left: int | None, right: int | None) -> int | None:
     return right if left is None else left if right is None else max(left, right)
 
 
-def answer_order(answer: Json) -> list[Any]:
+def answer_order(result: type[BaseModel], answer: Json) -> list[Any]:
     """Return the order of answers: `Enriched` stores the greatest one. Times are of one width, and order as text."""
-    return [order(answer.get(name)) for name in Answer.model_fields]
+    fields = answer | {"result": _complete(result, answer.get("result"))}
+    return [order(fields.get(name)) for name in Answer.model_fields]
+
+
+def _complete(annotation: Any, value: Any) -> Any:
+    """Return a value of JSON with its null fields, which Spark leaves out, in the order of their declaration."""
+    kind, _ = without_none(annotation)
+    if isinstance(value, dict) and is_model(kind):
+        return {name: _complete(field.annotation, value.get(name)) for name, field in kind.model_fields.items()}
+    if isinstance(value, list):
+        return [_complete(get_args(kind)[0], item) for item in value]
+    return value

@@ -125,7 +125,7 @@ def test_a_failed_request_has_the_first_name_and_can_be_redriven() -> None:
     assert {action_for(application, stored, now) for application in (first(), renamed())} == {
         RedriveAction.REQUESTED_AGAIN
     }
-    answer = Record("feedback", 0, 0, timestamp_ms(now), b"m", reopening(stored, now).encode())
+    answer = Record("feedback", 0, 0, timestamp_ms(now), b"m", reopening(renamed(), stored, now).encode())
     assert Decoder(renamed()).feedback(answer).slot == "keeper"
 
 

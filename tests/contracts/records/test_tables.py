@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from contracts import Table
+from contracts import DeclarationError, Table
 from contracts.records.record import Record, timestamp_ms
 from contracts.records.tables import RowRejectedError, TableRows, encode_row, parse_row
 from contracts.types.key import LARGEST_KEY
@@ -110,6 +110,15 @@ def test_a_row_whose_record_the_table_would_reject_is_neither_tested_nor_written
 ) -> None:
     with pytest.raises(ValueError, match=problem):
         act(Table("bands", Band), "k", value)
+
+
+class Filled(BaseModel):
+    high: float | None = 25.0
+
+
+def test_a_null_that_would_become_the_default_of_a_row_is_refused() -> None:
+    with pytest.raises(DeclarationError, match=r"Filled\.high: may be null, and its default is another value"):
+        Table("filled", Filled)
 
 
 class Ratio(BaseModel):

@@ -42,6 +42,10 @@ def test_a_histogram_has_a_count_for_each_range_also_without_values() -> None:
     assert published(Histogram((1.0, 2.0)), (0.5, 0), (1.0, 0), (2.0, 0), (3.0, 0)) == [1, 1, 2]
 
 
+def test_a_histogram_compares_whole_numbers_as_the_job_does() -> None:
+    assert published(Histogram((2.0**60,)), (2**60 - 1, 0)) == [0, 1], "the nearest double is the bound"
+
+
 def test_the_most_frequent_values_come_first_and_of_equally_frequent_ones_the_smallest() -> None:
     values = [(value, 0.0) for value in "cabbcz"]
     assert published(TopK(3), *values) == [

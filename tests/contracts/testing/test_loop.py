@@ -59,7 +59,9 @@ async def score(api: Api, owner: Owner, score: Score | None) -> Score:
     return await api.get("/score", Score, name=owner.name, points=score.points if score else 0)
 
 
-def loop(registry: dict[str, Any], points: Any = None, budget: Budget | None = None) -> Loop:
+def loop(
+    registry: dict[str, Any], points: Any = None, budget: Budget | None = None, clock: Clock | None = None
+) -> Loop:
     app = Application(
         name="cars",
         event=Ping,
@@ -69,7 +71,7 @@ def loop(registry: dict[str, Any], points: Any = None, budget: Budget | None = N
         budget=budget,
     )
     bank = FakeApi({"/score": points or {"points": 1}})
-    return Loop(app, apis={"registry": FakeApi(registry), "bank": bank}, clock=Clock(NOW))
+    return Loop(app, apis={"registry": FakeApi(registry), "bank": bank}, clock=clock or Clock(NOW))
 
 
 def ping(number: int = 1, plate: str = "A 1", ts: datetime = NOW) -> Ping:
@@ -140,6 +142,18 @@ async def test_a_budget_stops_further_requests() -> None:
     await cars.settle()
     assert cars.calls == ["owner"]
     assert cars.stopped > 0
+
+
+async def test_an_answer_in_the_next_period_of_a_budget_spends_nothing_of_it() -> None:
+    clock = Clock(NOW + timedelta(minutes=59))
+    registry = {"/owners/A%201": {"name": "Ann"}, "/owners/B": {"name": "Bob"}}
+    cars = loop(registry, budget=Budget(requests=3), clock=clock)
+    cars.send(ping())
+    clock.forward(timedelta(minutes=2))
+    await cars.settle()
+    cars.send(ping(2, "B", clock()))
+    await cars.settle()
+    assert cars.calls == ["owner", "score", "score", "owner"]
 
 
 async def test_the_error_of_an_unprepared_call_names_the_missing_answer() -> None:

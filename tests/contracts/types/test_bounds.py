@@ -53,6 +53,18 @@ class Listed(BaseModel):
     names: list[str] = Field(default_factory=list)
 
 
+class Aliased(BaseModel):
+    speed: float = Field(alias="spd")
+
+
+class Limited(BaseModel):
+    limit: int | None = 50
+
+
+class Nested(BaseModel):
+    parts: list[Limited]
+
+
 def declared(annotation: Any, **fields: Any) -> type[Event]:
     """An event with one field of its own."""
     body = {"__annotations__": {"own": annotation}, "own": Field(**({"default": None} | fields))}
@@ -88,6 +100,7 @@ def test_a_constraint_inside_an_optional_type_is_seen_with_all_its_parts() -> No
         (Short | None, "Short.str_max_length", "cannot be run in the Spark job"),
         (Defaulted | None, "Defaulted.lon", "has a default. Make it required, or write"),
         (list[Listed] | None, "Listed.names", "has a default. Make it required, or write"),
+        (list[Aliased] | None, "Aliased.speed", "has the alias 'spd'"),
     ],
 )
 def test_an_event_takes_only_constraints_that_the_job_can_check(annotation: Any, where: str, message: str) -> None:
@@ -107,16 +120,27 @@ def test_a_time_has_no_limits() -> None:
         declared(Annotated[AwareDatetime, Field(ge=datetime(2026, 1, 1))] | None)  # noqa: DTZ001  # pydantic takes it
 
 
-@pytest.mark.parametrize("result", [Checked, CheckedWhole, Short])
-def test_a_result_takes_only_constraints_that_the_job_can_check(result: type[BaseModel]) -> None:
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        *((result, "cannot be run in the Spark job") for result in (Checked, CheckedWhole, Short)),
+        *((result, "Limited.limit: may be null, and its default") for result in (Limited, Nested)),
+    ],
+)
+def test_a_result_takes_only_what_the_job_can_check(result: type[BaseModel], message: str) -> None:
     async def slot(api: Any, events: int) -> Any:
         raise NotImplementedError
 
     slot.__annotations__["return"] = result
     body = {"__annotations__": {"events": Annotated[int, Count()], "slot": Annotated[result | None, Enriched()]}}
     state = type("Known", (State,), {**body, "__module__": __name__}, lifetime=timedelta(hours=1))
-    with pytest.raises(DeclarationError, match="cannot be run in the Spark job"):
+    with pytest.raises(DeclarationError, match=message):
         Application(name="t", event=Event, state=state, enrichments=(enrichment(api="a")(slot),))
+
+
+def test_an_event_has_no_alias() -> None:
+    with pytest.raises(DeclarationError, match=r"Own\.own: has the alias 'it'"):
+        declared(int | None, alias="it")
 
 
 def test_an_instant_has_a_year_from_1_to_9999_in_utc() -> None:

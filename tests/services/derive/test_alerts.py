@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from contracts import Alerts, Application, DeclarationError, Table
 from contracts.records.tables import encode_row
-from contracts.wire import DeadLetter, Snapshot
+from contracts.wire import LARGEST_HEAD, DeadLetter, Snapshot
 from contracts.wire.alert_record import AlertRecord
 from contracts.wire.window_key import window_key
 from services.alerts.evaluator import AlertEvaluator
@@ -196,6 +196,13 @@ def test_changes_by_a_rule_are_written_after_the_evaluated_offsets_are_committed
     broker.append("limits", b"r", encode_row(LIMITS, "r", Limit(high=5, low=5).model_dump_json(), "ann"))
     broker.run()
     assert (last_record(broker).status, broker.refusals, broker.accepted) == ("open", 0, 1)
+
+
+def test_the_dead_letter_of_a_large_rule_fits_into_a_record() -> None:
+    broker = broker_with(("r", Limit(keys="a" + "*" * 100_000, high=5, low=5)))
+    publish(broker, "a", 1, "no number")
+    broker.run()
+    assert len(broker.topics["dead_letters"][0].value or b"") < 2 * LARGEST_HEAD
 
 
 def test_a_bad_row_is_a_dead_letter_and_the_former_rule_stays() -> None:

@@ -27,6 +27,8 @@ from contracts import (
 from contracts.planning.request import Request
 from contracts.records.decode import Decoder
 from contracts.records.record import Record, timestamp_ms
+from contracts.records.schema import schemas
+from contracts.testing import Clock, FakeApi, Loop
 from services.enrichment.calls.caller import Caller, Outcome
 from services.enrichment.calls.retrier import CallRetrier
 from services.enrichment.feedback import feedback
@@ -39,6 +41,10 @@ class Seen(Event):
 
 class Part(BaseModel):
     since: datetime | None = None
+
+
+class Seat(BaseModel):
+    row_number: int = Field(alias="rowNumber")
 
 
 class Found(BaseModel):
@@ -118,6 +124,34 @@ async def test_the_job_can_read_every_result(result: Found) -> None:
 async def test_a_number_that_json_does_not_have_is_a_failure() -> None:
     _, ended = await outcome(Found.model_construct(at=None, number=float("nan"), count=0, parts=[]))
     assert (ended.status, ended.reason) == ("failure", "the result holds a number that JSON does not have")
+
+
+async def test_an_alias_of_a_result_is_the_name_of_the_api_only() -> None:
+    @enrichment(api="registry", when=lambda seat: seat.row_number == 7)
+    async def fare(_: Api, seat: Seat) -> Found:
+        return Found(count=seat.row_number)
+
+    @enrichment(api="registry")
+    async def seat(_: Api, plate: str) -> Seat:
+        return Seat.model_validate({"rowNumber": len(plate)})
+
+    class Ride(State):
+        plate: Annotated[str | None, Latest()]
+        seat: Annotated[Seat | None, Enriched()]
+        fare: Annotated[Found | None, Enriched()]
+
+    app = Application(name="a", event=Seen, state=Ride, enrichments=(seat, fare))
+    loop = Loop(app, apis={"registry": FakeApi({})}, clock=Clock(EPOCH))
+    loop.send(Seen(device_id="d", event_id="e", ts=EPOCH, first_seen=EPOCH, plate="1234567"))
+    await loop.settle()
+    found = loop.snapshot("d").enrichments
+    assert (found["seat"].result, found["fare"].status) == ({"row_number": 7}, "result")
+    retrier = CallRetrier(Policy(), sleep=lambda _: asyncio.sleep(0), draw=min, on_retry=lambda: None)
+    caller = Caller(app, dict.fromkeys(app.by_name, Nothing()), dict.fromkeys(app.by_name, retrier))
+    request = Request("d", EPOCH, "fare", "f", 1, EPOCH, {"seat": found["seat"].result})
+    assert (await caller.answer(request)).result == {"number": 0.0, "count": 7, "parts": []}
+    document = schemas(app)["snapshot"]
+    assert "row_number" in document["$defs"]["Seat"]["properties"]
 
 
 async def test_a_function_may_ask_to_be_run_again() -> None:

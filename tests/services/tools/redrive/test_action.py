@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts import Alerts, FromKey, Raw
+from contracts import Alerts, Application, Budget, FromKey, Raw
 from contracts.planning.plan import plan
 from contracts.records.decode import Decoder
 from contracts.records.fold import Fold
@@ -150,7 +150,7 @@ def test_nothing_is_redriven_for_an_expired_window_except_in_a_replay() -> None:
 )
 def test_a_dead_letter_that_names_no_request_reopens_nothing(dead_letter: StoredDeadLetter) -> None:
     with pytest.raises(ValueError, match="does not name a request"):
-        reopening(dead_letter, LATER)
+        reopening(app, dead_letter, LATER)
 
 
 def test_dead_letters_are_chosen_by_reason_enrichment_and_time() -> None:
@@ -186,7 +186,7 @@ def test_an_opening_undoes_the_failure_it_is_for_and_nothing_else(
         fold.add(Delta("d1", START, str(number), START, slot="owner", answer=one))
     before = fold.windows["d1", START].fields["owner"]
     for second in range(times):
-        value = reopening(found(), LATER + timedelta(seconds=second)).encode()
+        value = reopening(app, found(), LATER + timedelta(seconds=second)).encode()
         snapshot = fold.add(Decoder(app).feedback(Record("feedback", 0, 0, timestamp_ms(START), b"d1", value)))
         assert snapshot, "an reopening is a record that the job takes"
     after = fold.windows["d1", START].fields["owner"]
@@ -201,7 +201,7 @@ def test_a_failure_of_a_worker_whose_clock_was_ahead_is_undone(ahead: timedelta)
     fold, failed_at = Fold(app), LATER + ahead
     failure = answer(3, "failure", "f") | {"ts": failed_at}
     fold.add(Delta("d1", START, "f", START, slot="owner", answer=failure))
-    value = reopening(found(failed_at=failed_at), LATER).encode()
+    value = reopening(app, found(failed_at=failed_at), LATER).encode()
     fold.add(Decoder(app).feedback(Record("feedback", 0, 0, timestamp_ms(START), b"d1", value)))
     assert fold.windows["d1", START].fields["owner"]["fingerprint"] == REDRIVEN
 
@@ -215,12 +215,20 @@ def test_a_reopened_slot_is_requested_again() -> None:
     failed = fold.add(Delta("d1", START, "a", START, slot="owner", answer=answer(1, "failure", request.fingerprint)))
     assert failed
     assert "owner" not in {one.enrichment for one in plan(app, failed, LATER)}
-    value = reopening(found(version=1, spent=3), LATER).encode()
+    value = reopening(app, found(version=1, spent=3), LATER).encode()
     opened = fold.add(Decoder(app).feedback(Record("feedback", 0, 0, timestamp_ms(START), b"d1", value)))
     assert opened
     assert opened.enrichments["owner"].spent == 3, "the budget is not filled up by a redrive"
     again = next(one for one in plan(app, opened, LATER) if one.enrichment == "owner")
     assert (again.fingerprint, again.inputs) == (request.fingerprint, request.inputs)
+
+
+@pytest.mark.parametrize(("later", "spent"), [(timedelta(minutes=58), 3), (timedelta(hours=2), None)])
+def test_a_redrive_spends_nothing_of_a_later_period(later: timedelta, spent: int | None) -> None:
+    limited = Application(
+        name="limited", event=Seen, state=Car, enrichments=(owner, quote, street), budget=Budget(requests=9)
+    )
+    assert reopening(limited, found(spent=3, failed_at=LATER), LATER + later).spent == spent
 
 
 def answer(version: int, status: str, fingerprint: str) -> dict[str, Any]:

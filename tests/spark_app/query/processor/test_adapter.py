@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
 import pytest
+from pydantic import BaseModel
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 from pyspark.sql.streaming.tws_tester import TwsTester
 from pyspark.sql.types import LongType, StringType, StructType
 
+from contracts import State
 from contracts.types.quantize import EPOCH, MICROSECOND
 from contracts.wire import DeadLetter
 from spark_app.query.processor.adapter import DELTA, RESULT, ProcessorAdapter
 from spark_app.query.processor.handle import RESERVED
 from spark_app.query.processor.step import layout
+from spark_app.query.processor.stored import StoredWindow
 from tests import processed
 from tests.processed import PAUSE_MS, POISON, Tally, Visits
 
@@ -46,6 +51,27 @@ VISITS = {
     "last": (StructType().add("click", StringType()),),
     "recent": (COUNTRY,),
 }
+
+
+class Fit(BaseModel):
+    slope: float
+
+
+class Fitted(State, key="page", window=timedelta(hours=1)):
+    """A state with a model in it."""
+
+    fit: Fit
+
+
+class Part(BaseModel):
+    a: int | None = None
+    b: int | None = None
+
+
+class Place(BaseModel):
+    street: str | None = None
+    limit: int | None = None
+    parts: list[Part] | None = None
 
 
 class Window:
@@ -169,6 +195,7 @@ def test_a_first_record_on_which_the_processor_raises_stores_nothing() -> None:
         (Row(clicks=2**70), "TypeError"),
         (Row(clicks=2**63), "ValueError: clicks is an integer of more than 64 bits"),
         (Row(clicks=-(2**63) - 1), "TypeError"),
+        (Row(countries=["de", None]), "ValidationError"),
         (Row(countries=["de" * 200_000]), "ValueError: the state has 400018 bytes, and 262144 are allowed"),
         ({"clicks": 1}, "TypeError: it yielded a dict, and a state is a pyspark.sql.Row: write Row(name=value)"),
     ],
@@ -234,6 +261,28 @@ def test_an_answer_is_stored_also_when_the_processor_raises_on_it() -> None:
     assert result["answers"]["owner"]["status"] == "result"
     assert result["state"]["clicks"] == 1
     assert "owner_name" not in result["state"]
+
+
+@pytest.mark.parametrize("slope", [math.nan, math.inf])
+def test_a_number_in_a_model_that_json_does_not_have_is_a_dead_letter(
+    slope: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tally, "_state", lambda _: Row(fit=Row(slope=slope)))
+    placed = replace(layout(processed.tallies, epoch=7), state=Fitted, fields=("fit",))
+    (dead_letter,) = Window(ProcessorAdapter(Tally, TALLY, placed)).send(click(1))
+    detail = DeadLetter.model_validate_json(dead_letter["dead_letter"]).detail
+    assert detail == "ValueError: fit.slope is not a finite number"
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_of_answers_with_other_null_fields_the_greatest_one_stays(*, is_reversed: bool) -> None:
+    results: list[dict[str, Any]] = [{"limit": 1}, {"street": "x"}, {"street": "a", "limit": 2}, {"parts": [{"a": 1}]}]
+    window = StoredWindow(PAGE, microseconds(START))
+    for result in reversed(results) if is_reversed else results:
+        given = answer(1, 1, "")
+        given["answers"]["owner"]["result"] = result
+        window.add(given, {"owner": Place})
+    assert window.answers["owner"]["result"] == {"street": "x"}, "nulls order before values, field by field"
 
 
 def test_a_timer_gives_a_state_with_a_version_of_its_own() -> None:
