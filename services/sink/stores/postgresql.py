@@ -30,7 +30,7 @@ from services.sink.stores import postgresql_queries as queries
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from contracts.sinks import Deletion, Move, Row, RowBatch, Target
+    from contracts.sinks import Deletion, Move, Row, RowBatch, Step, Target
 
 LONGEST_NAME = 63
 """In bytes: PostgreSQL cuts longer names."""
@@ -92,7 +92,7 @@ class PostgresqlStore(SinkStore):
                 except _NotMovedError:
                     await self._check_positions(batch.moves)
                 except REFUSALS as error:
-                    refused = await self._refused([row for step in batch.steps for row in step.rows])
+                    refused = await self._refused(batch.steps) or await self._refused(batch.steps, at_once=True)
                     if not refused:
                         raise StoreUnavailableError(_reason(error)) from error
                     raise RowsRefusedError(refused) from error
@@ -162,20 +162,33 @@ class PostgresqlStore(SinkStore):
     async def _write(self, rows: Sequence[Row]) -> int:
         if not rows:
             return 0
-        ordered = sorted(rows, key=lambda row: (row.key, row.window_start))  # all sinks lock rows in one order
-        document = orjson.dumps([_document(row) for row in ordered]).decode()
+        document = orjson.dumps([_document(row) for row in _ordered(rows)]).decode()
         return (await self._connection.execute(self._queries.write, (document,))).rowcount
 
-    async def _refused(self, rows: Sequence[Row]) -> list[RefusedRow]:
-        """Find the rows that cannot be written, by halves; all of it is rolled back."""
+    async def _refused(self, steps: Sequence[Step], *, at_once: bool = False) -> list[RefusedRow]:
+        """Find the rows that cannot be written, after the others of the batch; all of it is rolled back.
+
+        `at_once` checks the constraints that the end of a transaction checks with each row.
+        """
+        refused: list[RefusedRow] = []
+        async with self._connection.transaction(force_rollback=True):
+            if at_once:
+                await self._connection.execute(queries.CHECK_AT_ONCE)
+            for step in steps:
+                await self._remove(step.deletions)
+                refused += await self._write_accepted(_ordered(step.rows))
+        return refused
+
+    async def _write_accepted(self, rows: Sequence[Row]) -> list[RefusedRow]:
+        """Write the rows that the store accepts, by halves; return the others."""
         try:
-            async with self._connection.transaction(force_rollback=True):
+            async with self._connection.transaction():
                 await self._write(rows)
         except REFUSALS as error:
             if len(rows) == 1:
                 return [RefusedRow(rows[0], _reason(error))]
             middle = len(rows) // 2
-            return await self._refused(rows[:middle]) + await self._refused(rows[middle:])
+            return await self._write_accepted(rows[:middle]) + await self._write_accepted(rows[middle:])
         return []
 
 
@@ -202,6 +215,11 @@ class _NotMovedError(Exception):
 async def _exists(connection: AsyncConnection, table: str) -> bool:
     exists = await (await connection.execute(queries.TABLE_EXISTS, (table,))).fetchone()
     return exists == (True,)
+
+
+def _ordered(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return rows in the order in which all sinks lock them."""
+    return sorted(rows, key=lambda row: (row.key, row.window_start))
 
 
 def _document(row: Row) -> dict[str, object]:

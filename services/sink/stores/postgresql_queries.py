@@ -28,6 +28,7 @@ SESSION = "SELECT set_config('idle_in_transaction_session_timeout', '60s', false
 """The server aborts the transaction of a dead sink, which locks its positions."""
 LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(hashtextextended('stateloop sink', 0))"
 """Two sinks do not create one table."""
+CHECK_AT_ONCE = "SET CONSTRAINTS ALL IMMEDIATE"
 POSITIONS_TABLE = "stateloop_positions"
 CREATE_POSITIONS = """
 CREATE TABLE stateloop_positions (

@@ -186,6 +186,43 @@ async def test_a_constraint_of_the_operator_refuses_its_rows_only(postgresql_ser
     await store.close()
 
 
+def plated(key: str, plate: str) -> Row:
+    return ROW._replace(key=key, value=f'{{"plate": "{plate}"}}'.encode())
+
+
+@pytest.mark.parametrize(
+    ("rows", "refused"),
+    [
+        ((plated("a", "X"), plated("b", "X"), plated("c", "Z")), {"b"}),
+        ((plated("new", "OLD"), plated("bad", "\\u0000")), {"bad"}),
+        ((plated("new", "OLD"), ROW._replace(key="late", epoch=99)), {"late"}),
+    ],
+    ids=["two rows of one batch", "a value of a deleted row", "a constraint that the commit checks"],
+)
+async def test_a_constraint_over_rows_refuses_no_other_row(
+    postgresql_server: PostgresqlServer, rows: tuple[Row, ...], refused: set[str]
+) -> None:
+    where = target()
+    store = postgresql_server.store(where)
+    await store.open()
+    table, epochs = sql.Identifier(where.name), sql.Identifier(f"{where.name}_epochs")
+    with psycopg.connect(postgresql_server.url) as connection:
+        connection.execute(sql.SQL("CREATE UNIQUE INDEX ON {} ((value->>'plate'))").format(table))
+        connection.execute(sql.SQL("CREATE TABLE {} (epoch bigint PRIMARY KEY)").format(epochs))
+        connection.execute(sql.SQL("INSERT INTO {} VALUES ({})").format(epochs, ROW.epoch))
+        refers = "ALTER TABLE {} ADD FOREIGN KEY (epoch) REFERENCES {} DEFERRABLE INITIALLY DEFERRED"
+        connection.execute(sql.SQL(refers).format(table, epochs))
+    await store.write(RowBatch((Step((), (plated("old", "OLD"),)),), {0: Move(0, 1)}))
+    with pytest.raises(RowsRefusedError) as error:
+        await store.write(RowBatch((Step((Deletion("old", None),), rows),), {0: Move(1, 2)}))
+    assert {one.row.key for one in error.value.refused} == refused
+    accepted = tuple(row for row in rows if row.key not in refused)
+    assert await store.write(RowBatch((Step((Deletion("old", None),), accepted),), {0: Move(1, 2)})) == 1 + len(
+        accepted
+    )
+    await store.close()
+
+
 @pytest.mark.parametrize("kind", [RedisStore, PostgresqlStore])
 @pytest.mark.parametrize(
     "rest", ["://user:hunter2/x@127.0.0.1:1/0", "://user:hunter2@127.0.0.1:1/0", "://%zz:hunter2@h:p"]
