@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any, Protocol, TypeVar, get_type_hints
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from contracts.errors import DeclarationError
 from contracts.model.batch import Batch
@@ -81,6 +81,17 @@ class Enrichment:
     def rounding(self) -> dict[str, Quantize]:
         """The quantization of inputs, by the names of the quantized ones."""
         return {need.name: need.near for need in self.needs if need.near}
+
+    @cached_property
+    def _types(self) -> dict[str, TypeAdapter[Any]]:
+        return {need.name: TypeAdapter(need.kind) for need in self.needs}
+
+    def typed(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return inputs, as on the wire, in the types of the parameters. Raises ValidationError.
+
+        A result is on the wire by the names of its fields; their aliases are those of the API.
+        """
+        return {name: kind.validate_python(inputs[name], by_name=True) for name, kind in self._types.items()}
 
     def __call__(self, api: Api, **inputs: Any) -> Awaitable[BaseModel]:
         """Run the function itself, as a test would."""

@@ -58,15 +58,6 @@ def admit(
     return admission
 
 
-def charged(application: Application, request: Request, at: datetime) -> Request:
-    """Return a request with its count for an answer of this time: none if it was counted in another period."""
-    budget, counted_at = application.budget, request.counted_at
-    if budget is None or counted_at is None:
-        return request
-    period, answered = (budget.period(request.first_seen, time) for time in (counted_at, at))
-    return request if period == answered else replace(request, spent=None)
-
-
 def _spent(
     application: Application,
     enrichment: Enrichment,

@@ -1,9 +1,10 @@
 """A request: one planned answer of an enrichment, for one window of one device."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
+from contracts.model.budget import Budget
 from contracts.wire import Order
 
 
@@ -33,6 +34,13 @@ class Request:
     """With `version`, the snapshot that it was planned on."""
     alias: str | None = None
     """The first name of the enrichment, if it was renamed."""
+
+    def charged(self, budget: Budget | None, at: datetime) -> Self:
+        """Return the request with its count for an answer of this time: none if it was counted in another period."""
+        if budget is None or self.counted_at is None:
+            return self
+        period, answered = (budget.period(self.first_seen, time) for time in (self.counted_at, at))
+        return self if period == answered else replace(self, spent=None)
 
     @property
     def recorded_as(self) -> str:

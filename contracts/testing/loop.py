@@ -5,14 +5,11 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from contracts.errors import AbsentError, CallError, DeclarationError, PermanentCallError, RetryableCallError
 from contracts.model.application import Application
-from contracts.model.condition import typed
 from contracts.model.enrichment import Api
 from contracts.model.event import BaseEvent
-from contracts.planning.admission import LastRequest, admit, charged
+from contracts.planning.admission import LastRequest, admit
 from contracts.planning.plan import wanted
 from contracts.planning.request import Request
 from contracts.records.decode import Decoder
@@ -111,7 +108,7 @@ class Loop:
 
     async def _answer(self, request: Request) -> Record:
         facts = await self._outcome(request)
-        request = charged(self._application, request, self._clock())
+        request = request.charged(self._application.budget, self._clock())
         answer = Feedback(
             device_id=request.device_id,
             first_seen=request.first_seen,
@@ -139,7 +136,7 @@ class Loop:
     async def _call(self, request: Request) -> dict[str, Any]:
         """The result, with the attempts of the API's policy, without its pauses."""
         enrichment = self._application.by_name[request.enrichment]
-        inputs = typed({need.name: TypeAdapter(need.kind) for need in enrichment.needs}, request.inputs)
+        inputs = enrichment.typed(request.inputs)
         last: CallError | None = None
         for _ in range(self._application.apis[enrichment.api].attempts):
             try:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from contracts.metrics import worker as metrics
-from contracts.planning.admission import charged
 from contracts.records.record import timestamp_ms
 from contracts.wire import decode_snapshot
 from services.enrichment.feedback import encode, failed_request
@@ -113,7 +112,7 @@ class EnrichmentPlanner(RequestPlanner):
     @override
     def encode(self, request: Request, outcome: Outcome, now: datetime) -> tuple[Outcome, Output]:
         """See `RequestPlanner.encode`."""
-        request = charged(self._application, request, now)
+        request = request.charged(self._application.budget, now)
         outcome, value = encode(request, outcome, now, self._application.largest_record)
         topic, key = self._application.topics.feedback, request.device_id.encode()
         return outcome, Output(topic, key, value, timestamp_ms=timestamp_ms(request.as_of))
@@ -121,7 +120,7 @@ class EnrichmentPlanner(RequestPlanner):
     @override
     def dead_letter(self, record: Record, request: Request, outcome: Outcome, now: datetime) -> DeadLetter:
         """See `RequestPlanner.dead_letter`."""
-        return failed_request(record, charged(self._application, request, now), outcome, now)
+        return failed_request(record, request.charged(self._application.budget, now), outcome, now)
 
     def _count(self, metric: Metric, requests: Sequence[Request]) -> None:
         for request in requests:

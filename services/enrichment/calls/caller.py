@@ -9,11 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
-from pydantic import TypeAdapter, ValidationError, create_model
+from pydantic import ValidationError, create_model
 
 from contracts import AbsentError, PermanentCallError, RetryableCallError
 from contracts.errors import AUTHOR_ERRORS, message_of
-from contracts.model.condition import typed
 from contracts.records.record import RecordError
 from contracts.records.shape import check_own
 from services.enrichment.calls.statuses import first_misfit
@@ -99,9 +98,6 @@ class _Prepared:
         self._api = api
         self._largest = application.largest_record
         self._shape = create_model("Results", **{one.name: (one.result | None, None)})  # type: ignore[call-overload]
-        self._types: dict[str, TypeAdapter[Any]] = {
-            need.name: TypeAdapter(need.annotation | None if need.optional else need.annotation) for need in one.needs
-        }
 
     def once(self, inputs: dict[str, Any]) -> Callable[[Effort], Awaitable[BaseModel]]:
         """Return a run of the function on inputs in their wire form. Raises PermanentCallError if they do not fit."""
@@ -122,7 +118,7 @@ class _Prepared:
 
     def _typed(self, inputs: dict[str, Any]) -> dict[str, Any]:
         try:
-            return typed(self._types, inputs)
+            return self._one.typed(inputs)
         except ValidationError as error:
             raise PermanentCallError(
                 f"the state does not fit what the function needs: {first_misfit(error)}"
