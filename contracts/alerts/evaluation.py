@@ -136,7 +136,7 @@ class Evaluation(NamedTuple):
         if begun and len(kept) + len(begun) > ALWAYS_FIT:
             begun = self._fitting(kept, begun)
         alerts = kept + begun
-        if [alert for alert in alerts if alert.is_active] == list(known):
+        if {alert.id: alert for alert in alerts if alert.is_active} == {alert.id: alert for alert in known}:
             return None
         return _record(snapshot, self.offset, alerts, _changed(known, alerts), self.layout)
 

@@ -28,6 +28,18 @@ def test_a_repeated_snapshot_changes_no_alert() -> None:
     assert evaluation.evaluate(opened, SNAPSHOT) is None
 
 
+def test_a_repeated_snapshot_after_missing_ones_changes_no_alert() -> None:
+    holds = {"a": 0, "b": 60, "c": 0}
+    limits = {name: Limit(high=5, low=5, hold=timedelta(seconds=hold)) for name, hold in holds.items()}
+    rules = Rules({name: TableRow(1, limit, "ann", NOON) for name, limit in limits.items()})
+    alerts = Alerts("too_high", LIMITS, above, below)
+    evaluation = Evaluation(alerts, rules, 0, lambda *_: None, is_next=False)
+    opened = evaluation.evaluate(None, SNAPSHOT)
+    assert opened is not None
+    assert [alert.status for alert in opened.alerts] == ["open", "pending", "open"]
+    assert evaluation.evaluate(opened, SNAPSHOT) is None
+
+
 @pytest.mark.parametrize("hold", [timedelta(days=3_000_000), timedelta.max])
 def test_an_alert_that_would_open_after_the_year_9999_stays_pending(hold: timedelta) -> None:
     rules = Rules({"rule": TableRow(1, Limit(high=5, low=5, hold=hold), "ann", NOON)})
