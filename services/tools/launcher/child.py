@@ -7,6 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from services.tools.launcher import leftovers, processes
+from services.tools.launcher.errors import StartFailedError
 from services.tools.launcher.last_error import last_error
 
 if TYPE_CHECKING:
@@ -17,23 +18,18 @@ TAIL = 64 * 1024
 
 
 class Child:
-    """The process of one specification; each start creates a new one."""
+    """The process of one specification; each start creates a new one. Raises StartFailedError if the system refuses."""
 
     def __init__(self, part: ProcessSpec, folders: Folders) -> None:
         self._part = part
         self._run = folders.run
         self._log = folders.logs / f"{part.name}.log"
-        self._begin = self._log.stat().st_size if self._log.exists() else 0
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                part.command,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", **part.env},
-                stdin=None if part.foreground else subprocess.DEVNULL,
-                stdout=None if part.foreground else log,
-                stderr=log,
-                start_new_session=not part.foreground,
-            )
-        leftovers.note(self._run, part.name, self._process.pid)
+        try:
+            self._begin = self._log.stat().st_size if self._log.exists() else 0
+            self._process = self._started()
+            self._note()
+        except OSError as error:
+            raise StartFailedError(part.name, str(error), self._log) from error
 
     @property
     def pid(self) -> int:
@@ -72,6 +68,26 @@ class Child:
         self._process.wait(processes.KILL_S)
         processes.wait_until(lambda: processes.group_gone(self.pid), processes.KILL_S)
         leftovers.forget(self._run, self._part.name)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        part = self._part
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                part.command,
+                env={**os.environ, "PYTHONUNBUFFERED": "1", **part.env},
+                stdin=None if part.foreground else subprocess.DEVNULL,
+                stdout=None if part.foreground else log,
+                stderr=log,
+                start_new_session=not part.foreground,
+            )
+
+    def _note(self) -> None:
+        """Record the process, or kill it: nothing would stop one without a record after the end of the launcher."""
+        try:
+            leftovers.note(self._run, self._part.name, self.pid)
+        except OSError:
+            self.clear()
+            raise
 
     def _ended(self, within_s: float) -> bool:
         try:

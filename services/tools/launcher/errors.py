@@ -42,7 +42,7 @@ class DataFolderError(LaunchError, PermanentError):
 
 
 class StartFailedError(LaunchError, PermanentError):
-    """A process exited before it was ready. `why` is its last output."""
+    """A process exited before it was ready, or the system did not start it. `why` is its last output, or the error."""
 
     def __init__(self, part: str, why: str, log: Path) -> None:
         super().__init__(f"{part} did not start: {why or 'no output'} (see {log})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -91,15 +92,24 @@ class TerminalNotices:
             self._say(f"[yellow]![/] {part.name} did not stop within {part.stop_within_s:g} s, and was killed")
 
     def _say(self, text: str, detail: str = "") -> None:
+        """Print on the terminal while it is free, or into a file, whose disk may be full."""
         if self._quiet:
             return
-        self._console.print(text)
-        if detail:
-            self._console.print(f"  {detail[:MAX_REASON]}", style="dim", markup=False)
+        with suppress(OSError):
+            self._console.print(text)
+            if detail:
+                self._console.print(f"  {detail[:MAX_REASON]}", style="dim", markup=False)
 
     def _note(self, part: ProcessSpec, state: str) -> None:
-        """Write a line to the launcher's log, and the states of all processes for the live view."""
+        """Write a line to the launcher's log, and the states of all processes for the live view.
+
+        A full disk must not end the loop: the states are whole again after the next change that can be written.
+        """
         self._states[part.name] = state
+        with suppress(OSError):
+            self._write(part, state)
+
+    def _write(self, part: ProcessSpec, state: str) -> None:
         with (self._folders.logs / "launcher.log").open("a", encoding="utf-8") as log:
             log.write(f"{self._now().isoformat(timespec='milliseconds')} {part.name}: {state}\n")
         unfinished = self._folders.status.with_suffix(".new")

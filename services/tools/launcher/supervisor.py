@@ -91,7 +91,7 @@ class Supervised:
         return self.ready
 
     def start_again(self) -> None:
-        """Start a new process, after the old one was cleared."""
+        """Start a new process, after the old one was cleared. Raises StartFailedError."""
         self.process = self._start(self.part)
 
 
@@ -156,8 +156,13 @@ class Supervisor:
                 self._ended(run, run.process, code)
 
     def _start_if_due(self, run: Supervised) -> None:
-        if self._clock() >= run.start_at:
+        if self._clock() < run.start_at:
+            return
+        try:
             run.start_again()
+        except StartFailedError as error:
+            self._died(run, error.why)
+        else:
             self._notices.again(run.part)
 
     def _ended(self, run: Supervised, process: RunningProcess, code: int) -> None:
@@ -172,6 +177,10 @@ class Supervisor:
             raise StartFailedError(run.part.name, why, self._log(run.part))
         process.clear()
         run.process = None
+        self._died(run, why)
+
+    def _died(self, run: Supervised, why: str) -> None:
+        """Set the time of the restart. Raises RestartLimitError."""
         pause_s = run.restarts.died(self._clock())
         if pause_s is None:
             policy = run.part.restart

@@ -76,11 +76,14 @@ class World:
         self.plan: dict[float, Callable[[], object]] = {}
         self.processes: dict[str, list[FakeProcess]] = {}
         self.stopping = False
+        self.is_full = False
         notices, logs = FakeNotices(self.notices), Path("logs")
         self.supervisor = Supervisor(parts, self.start, notices, logs, clock=lambda: self.now, pause=self.pause)
 
     def start(self, part: ProcessSpec) -> FakeProcess:
         self.notices.append(f"start {part.name}")
+        if self.is_full:
+            raise StartFailedError(part.name, "disk full", Path(part.name))
         process = FakeProcess(self, part.name)
         self.processes.setdefault(part.name, []).append(process)
         return process
@@ -100,6 +103,10 @@ class World:
 
     def write(self, name: str, printed: str) -> None:
         self.processes[name][-1].printed = printed
+
+    def fill(self, *, is_full: bool) -> None:
+        """Let no process start while the disk is full."""
+        self.is_full = is_full
 
     def stop(self) -> None:
         self.stopping = True
@@ -151,6 +158,31 @@ def test_a_part_that_dies_starts_again_after_a_pause_that_grows() -> None:
         *("clear job", "died job (killed), 1", "start job"),
         *("clear job", "died job (failed), 2", "start job"),
     ]
+
+
+def test_a_part_that_the_system_cannot_start_again_starts_after_the_next_pause() -> None:
+    world = World(part("job"))
+    world.at(1, lambda: world.end("job", -9, "killed"))
+    world.at(1.5, lambda: world.fill(is_full=True))
+    world.at(3, lambda: world.fill(is_full=False))
+    world.at(9, world.stop)
+    world.supervisor.start()
+    world.supervisor.watch()
+    assert world.notices[2:] == [
+        *("clear job", "died job (killed), 1", "start job"),
+        *("died job (disk full), 2", "start job"),
+    ]
+
+
+def test_a_part_that_the_system_never_starts_again_is_the_end() -> None:
+    world = World(part("broker"), part("job"))
+    world.at(1, lambda: world.end("job", -9, "killed"))
+    world.at(1.5, lambda: world.fill(is_full=True))
+    world.supervisor.start()
+    with pytest.raises(RestartLimitError, match="job ended 3 times within 60 s; its last line: disk full"):
+        world.supervisor.watch()
+    world.supervisor.stop()
+    assert world.notices[-1] == "stop broker"
 
 
 def test_a_part_dies_while_a_later_one_is_waited_for() -> None:
