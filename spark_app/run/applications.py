@@ -58,8 +58,8 @@ def keep_running(job: Runnable, spark: SparkSession, given_up: GivenUp, retry_af
         except Exception as error:  # a fault in one application must not stop the others
             if not isinstance(error, StateloopError):
                 log.exception("the application %s failed", job.name)
-            job.report.gave_up(str(error))
             given_up.add(job.name, error)
+            job.report.gave_up(str(error))
             if not given_up.retries(job.name, retry_after.total_seconds()):
                 return
 

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -30,10 +31,12 @@ class JobReport:
         self.line("ended", level, why=why)
 
     def line(self, what: str, level: Level = "info", **facts: object) -> None:
-        """Write one line, in one piece: the applications have a thread each."""
+        """Write one line, in one piece: the applications have a thread each. A full disk ends none of them."""
         known = {"ts": datetime.now(UTC).isoformat(), "level": level}
-        self._write(json.dumps({"job": what, **known, **facts}, default=str) + "\n")
-        sys.stdout.flush()
+        text = json.dumps({"job": what, **known, **facts}, default=str) + "\n"
+        with suppress(OSError):
+            self._write(text)
+            sys.stdout.flush()
 
 
 class QueryReport:

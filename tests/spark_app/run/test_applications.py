@@ -6,13 +6,14 @@ import threading
 from collections import deque
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 
 from contracts.errors import PermanentError, RetryableError
 from contracts.model.suite import Suite
 from spark_app.errors import CheckpointInUseError, TopicMissingError
-from spark_app.run.applications import run_all
+from spark_app.run.applications import GivenUp, keep_running, run_all
 from spark_app.settings import JobSettings
 from tests.contracts.model.test_suite import DAYS, TRIPS
 
@@ -87,6 +88,14 @@ def test_the_job_exits_with_the_last_error_when_all_have_given_up() -> None:
         run(waits, ends, retry_after=timedelta(hours=1))
     assert str(last.value) in {"may pass", "does not"}
     assert (waits.reasons, ends.reasons) == (["may pass"], ["does not"])
+
+
+def test_an_application_whose_report_fails_has_given_up() -> None:
+    mute, given_up = FakeJob("mute", PermanentError("broken")), GivenUp(1, threading.Event())
+    mute.report = Mock(gave_up=Mock(side_effect=OSError("no report")))
+    with pytest.raises(OSError, match="no report"):
+        keep_running(mute, None, given_up, timedelta(0))  # type: ignore[arg-type]  # no fake needs Spark
+    assert given_up.are_all()
 
 
 def test_a_single_application_stops_the_job_as_soon_as_it_gives_up() -> None:
