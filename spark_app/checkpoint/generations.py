@@ -7,6 +7,7 @@ generation is activated again: readers then prefer what its job publishes.
 """
 
 from collections.abc import Iterator
+from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
@@ -33,7 +34,19 @@ class Activation(BaseModel):
         return "the first one" if self.generation == ROOT else self.generation
 
 
-def activations(checkpoint: CheckpointFolder) -> dict[int, Activation]:
+class ReadableFolder(Protocol):
+    """A folder of text files: a CheckpointFolder, or one that is read without Spark."""
+
+    def names(self) -> list[str]:
+        """Return the names of all files and folders in the folder; none if it does not exist."""
+        ...
+
+    def read(self, name: str) -> str | None:
+        """Return a file's text; None where there is no such file."""
+        ...
+
+
+def activations(checkpoint: ReadableFolder) -> dict[int, Activation]:
     """Return all activations by their number, the first one first; none for a checkpoint that was never rebuilt."""
     names = [name for name in checkpoint.names() if name.startswith(PREFIX)]
     numbers = sorted(int(name.removeprefix(PREFIX)) for name in names if name.removeprefix(PREFIX).isdecimal())
@@ -41,7 +54,7 @@ def activations(checkpoint: CheckpointFolder) -> dict[int, Activation]:
     return {number: Activation.model_validate_json(content) for number, content in contents.items() if content}
 
 
-def active(checkpoint: CheckpointFolder) -> Activation | None:
+def active(checkpoint: ReadableFolder) -> Activation | None:
     """Return the activation that counts; None for a checkpoint that was never rebuilt."""
     by_number = activations(checkpoint)
     return by_number[max(by_number)] if by_number else None

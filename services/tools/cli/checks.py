@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
+from pydantic import ValidationError
 
 from contracts.errors import StateloopError
 from services.enrichment.calls.addresses import AddressRefusedError, check
@@ -22,6 +23,7 @@ from services.runtime.kafka.values import NEWEST, Partition
 from services.runtime.topic_owners import TopicOwners
 from services.tools.broker.jars import up_to_date
 from services.tools.broker.java import find_java
+from spark_app.checkpoint.generations import ROOT, active
 from spark_app.checkpoint.identity import FILE, QUERY_FILES, CheckpointIdentity, identity, parse
 from spark_app.errors import PartialCheckpointError
 from spark_app.query.processor.step import require_packages
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     from contracts import Application, Raw
     from services.enrichment.calls.addresses import Network
+    from spark_app.checkpoint.generations import Activation
     from spark_app.settings import JobSettings
 
 ANSWER_S = 5.0
@@ -145,31 +148,59 @@ def broker_clock(settings: JobSettings, application: Application, now: float) ->
     return [_clock("Clock of the broker", max(0.0, newest / 1000 - now))]
 
 
+class LocalFolder:
+    """A folder of text files on this machine, which is read without Spark."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def below(self, name: str) -> LocalFolder:
+        """Return the folder of this name in this folder."""
+        return LocalFolder(self.path / name)
+
+    def names(self) -> list[str]:
+        """Return the names of all files and folders in the folder; none if it does not exist. Raises OSError."""
+        return [path.name for path in self.path.iterdir()] if self.path.exists() else []
+
+    def read(self, name: str) -> str | None:
+        """Return a file's text; None where there is no such file. Raises OSError."""
+        try:
+            return (self.path / name).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return None
+
+
 def checkpoint(settings: JobSettings, application: Application, topics: list[TopicIdentity]) -> list[Finding]:
-    """Check that the checkpoint, if there is one, belongs to this application and these topics."""
+    """Check that the active generation of the checkpoint, if there is one, belongs to this application and topics."""
     location = urlsplit(settings.checkpoint)
     if location.scheme not in ("", "file"):
         return [warning(CHECKPOINT, f"{settings.checkpoint} is not checked here: the job checks it at its start")]
-    path = Path(location.path)
+    root = LocalFolder(Path(location.path))
     mine = identity(application, topics, settings.state_partitions or topics[0].partitions)
     try:
-        return [_stored(path, (path / FILE).read_text(encoding="utf-8"), mine)]
-    except FileNotFoundError:
-        if left := [name for name in QUERY_FILES if (path / name).exists()]:
-            return [failed(CHECKPOINT, PartialCheckpointError(str(path), left))]
-        return [ok(CHECKPOINT, f"{path} does not exist yet: the job creates it")]
+        activation = active(root)
+        folder = root.below(activation.generation if activation else ROOT)
+        return [_generation(folder, mine, activation)]
     except OSError as error:
-        return [failed(CHECKPOINT, f"{path / FILE}: {error.strerror}")]
+        return [failed(CHECKPOINT, f"{error.filename}: {error.strerror}")]
+    except ValidationError as error:
+        return [failed(CHECKPOINT, f"{root.path}: an activation is not readable: {error.errors()[0]['msg']}")]
 
 
-def _stored(path: Path, content: str, mine: CheckpointIdentity) -> Finding:
+def _generation(folder: LocalFolder, mine: CheckpointIdentity, activation: Activation | None) -> Finding:
+    """Check what the job continues from. Raises OSError."""
+    path, content = folder.path, folder.read(FILE)
+    if content is None:
+        if left := QUERY_FILES.intersection(folder.names()):
+            return failed(CHECKPOINT, PartialCheckpointError(str(path), left))
+        return ok(CHECKPOINT, f"{path} does not exist yet: the job creates it")
     try:
         stored = parse(content, str(path))
     except StateloopError as error:
         return failed(CHECKPOINT, error)
     if differences := mine.differences(stored.identity):
         return failed(CHECKPOINT, f"{path} does not fit: {'; '.join(differences)}")
-    return ok(CHECKPOINT, f"{path}, epoch {stored.epoch}")
+    return ok(CHECKPOINT, f"{path}, epoch {activation.epoch if activation else stored.epoch}")
 
 
 async def apis(urls: Mapping[str, str], allowed: Collection[Network]) -> list[Finding]:

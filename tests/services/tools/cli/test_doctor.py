@@ -24,6 +24,7 @@ from services.runtime.topic_owners import TopicOwners
 from services.tools.broker.readiness import wait_until
 from services.tools.cli import checks
 from services.tools.cli.checks import CheckResult
+from spark_app.checkpoint.generations import ROOT, Activation
 from spark_app.checkpoint.identity import CheckpointFile, identity
 from spark_app.errors import MissingPackageError
 from spark_app.query.processor.step import PACKAGES
@@ -138,6 +139,32 @@ def test_a_checkpoint_without_its_identity_or_with_a_damaged_one_fails(tmp_path:
     (tmp_path / "stateloop.json").write_text("{")
     (finding,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
     assert finding.result == CheckResult.FAILED
+
+
+def test_the_active_generation_of_a_checkpoint_is_checked(tmp_path: Path) -> None:
+    former = CheckpointFile(format=1, epoch=17, identity=identity(app, TOPICS[:1], 4))
+    stored = CheckpointFile(format=1, epoch=20, identity=identity(app, TOPICS, 4))
+    built = tmp_path / "generation-20"
+    built.mkdir()
+    (tmp_path / "stateloop.json").write_text(former.model_dump_json())
+    (built / "stateloop.json").write_text(stored.model_dump_json())
+    for number, active in (
+        (9, Activation(generation=ROOT, epoch=19)),
+        (10, Activation(generation=built.name, epoch=21)),
+    ):
+        (tmp_path / f"stateloop.active.{number}").write_text(active.model_dump_json())
+    (finding,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
+    assert (finding.result, finding.text) == (CheckResult.OK, f"{built}, epoch 21")
+    (finding,) = checks.checkpoint(settings(tmp_path), app, TOPICS[:1])
+    assert (finding.result, str(built) in finding.text) == (CheckResult.FAILED, True)
+
+
+def test_a_checkpoint_that_cannot_be_read_fails(tmp_path: Path) -> None:
+    (tmp_path / "stateloop.active.1").write_text("{")
+    (finding,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
+    assert (finding.result, "an activation is not readable" in finding.text) == (CheckResult.FAILED, True)
+    (finding,) = checks.checkpoint(settings(tmp_path / "stateloop.active.1"), app, TOPICS)
+    assert (finding.result, "Not a directory" in finding.text) == (CheckResult.FAILED, True)
 
 
 def test_missing_jars_fail_with_the_command(tmp_path: Path) -> None:
