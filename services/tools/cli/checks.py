@@ -6,6 +6,7 @@ import asyncio
 import socket
 import sys
 import time
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from pathlib import Path
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 ANSWER_S = 5.0
 CHECKPOINT = "Checkpoint"
 OWNERS = "Owners of topics"
+DATE_EXCERPT = 100
+"""The characters of an invalid date that are reported."""
 CLOCK_S = 2.0
 """A difference of clocks that is reported. HTTP names whole seconds."""
 
@@ -222,12 +225,22 @@ async def _api(session: aiohttp.ClientSession, name: str, url: str, allowed: Col
             date, status = response.headers.get("Date"), response.status
     except AddressRefusedError as error:
         return [failed(subject, error)]
-    except (OSError, aiohttp.ClientError) as error:  # TimeoutError and SSLError are OSErrors
+    except (OSError, ValueError, aiohttp.ClientError) as error:  # also a timeout, or a name that has no encoding
         return [failed(subject, f"{url} does not respond: {str(error) or type(error).__name__}")]
     findings = [ok(subject, f"{url} responds with status {status}")]
     if date is not None:
-        findings.append(_clock(f"Clock of API {name}", abs(parsedate_to_datetime(date).timestamp() - time.time())))
+        findings.append(_api_clock(f"Clock of API {name}", date))
     return findings
+
+
+def _api_clock(subject: str, date: str) -> Finding:
+    """Compare the Date header of a response. One with the zone -0000 is in UTC (RFC 5322, 3.3)."""
+    try:
+        now = parsedate_to_datetime(date)
+        now = now if now.tzinfo else now.replace(tzinfo=UTC)
+        return _clock(subject, abs(now.timestamp() - time.time()))
+    except (ValueError, OverflowError):
+        return warning(subject, f"not compared: its header Date is {date[:DATE_EXCERPT]!r}")
 
 
 def _clock(subject: str, difference_s: float) -> Finding:

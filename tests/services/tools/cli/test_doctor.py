@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from ipaddress import ip_network
@@ -87,16 +88,40 @@ async def test_an_api_that_responds_with_any_status_is_ok() -> None:
     assert "status 404" in findings[0].text
 
 
-async def test_an_api_with_another_clock_is_a_warning() -> None:
-    async def ahead(_: web.Request) -> web.Response:
-        return web.Response(headers={"Date": format_datetime(datetime.now(UTC) + timedelta(minutes=5), usegmt=True)})
+async def clock_of(date: str) -> checks.Finding:
+    """Return the finding on the clock of an API that responds with this date."""
+
+    async def respond(_: web.Request) -> web.Response:
+        return web.Response(headers={"Date": date})
 
     routes = web.Application()
-    routes.router.add_get("/", ahead)
+    routes.router.add_get("/", respond)
     async with TestServer(routes) as server:
         _, clock = await checks.apis({"city": str(server.make_url("/"))}, HERE)
+    return clock
+
+
+async def test_an_api_with_another_clock_is_a_warning() -> None:
+    clock = await clock_of(format_datetime(datetime.now(UTC) + timedelta(minutes=5), usegmt=True))
     assert clock.result == CheckResult.WARNING
     assert "by NTP" in clock.text
+
+
+@pytest.mark.parametrize("date", ["today", "Sun, 06 Nov 1994 08:49:37 +99999999999999999"])
+async def test_an_api_whose_date_is_no_time_is_a_warning(date: str) -> None:
+    clock = await clock_of(date)
+    assert (clock.result, clock.text) == (CheckResult.WARNING, f"not compared: its header Date is {date!r}")
+
+
+async def test_the_date_of_an_api_without_a_zone_is_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        clock = await clock_of(f"{datetime.now(UTC):%a, %d %b %Y %H:%M:%S} -0000")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert clock.result == CheckResult.OK
 
 
 async def test_an_api_at_a_private_address_fails_with_the_setting_that_allows_it() -> None:
@@ -107,9 +132,10 @@ async def test_an_api_at_a_private_address_fails_with_the_setting_that_allows_it
 
 
 async def test_an_api_that_does_not_respond_fails() -> None:
-    (finding,) = await checks.apis({"city": "http://127.0.0.1:1"}, HERE)
-    assert finding.result == CheckResult.FAILED
-    assert "http://127.0.0.1:1 does not respond" in finding.text
+    for url in ("http://127.0.0.1:1", "http://city..example/"):
+        (finding,) = await checks.apis({"city": url}, HERE)
+        assert finding.result == CheckResult.FAILED
+        assert f"{url} does not respond" in finding.text
 
 
 def test_a_checkpoint_that_is_not_there_is_ok(tmp_path: Path) -> None:
