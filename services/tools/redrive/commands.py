@@ -35,7 +35,7 @@ from services.tools.redrive.webhooks import Webhooks
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-    from contracts import Application
+    from contracts import Application, Suite
     from services.runtime.kafka.interfaces import Admin
     from services.tools.redrive.dead_letters import DeadLetterFilter
 
@@ -47,7 +47,10 @@ limit is one of the compressed size, and a record may have been compressed. It r
 one of its own."""
 BURST_S = 0.01
 """The time whose records may be sent at once: timers are too coarse for a high rate."""
-TWICE = "An application counts an event each time that it arrives (deduplicate=False): redrive a dead letter only once."
+TWICE = (
+    "An application that reads the topic counts an event each time that it arrives (deduplicate=False): one that it "
+    "has accepted counts twice, so redrive a dead letter only once."
+)
 
 
 def print_counts(selection: DeadLetterFilter, name: str | None) -> None:
@@ -64,16 +67,23 @@ def print_counts(selection: DeadLetterFilter, name: str | None) -> None:
 def send_back(selection: DeadLetterFilter, name: str | None, *, rate: float, dry_run: bool) -> None:
     """Redrive the dead letters of each application, or of the named one. Raises StateloopError, CommandError."""
     settings = read(ApiSettings)
-    applications = load_suite(settings.application).select(name)
+    suite = load_suite(settings.application)
+    applications = suite.select(name)
     try:
         require_broker(settings)
-        if selection.has_records and not all(application.deduplicate for application in applications):
+        if selection.has_records and not all(reader.deduplicate for reader in _readers(suite, applications)):
             print(TWICE, file=sys.stderr)
         summary = asyncio.run(_redrive(settings, applications, selection, rate=rate, dry_run=dry_run))
     except KeyboardInterrupt as stopped:
         text = "stopped; the next one begins with the first dead letter again"
         raise CommandError(text, ExitCode.INTERRUPTED) from stopped
     print(summary + (" (dry run)" if dry_run else ""))
+
+
+def _readers(suite: Suite, applications: Sequence[Application]) -> list[Application]:
+    """Return the applications that read the events of these again, also those that are not among them."""
+    topics = {application.topics.events for application in applications}
+    return [application for application in suite.applications if application.topics.events in topics]
 
 
 def _dead_letters(settings: ApiSettings, application: Application) -> Iterator[StoredDeadLetter]:

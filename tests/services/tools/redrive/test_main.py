@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from contracts import Application, Suite
+from contracts import Application, Suite, Topics
 from contracts.types.origin import PLACE
 from contracts.wire import REDRIVEN, Answer, DeadLetter
 from services.runtime.kafka.options import create_producer
@@ -190,18 +190,35 @@ def test_one_application_of_a_suite_is_selected(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.usefixtures("suite")
-@pytest.mark.parametrize(("reason", "warns"), [("delivery_failed", False), ("malformed", True)])
+@pytest.mark.parametrize(
+    ("arguments", "warns"),
+    [
+        (["--reason", "delivery_failed"], False),
+        (["--reason", "malformed"], True),
+        (["--application", "bills"], True),
+        (["--application", "other"], False),
+    ],
+)
 def test_a_redrive_of_events_warns_that_they_may_count_twice(
-    reason: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, warns: bool
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, warns: bool
 ) -> None:
+    """Also those of an application that reads the same events, and is not redriven."""
+
     async def nothing(*_: object, **__: object) -> str:
         return ""
 
     monkeypatch.setattr("services.tools.redrive.commands._redrive", nothing)
-    totals = three("").totals
-    counting = Application(name="c", event=totals.event, state=totals.state, deduplicate=False)
-    monkeypatch.setattr("tests.suites.suite", Suite(counting))
-    assert main(["back", "--reason", reason]) == 0
+    totals, _, bills = three("")
+    counting = Application(
+        name="c",
+        event=totals.event,
+        state=totals.state,
+        topics=Topics(prefix="c.", events="events", partitions=2),
+        deduplicate=False,
+    )
+    other = Application(name="other", event=totals.event, state=totals.state, topics=Topics(prefix="other."))
+    monkeypatch.setattr("tests.suites.suite", Suite(counting, bills, other))
+    assert main(["back", *arguments]) == 0
     assert ("redrive a dead letter only once" in capsys.readouterr().err) == warns
 
 
