@@ -6,6 +6,7 @@ It imports nothing heavy, as `stateloop --help` imports it.
 from __future__ import annotations
 
 import os
+import re
 import select
 import sys
 from enum import IntEnum
@@ -13,6 +14,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+
+CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+"""The control characters but the tab. A terminal obeys some of them, and a line break makes a line of its own."""
 
 
 class ExitCode(IntEnum):
@@ -71,7 +76,12 @@ def run(name: str, command: Callable[[], int | None]) -> int:
 def report(name: str, text: object) -> None:
     """Print a line of a command on stderr: `stateloop NAME: …`."""
     command = f"stateloop {name}".rstrip()
-    print(f"{command}: {' '.join(str(text).splitlines())}", file=sys.stderr, flush=True)  # noqa: T201
+    print(f"{command}: {printable(' '.join(str(text).splitlines()))}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def printable(text: str) -> str:
+    r"""Return a text of others, such as a device's key, for one line of a terminal: control characters as `\x1b`."""
+    return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def _problems(error: Exception) -> Sequence[BaseException]:

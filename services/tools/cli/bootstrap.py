@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from contracts.settings import read
 from services.runtime.kafka.broker_check import require_broker
+from services.runtime.terminal import TerminalConsole
 from services.tools.cli import rebuild
 from services.tools.cli.spark import selected, spark_session
 from spark_app.lifecycle.bootstrap import Bootstrap
@@ -17,13 +16,15 @@ from spark_app.settings import JobSettings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import Console
+
     from spark_app.lifecycle.history import HistoryFile
     from spark_app.lifecycle.history_writer import HistoryPosition
 
 
 def bootstrap(paths: Sequence[str], name: str | None) -> None:
     """Build the states of all applications, or of the named one. Raises StateloopError, CommandError."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = TerminalConsole(highlight=False, soft_wrap=True)
     settings = read(JobSettings)
     require_broker(settings)
     with spark_session(settings) as spark:

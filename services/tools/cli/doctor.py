@@ -7,12 +7,11 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from contracts.errors import StateloopError
 from contracts.model.suite import load_suite
 from contracts.settings import read
 from services.enrichment.settings import EnrichmentSettings
+from services.runtime.terminal import TerminalConsole
 from services.tools.cli import checks
 from services.tools.cli.checks import CheckResult, Finding, failed, ok
 from services.tools.cli.local_defaults import local_defaults
@@ -61,7 +60,7 @@ def findings() -> Iterator[Finding]:
 
 def main() -> int:
     """Print a line for each finding. Returns 1 when one failed, else 0."""
-    console, results = Console(highlight=False, soft_wrap=True), set[CheckResult]()
+    console, results = TerminalConsole(highlight=False, soft_wrap=True), set[CheckResult]()
     for finding in findings():
         results.add(finding.result)
         console.print(f"[{STYLES[finding.result]}]{finding.result:8}[/]", end="")

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
-from rich.console import Console
 
 from contracts.settings import read
 from services.client import Client, InvalidAddressError
@@ -21,11 +20,14 @@ from services.client.paths import has_path, rows, text, unknown_path, value_at
 from services.client.settings import ClientSettings
 from services.client.tables import coverage, fields, happened, heading, missing, states, windows
 from services.client.watch import Mark, WatchFilter
-from services.runtime.command_line import ExitCode, UsageError
+from services.runtime.command_line import ExitCode, UsageError, printable
+from services.runtime.terminal import TerminalConsole
 from services.tools.cli.commands.queries import NEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from rich.console import Console
 
     from services.client.read_options import ReadOptions
     from services.tools.cli.commands.queries import (
@@ -62,7 +64,7 @@ async def _ask(options: QueryArguments, query: Callable[[Queries], Awaitable[Exi
 def _console() -> Console:
     """Return the console. Lines that are piped to a program are not wrapped, unless COLUMNS sets a width."""
     is_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(highlight=False, width=UNBOUNDED if is_piped else None)
+    return TerminalConsole(highlight=False, width=UNBOUNDED if is_piped else None)
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class Queries:
                 raise UnknownFieldError(state, unknown)
 
     async def keys(self, state: str, options: KeysOptions) -> ExitCode:
-        """Write the keys as they are, so that they can be piped; with --by, a tab and the number after each."""
+        """Write the keys, as they are where they are piped; with --by, a tab and the number after each."""
         if options.window is not None:
             return await self._keys_of_window(state, options.window, options)
         keys = self.client.keys(state, prefix=options.prefix, where=dict(options.where), silent_for=options.silent_for)
@@ -199,7 +201,8 @@ class Queries:
 
 
 def _write(line: str) -> None:
-    print(line, flush=True)
+    """Print a line, as it is where a program reads it."""
+    print(printable(line) if sys.stdout.isatty() else line, flush=True)
 
 
 def _read_options(options: GetOptions) -> ReadOptions:

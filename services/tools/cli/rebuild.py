@@ -6,7 +6,6 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from contracts.model.suite import load_suite
@@ -14,6 +13,7 @@ from contracts.settings import read
 from services.runtime.command_line import ExitCode
 from services.runtime.kafka.broker_check import require_broker
 from services.runtime.kafka.clients import KafkaClients
+from services.runtime.terminal import TerminalConsole
 from services.tools.cli.spark import selected, spark_session
 from services.tools.topics.growth import PartitionGrowth
 from spark_app.lifecycle.rebuild import Rebuild
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from rich.console import Console
 
     from contracts import Application
     from services.tools.cli.commands.rebuild import RebuildOptions
@@ -35,7 +36,7 @@ SLOW, FAST = 1_000, 20_000
 
 def rebuild(options: RebuildOptions) -> ExitCode:
     """Build and activate the states. Return ERROR after a refusal. Raises StateloopError, CommandError."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = TerminalConsole(highlight=False, soft_wrap=True)
     settings = read(JobSettings)
     require_broker(settings)
     with spark_session(settings) as spark:

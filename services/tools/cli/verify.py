@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
-from rich.console import Console
 
 from contracts import Emit
 from contracts.settings import read
@@ -21,6 +20,7 @@ from services.client import Client, Expired, Found
 from services.client.settings import ClientSettings
 from services.runtime.command_line import ExitCode
 from services.runtime.kafka.broker_check import require_broker
+from services.runtime.terminal import TerminalConsole
 from services.tools.cli.spark import selected, spark_session
 from services.tools.verify.comparison import compare, snapshots_of
 from services.tools.verify.errors import UnpublishedStateError
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
+    from rich.console import Console
 
     from contracts import Application
     from services.tools.cli.commands.verify import VerifyOptions
@@ -58,7 +59,7 @@ def verify(options: VerifyOptions, open_session: OpenSession = spark_session) ->
 
     The query service is asked first: without it, the state would be read for nothing.
     """
-    console = Console(highlight=False, soft_wrap=True)
+    console = TerminalConsole(highlight=False, soft_wrap=True)
     settings, client = read(JobSettings), read(ClientSettings)
     if not options.no_query:
         asyncio.run(_require_query_service(client))

@@ -8,10 +8,10 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
-from rich.console import Console
 from rich.live import Live
 
 from contracts.settings import Duration, EnvironmentSettings
+from services.runtime.terminal import TerminalConsole
 from services.tools.live.feed import Feed
 from services.tools.live.screen import line, screen
 from services.tools.live.view import LiveView
@@ -36,7 +36,7 @@ async def show(settings: LiveSettings, urls: list[str], token: str | None, appli
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    console, view = Console(highlight=False), LiveView()
+    console, view = TerminalConsole(highlight=False), LiveView()
     async with Feed(view, urls, token, settings.status, application):
         if not console.is_terminal:
             while not await _wait(stopping, settings.line_every.total_seconds()):

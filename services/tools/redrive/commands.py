@@ -20,7 +20,7 @@ from services.enrichment.settings import ApiSettings
 from services.runtime.adapters import loop_time, utc_now
 from services.runtime.broker_clock import BrokerClock
 from services.runtime.call_thread import CallThread
-from services.runtime.command_line import CommandError, ExitCode
+from services.runtime.command_line import CommandError, ExitCode, printable
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.async_reader import KafkaTopicReader
 from services.runtime.kafka.broker_check import require_broker
@@ -104,8 +104,9 @@ def _list(chosen: Iterable[StoredDeadLetter]) -> None:
         latest[group] = max(stored, latest.get(group, stored), key=lambda each: each.written)
     for group, count in groups.most_common():
         stored = latest[group]
-        detail = stored.dead_letter.detail if stored.dead_letter else None
-        print(f"{count:>9,}  {' '.join(filter(None, group))}  last {stored.written:%Y-%m-%dT%H:%M:%SZ}  {detail or ''}")
+        detail = (stored.dead_letter and stored.dead_letter.detail) or ""
+        line = f"{count:>9,}  {' '.join(filter(None, group))}  last {stored.written:%Y-%m-%dT%H:%M:%SZ}  {detail}"
+        print(printable(line))
     print(f"{groups.total():>9,}  in all")
 
 
@@ -160,4 +161,4 @@ def limiter(rate: float) -> AsyncLimiter:
 
 
 def _report(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    print(printable(line), file=sys.stderr, flush=True)

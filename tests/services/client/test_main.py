@@ -149,6 +149,22 @@ async def test_keys_are_printed_line_by_line(fake: Fake, capsys: pytest.CaptureF
     assert capsys.readouterr().out == '"k4"\n'
 
 
+async def test_keys_are_as_they_are_in_a_pipe_and_control_no_terminal(
+    fake: Fake, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.put(entry("k\x1b]0;owned", 1, gate="\x9b2J"))
+    assert await command("keys", "flights", url=fake.url) == 0
+    assert capsys.readouterr().out == "k\x1b]0;owned\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert await command("keys", "flights", url=fake.url) == 0
+    assert capsys.readouterr().out == "k\\x1b]0;owned\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
+    assert await command("get", "flights", "k\x1b]0;owned", url=fake.url) == 0
+    output = capsys.readouterr().out
+    assert output.startswith(r"k\x1b]0;owned  version 1")
+    assert r"\x9b2J" in output
+
+
 async def test_states_are_printed_as_a_table(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     assert await command("states", url=fake.url) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]

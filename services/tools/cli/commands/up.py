@@ -19,10 +19,9 @@ def up(
     fresh: Annotated[bool, Parameter(help="forget all records and states first")] = False,
 ) -> None:
     """Run the whole loop here. Ctrl-C stops it."""
-    from rich.console import Console
-
     from contracts.settings import read
     from services.runtime.shutdown import stop_event
+    from services.runtime.terminal import TerminalConsole
     from services.tools.broker import jars
     from services.tools.launcher.browser import browser, browsing
     from services.tools.launcher.folders import Folders
@@ -32,7 +31,7 @@ def up(
 
     if find_spec("pyspark") is None:
         raise CommandError(WITHOUT_SPARK)
-    console = Console(highlight=False, soft_wrap=True)
+    console = TerminalConsole(highlight=False, soft_wrap=True)
     settings = read(LauncherSettings)
     jars.main()
     stopping = stop_event(STOP_SIGNALS)

@@ -179,6 +179,18 @@ def test_the_list_has_each_origin_once_for_each_application(capsys: pytest.Captu
 
 
 @pytest.mark.usefixtures("suite")
+def test_the_list_has_no_control_characters_of_a_key(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hostile = stored(5, "wrong_key", detail="the record's key is \x1b[2J\n        9  in all")
+    monkeypatch.setattr("services.tools.redrive.commands.dead_letters", lambda *_: iter([hostile]))
+    assert main(["list", "--application", "totals"]) == 0
+    line, total = capsys.readouterr().out.splitlines()
+    assert line.endswith(r"the record's key is \x1b[2J\x0a        9  in all")
+    assert total.strip() == "1  in all"
+
+
+@pytest.mark.usefixtures("suite")
 def test_one_application_of_a_suite_is_selected(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "--application", "totals"]) == 0
     assert [line.split("  last ")[0].strip() for line in capsys.readouterr().out.splitlines()] == [
