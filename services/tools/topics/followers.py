@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from services.runtime.kafka.values import LATEST, GroupOffset, Partition
-from services.tools.topics.errors import answered_at
+from services.runtime.errors import TopicReadError
+from services.runtime.kafka.values import LATEST, BoundedRange, GroupOffset, Partition
+from services.tools.topics.errors import answered_at, refused
+from services.tools.topics.rewrite import CLIENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from services.runtime.kafka.interfaces import Admin
+    from services.runtime.kafka.interfaces import Admin, BlockingTopicReader, Kafka
 
 LEADERS_S = 30.0
 """The wait for the leaders of partitions that were added a moment ago."""
@@ -28,7 +30,7 @@ LOOK_S = 0.5
 class Followers:
     """The consumer groups of a topic. `address` is that of the brokers, which errors name."""
 
-    admin: Admin
+    kafka: Kafka
     address: str
     topic: str
     groups: Collection[str]
@@ -41,7 +43,7 @@ class Followers:
         """Wait until the workers of each group have read the topic to its end.
 
         A group that has committed nothing, and has no members, counts as done unless it is one of the `used` ones: its
-        workers were killed before they committed. Raises NoBrokerError.
+        workers were killed before they committed. Raises NoBrokerError, and TopicRefusedError.
         """
         for name in self.groups:
             problem = f"waits until the workers of the group {name} have read {self.topic}: they must run until then"
@@ -58,12 +60,16 @@ class Followers:
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[ConsumerGroup]:
-        """Connect to a group for a while. Raises NoBrokerError, which names the address."""
+        """Connect to a group for a while. Raises NoBrokerError, which names the address, and TopicRefusedError."""
+        admin, reader = self.kafka.admin(CLIENT), self.kafka.blocking_reader(CLIENT)
         try:
             with answered_at(self.address):
-                yield ConsumerGroup(self.admin, self.topic, name, self.require_lease)
+                yield ConsumerGroup(admin, reader, self.topic, name, self.require_lease)
+        except TopicReadError as error:
+            raise refused(self.topic, self.address, error) from error
         finally:
-            self.admin.close()
+            reader.close()
+            admin.close()
 
     def _await(self, condition: Callable[[], bool], problem: str) -> None:
         """Wait for a condition; report once if it is not true at first."""
@@ -77,11 +83,20 @@ class Followers:
 class ConsumerGroup:
     """A consumer group on a topic to which nothing is written, as long as `require_lease` raises nothing."""
 
-    def __init__(self, admin: Admin, topic: str, name: str, require_lease: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        admin: Admin,
+        reader: BlockingTopicReader,
+        topic: str,
+        name: str,
+        require_lease: Callable[[], object],
+    ) -> None:
         self._admin = admin
+        self._reader = reader
         self._topic = topic
         self._name = name
         self._require_lease = require_lease
+        self._without_records: set[tuple[Partition, BoundedRange]] = set()
 
     def try_to_move(self) -> bool:
         """Commit the end of each partition, or the beginning if the group has read nothing.
@@ -92,16 +107,28 @@ class ConsumerGroup:
         return self._commit(ends) if any(self._positions(ends).values()) else self._try_to_begin(ends)
 
     def has_read_all(self, *, is_used: bool) -> bool:
-        """Return whether the end of each partition is committed.
+        """Return whether no partition has a record behind the committed offset.
 
-        A group that is not used, and has no members, is left at the beginning: it counts as done. Raises
-        KafkaRequestError.
+        A worker commits the offset behind its last record, and the end is behind the marker of a transaction. A group
+        that is not used, and has no members, is left at the beginning: it counts as done. Raises KafkaRequestError and
+        TopicReadError.
         """
         ends = topic_ends(self._admin, self._topic)
         positions = self._positions(ends)
-        if all(positions[partition] >= end for partition, end in ends.items()):
+        if not any(self._has_records(partition, positions[partition], end) for partition, end in ends.items()):
             return True
         return not is_used and not any(positions.values()) and self._try_to_begin(ends)
+
+    def _has_records(self, partition: Partition, start: int, end: int) -> bool:
+        """Return whether these offsets have a record that a reader receives. It reads to the first one."""
+        offsets = BoundedRange(start, end)
+        if start >= end or (partition, offsets) in self._without_records:
+            return False
+        has_records = any(self._reader.read({partition: offsets}))
+        self._reader.stop()
+        if not has_records:
+            self._without_records.add((partition, offsets))
+        return has_records
 
     def _try_to_begin(self, partitions: Collection[Partition]) -> bool:
         """Commit the beginning for a group that has read nothing; return False if it has members."""

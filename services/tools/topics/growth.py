@@ -110,7 +110,7 @@ class PartitionGrowth:
                 self._sleep(FOLLOW_S)
             return
         snapshots, last = self._application.topics.snapshots, self._application.layout_topic
-        followers = Followers(self._admin, self._address, snapshots, groups, report, self._sleep, require_lease)
+        followers = Followers(self._kafka, self._address, snapshots, groups, report, self._sleep, require_lease)
         if self._application.derived_names and snapshots in self.missing:  # else there are copies
             followers.await_end(self._used(derive_group))
         followers.move_to_end()
