@@ -47,11 +47,18 @@ class ReadableFolder(Protocol):
 
 
 def activations(checkpoint: ReadableFolder) -> dict[int, Activation]:
-    """Return all activations by their number, the first one first; none for a checkpoint that was never rebuilt."""
-    names = [name for name in checkpoint.names() if name.startswith(PREFIX)]
-    numbers = sorted(int(name.removeprefix(PREFIX)) for name in names if name.removeprefix(PREFIX).isdecimal())
-    contents = {number: checkpoint.read(f"{PREFIX}{number}") for number in numbers}
+    """Return all activations by their number, the first one first; none for a checkpoint that was never rebuilt.
+
+    A file without content is none: HDFS has the name first, and the content when it is written.
+    """
+    contents = {number: checkpoint.read(f"{PREFIX}{number}") for number in used_numbers(checkpoint)}
     return {number: Activation.model_validate_json(content) for number, content in contents.items() if content}
+
+
+def used_numbers(checkpoint: ReadableFolder) -> list[int]:
+    """Return the numbers of all files of activations, also of one whose process was killed before it had content."""
+    suffixes = [name.removeprefix(PREFIX) for name in checkpoint.names() if name.startswith(PREFIX)]
+    return sorted(int(suffix) for suffix in suffixes if suffix.isdecimal())
 
 
 def active(checkpoint: ReadableFolder) -> Activation | None:
@@ -93,7 +100,7 @@ def activate(checkpoint: CheckpointFolder, generation: str, now_ms: int, epoch: 
 
     Raises ActivationConflictError if another process activated one at the same time.
     """
-    number = max(activations(checkpoint), default=0) + 1
+    number = max(used_numbers(checkpoint), default=0) + 1
     written = Activation(generation=generation, epoch=max(now_ms, epoch + 1))
     if not checkpoint.create(f"{PREFIX}{number}", written.model_dump_json()):
         raise ActivationConflictError(checkpoint.path)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.generations import ROOT, activate, active, active_folder, previous, unfinished
 from spark_app.errors import ActivationConflictError
+from tests.simulation.savepoints import MemoryFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +61,16 @@ def test_of_two_activations_at_once_one_is_refused(
     checkpoint: CheckpointFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     activate(checkpoint, FIRST, 1, 1)
-    monkeypatch.setattr("spark_app.checkpoint.generations.activations", lambda _: {})
+    monkeypatch.setattr("spark_app.checkpoint.generations.used_numbers", lambda _: [])
     with pytest.raises(ActivationConflictError):
         activate(checkpoint, SECOND, 2, 2)
+
+
+def test_an_activation_that_was_killed_before_it_had_content_is_passed_over() -> None:
+    """As on HDFS, where the name is there first."""
+    folder: Any = MemoryFolder("the checkpoint")
+    activate(folder, FIRST, 1, 1)
+    folder.create("stateloop.active.2", "")
+    assert str(active(folder)) == FIRST
+    assert activate(folder, SECOND, 5, 2) == active(folder)
+    assert previous(folder) == FIRST
