@@ -123,6 +123,13 @@ class TopicOwners:
             self._require(group.claims(list(self._outputs)), epoch)
         return recorded
 
+    def recorded_epoch(self) -> int:
+        """Return the greatest epoch that a job has recorded for these topics; 0 without one, or if it is unknown."""
+        claims: Mapping[str, TopicClaim] = {}
+        with self._group() as group:
+            claims = group.claims(list(self._outputs))
+        return _newest(claims)
+
     def _take_over(self, group: _Group) -> None:
         """Replace the owner, again if a renewal by its running job was in progress: its next renewal fails."""
         for _ in range(TAKEOVERS):
@@ -145,7 +152,7 @@ class TopicOwners:
         """Return the greatest recorded epoch, or this one where it is greater."""
         if foreign := {topic: claim.owner for topic, claim in claims.items() if claim.owner != self._outputs[topic]}:
             raise ForeignTopicsError(self._application, foreign)
-        newest = max((claim.epoch for claim in claims.values()), default=0)
+        newest = _newest(claims)
         if 0 < epoch < newest:
             raise OlderCheckpointError(self._application, epoch, newest)
         return max(epoch, newest)
@@ -154,6 +161,10 @@ class TopicOwners:
         if problem != self._warned:
             self._warn(problem)
         self._warned = problem
+
+
+def _newest(claims: Mapping[str, TopicClaim]) -> int:
+    return max((claim.epoch for claim in claims.values()), default=0)
 
 
 class _Group:

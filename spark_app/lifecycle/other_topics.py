@@ -32,7 +32,7 @@ def restore_onto(  # noqa: PLR0913, PLR0917  # from where, to where, onto what, 
     mine: CheckpointIdentity,
     copies: Mapping[tuple[str, int], PartitionCopy],
     start: StartAt | Positions,
-    now_ms: int,
+    least_epoch: int,
     leased: Leased,
     *,
     accepts_loss: bool,
@@ -53,7 +53,7 @@ def restore_onto(  # noqa: PLR0913, PLR0917  # from where, to where, onto what, 
         raise RestoreRefusedError(source.path, reasons)
     if made.losses and not accepts_loss:
         raise RecordsLostError(source.path, made.losses)
-    copy_checkpoint(source, checkpoint, mine, savepoint, now_ms, leased, lambda: move(checkpoint, made.offsets))
+    copy_checkpoint(source, checkpoint, mine, savepoint, least_epoch, leased, lambda: move(checkpoint, made.offsets))
     return savepoint, made
 
 

@@ -18,6 +18,8 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from contracts.model.application import Application
 from contracts.model.emit import Emit
+from services.runtime.kafka.admin import KafkaAdmin
+from services.runtime.topic_owners import TopicOwners
 from spark_app.checkpoint.commit_log import committed_positions
 from spark_app.checkpoint.first_window import MILLISECOND, require_whole_windows
 from spark_app.checkpoint.folder import CheckpointFolder
@@ -148,7 +150,7 @@ class Rebuild:
         folder = generation_folder(self._checkpoint, plan.generation)
         lease = acquire(folder, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
         with kept(lease, lambda: stop_queries(self._spark)):
-            epoch = max(now_ms, self._epoch() + 1)  # later than each answer, also where a build continues
+            epoch = max(now_ms, self._former_epoch() + 1)  # later than each answer, also where a build continues
             claim(folder, self._mine, epoch)
             settings = self._settings.at(folder.path)
             since = self._since_ms()
@@ -200,9 +202,10 @@ class Rebuild:
                 when_stopped(require_lease)
                 if self._application.emit is Emit.CLOSE:
                     carry_closed(folder, active_folder(self._checkpoint))
+                former_epoch = self._former_epoch()
                 require_lease()
                 request_republication(folder)
-                activation = activate(self._checkpoint, generation, now_ms, self._epoch())
+                activation = activate(self._checkpoint, generation, now_ms, former_epoch)
                 Handover.finish(folder)
                 return activation, left
         except LeaseLostError as error:
@@ -273,6 +276,14 @@ class Rebuild:
         except UnreadableCheckpointError as error:
             return [str(error)]
         return ["there is no checkpoint"] if stored is None else self._mine.differences(stored.identity)
+
+    def _former_epoch(self) -> int:
+        """Return the greatest epoch of a former job, also of one whose checkpoint is lost, and whose clock was ahead.
+
+        The next start of the job reports that the broker does not return it.
+        """
+        owners = TopicOwners(self._application, KafkaAdmin(self._settings.client(), "topic-owners"), lambda _: None)
+        return max(self._epoch(), owners.recorded_epoch())
 
     def _epoch(self) -> int:
         """Return the epoch of the active generation; 0 where it cannot be read."""

@@ -147,21 +147,22 @@ def restore(  # noqa: PLR0913, PLR0917  # from where, to where, as what
     checkpoint: CheckpointFolder,
     mine: CheckpointIdentity,
     ranges: Mapping[tuple[str, int], tuple[int, int]],
-    now_ms: int,
+    least_epoch: int,
     leased: Leased,
 ) -> Savepoint:
     """Create a checkpoint from a savepoint; return the savepoint.
 
     `mine` is the identity of the application on the topics as they are now. `ranges` has the first and the end offset
-    of each of their partitions. `leased` gives the lease of the checkpoint, and what requires it. Raises
-    RestoreRefusedError, with each reason, as `read`, and what `leased` raises if a job may run.
+    of each of their partitions. The epoch of the checkpoint is `least_epoch`, or later than that of the savepoint.
+    `leased` gives the lease of the checkpoint, and what requires it. Raises RestoreRefusedError, with each reason, as
+    `read`, and what `leased` raises if a job may run.
     """
     savepoint = read(source)
     reasons = [*mine.differences(savepoint.identity), *_lost(savepoint.positions, ranges)]
     reasons += occupied(checkpoint)
     if reasons:
         raise RestoreRefusedError(source.path, reasons)
-    copy_checkpoint(source, checkpoint, mine, savepoint, now_ms, leased)
+    copy_checkpoint(source, checkpoint, mine, savepoint, least_epoch, leased)
     return savepoint
 
 
@@ -176,7 +177,7 @@ def copy_checkpoint(  # noqa: PLR0913, PLR0917  # from where, to where, as what
     checkpoint: CheckpointFolder,
     mine: CheckpointIdentity,
     savepoint: Savepoint,
-    now_ms: int,
+    least_epoch: int,
     leased: Leased,
     change: Callable[[], object] = lambda: None,
 ) -> None:
@@ -195,7 +196,7 @@ def copy_checkpoint(  # noqa: PLR0913, PLR0917  # from where, to where, as what
         change()
         request_republication(checkpoint)
         require_lease()
-        write(checkpoint, mine, max(now_ms, savepoint.epoch + 1))  # the clock may be behind
+        write(checkpoint, mine, max(least_epoch, savepoint.epoch + 1))  # the clock may be behind
 
 
 def parse(content: str, path: str) -> Savepoint:

@@ -13,7 +13,9 @@ from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
 from contracts.errors import StateloopError
 from contracts.settings import read
+from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.broker_check import require_broker
+from services.runtime.topic_owners import TopicOwners
 from services.tools.cli.spark import selected, spark_session
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.identity import identity
@@ -108,8 +110,8 @@ def restore(spark: SparkSession, application: Application, settings: JobSettings
     topics = identify(settings, application)
     mine = identity(application, topics, settings.state_partitions or topics[0].partitions)
     source, checkpoint = CheckpointFolder(spark, path), CheckpointFolder(spark, settings.checkpoint)
-    ranges, now_ms = offset_ranges(settings, topics), time.time_ns() // 1_000_000
-    restored = savepoint.restore(source, checkpoint, mine, ranges, now_ms, partial(leased, spark, checkpoint))
+    ranges, epoch = offset_ranges(settings, topics), next_epoch(application, settings)
+    restored = savepoint.restore(source, checkpoint, mine, ranges, epoch, partial(leased, spark, checkpoint))
     print(
         f"{settings.checkpoint} is {path} again ({restored.files} files): "
         "start the job, which publishes each window once"
@@ -147,8 +149,8 @@ def restore_elsewhere(  # noqa: PLR0913  # as `restore`, and how
     mine = identity(application, topics, settings.state_partitions or topics[0].partitions)
     source, checkpoint = CheckpointFolder(spark, path), CheckpointFolder(spark, settings.checkpoint)
     copies = partition_copies(settings, topics, former_ends(application, savepoint.read(source)))
-    target, now_ms = (source, checkpoint, application, mine, copies, start), time.time_ns() // 1_000_000
-    _, made = restore_onto(*target, now_ms, partial(leased, spark, checkpoint), accepts_loss=accepts_loss)
+    target, epoch = (source, checkpoint, application, mine, copies, start), next_epoch(application, settings)
+    _, made = restore_onto(*target, epoch, partial(leased, spark, checkpoint), accepts_loss=accepts_loss)
     for problem in made.losses:
         print(f"lost: {problem}")
     for note in made.notes:
@@ -156,6 +158,12 @@ def restore_elsewhere(  # noqa: PLR0913  # as `restore`, and how
     for (topic, number), offset in made.offsets.items():
         print(f"{topic} {number} begins at offset {offset}, {copies[topic, number].end - offset} records to read")
     print(f"{settings.checkpoint} is {path} on these topics: start the job, which publishes each window once")
+
+
+def next_epoch(application: Application, settings: JobSettings) -> int:
+    """Return the present time in milliseconds since 1970, or a later one if the clock of a former job was ahead."""
+    owners = TopicOwners(application, KafkaAdmin(settings.client(), "topic-owners"), print)
+    return max(time.time_ns() // 1_000_000, owners.recorded_epoch() + 1)
 
 
 def start_at(text: str) -> StartAt | Positions:

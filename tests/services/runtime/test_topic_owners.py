@@ -125,6 +125,7 @@ def test_without_a_broker_the_application_goes_on_with_one_warning(monkeypatch: 
     owners = TopicOwners(rival("first", ""), admin, warnings.append)
     owners.check()
     owners.claim()
+    assert owners.recorded_epoch() == 0
     (line,) = warnings
     assert line.startswith("the owners of the topics are unknown, and are not checked (")
 
@@ -185,6 +186,15 @@ def test_a_newer_checkpoint_has_the_topics(rivals: Rivals) -> None:
     assert rivals.owners().claim() == 2_000, "`stateloop topics` keeps the epoch"
     rivals.owners().check()
     newer.claim(2_000)
+
+
+@pytest.mark.kafka
+def test_the_recorded_epoch_is_read_without_a_claim(rivals: Rivals) -> None:
+    rivals.create()
+    assert rivals.owners("second").recorded_epoch() == 0
+    rivals.owners().claim(1_000)
+    assert rivals.owners().recorded_epoch() == 1_000
+    rivals.owners().check()
 
 
 @pytest.mark.kafka

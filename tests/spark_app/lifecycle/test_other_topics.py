@@ -63,7 +63,7 @@ class Restored:
     def onto(self, copy: PartitionCopy = COPY, *, accepts_loss: bool = False, **changes: Any) -> dict[Any, int]:
         """Restore the savepoint; return the offsets at which the job begins."""
         arguments: dict[str, Any] = {"application": COUNTS, "mine": HERE, "start": StartAt.TIME} | changes
-        arguments |= {"copies": {EVENTS: copy}, "now_ms": 8, "leased": lambda: nullcontext(lambda: None)}
+        arguments |= {"copies": {EVENTS: copy}, "least_epoch": 8, "leased": lambda: nullcontext(lambda: None)}
         _, made = restore_onto(self.source, self.checkpoint, accepts_loss=accepts_loss, **arguments)
         return made.offsets
 

@@ -60,6 +60,26 @@ def test_of_a_suite_the_application_is_restored_that_the_savepoint_is_of(monkeyp
     assert settings.checkpoint.endswith("/carriers")
 
 
+@pytest.mark.parametrize("function", ["savepoint.restore", "restore_onto"])
+def test_a_restored_state_has_a_later_epoch_than_any_job(monkeypatch: pytest.MonkeyPatch, function: str) -> None:
+    """The clock of a job was ahead, after the savepoint: its epoch is recorded on the broker alone."""
+    recorded = 1 << 50
+    for name in ("CheckpointFolder", "identity", "offset_ranges", "former_ends", "partition_copies", "savepoint"):
+        monkeypatch.setattr(savepoint, name, Mock())
+    monkeypatch.setattr(savepoint, "identify", Mock(return_value=[TopicIdentity("events", "id", 1)]))
+    monkeypatch.setattr(savepoint, "TopicOwners", Mock(return_value=Mock(recorded_epoch=lambda: recorded)))
+    called = Mock(return_value=(None, Mock(losses=[], notes=[], offsets={})))
+    monkeypatch.setattr(f"{savepoint.__name__}.{function}", called)
+    target = (cast("Any", None), app, JobSettings(application=""), "copies/one")
+    if function == "restore_onto":
+        savepoint.restore_elsewhere(*target, StartAt.TIME, accepts_loss=False)
+    else:
+        called.return_value = Mock()
+        savepoint.restore(*target)
+    ((*_, epoch, _), _) = called.call_args
+    assert epoch == recorded + 1
+
+
 @pytest.mark.parametrize("is_exclusive", [True, False])
 def test_the_wait_for_the_lease_on_an_object_store_is_announced(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, is_exclusive: bool
