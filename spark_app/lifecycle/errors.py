@@ -5,6 +5,8 @@ from collections.abc import Collection
 from contracts.errors import PermanentError, RetryableError
 from spark_app.errors import JobError
 
+COPY_AGAIN = "copy it again from where it was made, or restore one that `stateloop savepoint list FOLDER` lists"
+
 
 class NotMergedError(JobError, PermanentError):
     """An operation needs a state that is merged from its deltas, and the application has a processor."""
@@ -69,7 +71,7 @@ class FilesDeletedError(JobError, RetryableError):
 class UnreadableSavepointError(JobError, PermanentError):
     """The folder holds no complete savepoint that this release reads."""
 
-    def __init__(self, path: str, problem: str, remedy: str = "`stateloop savepoint list FOLDER` lists some") -> None:
+    def __init__(self, path: str, problem: str, remedy: str = COPY_AGAIN) -> None:
         super().__init__(f"{path} is no complete savepoint that this release reads ({problem}): {remedy}")
         self.problem = problem
 

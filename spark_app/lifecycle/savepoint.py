@@ -183,20 +183,36 @@ def copy_checkpoint(  # noqa: PLR0913, PLR0917  # from where, to where, as what
 ) -> None:
     """Copy a savepoint into an empty checkpoint, change that, and complete it: before, no job starts from it.
 
-    Each file requires the lease: a job that has it may have found the folder empty. Raises RestoreRefusedError.
+    Each file requires the lease: a job that has it may have found the folder empty. Raises RestoreRefusedError, and
+    UnreadableSavepointError for a savepoint that lacks files.
     """
+    _require_complete(source, savepoint)
     with leased() as require_lease:
         if reasons := occupied(checkpoint):
             raise RestoreRefusedError(source.path, reasons)
         for path in source.files():
             if path != FILE:
                 require_lease()
-                source.copy(path, checkpoint)
+                if source.copy(path, checkpoint) is None:
+                    remedy = f"remove {checkpoint.path}, which is incomplete, and restore another savepoint"
+                    raise UnreadableSavepointError(source.path, f"{path} was deleted while it was copied", remedy)
         require_lease()
         change()
         request_republication(checkpoint)
         require_lease()
         write(checkpoint, mine, max(least_epoch, savepoint.epoch + 1))  # the clock may be behind
+
+
+def _require_complete(source: CheckpointFolder, savepoint: Savepoint) -> None:
+    """Require that a savepoint lacks no files, and no parts of them. Raises UnreadableSavepointError.
+
+    A copy may have more files: some programs write a checksum beside each.
+    """
+    sizes = [source.size(path) or 0 for path in source.files() if path != FILE]
+    size = sum(sizes)
+    if len(sizes) < savepoint.files or size < savepoint.bytes:
+        problem = f"it has {size} bytes in {len(sizes)} files, and was made with {savepoint.bytes} in {savepoint.files}"
+        raise UnreadableSavepointError(source.path, problem)
 
 
 def parse(content: str, path: str) -> Savepoint:

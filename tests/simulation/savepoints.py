@@ -61,6 +61,10 @@ class MemoryFolder:
         target.overwrite(name, self._contents[name])
         return 1
 
+    def size(self, name: str) -> int | None:
+        """See `CheckpointFolder.size`."""
+        return 1 if name in self._contents else None
+
     def write_new(self, name: str, content: Any) -> None:
         """See `CheckpointFolder.write_new`."""
         self._contents.setdefault(name, content)

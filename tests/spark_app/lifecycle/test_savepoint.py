@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import pytest
@@ -33,6 +33,7 @@ from spark_app.topics.identity import TopicIdentity
 from tests import everything
 from tests.everything import NOW
 from tests.same import assert_same
+from tests.simulation.savepoints import MemoryFolder
 from tests.spark_app.batches import SHORT, committed
 from tests.spark_app.folding import stored
 from tests.spark_app.hosted import HostedJob, done
@@ -303,6 +304,40 @@ def test_a_savepoint_is_refused_by_another_application_and_by_a_checkpoint_that_
     with pytest.raises(RestoreRefusedError) as refused:
         restore(source, checkpoint, identity(everything.app, TOPICS, 4), {("events", 0): (0, 5)}, 8, leased)
     assert len(refused.value.reasons) == 2
+
+
+def saved(**changes: object) -> Any:
+    """Return a savepoint in memory, with 2 files of a byte."""
+    source: Any = MemoryFolder("the savepoint")
+    for name in ("metadata", "first"):
+        source.overwrite(name, "1")
+    made(source, **({"files": 2, "bytes": 2} | changes))
+    return source
+
+
+@pytest.mark.parametrize("changes", [{"files": 3}, {"bytes": 3}])
+def test_a_savepoint_that_lacks_files_is_refused(changes: dict[str, int]) -> None:
+    """As a copy of it to another site that was interrupted: its description was there first."""
+    checkpoint: Any = MemoryFolder("the checkpoint")
+    with pytest.raises(UnreadableSavepointError, match=r"2 bytes in 2 files, and was made with .* copy it again"):
+        restore(saved(**changes), checkpoint, MINE, {("events", 0): (0, 5)}, 8, leased)
+    assert checkpoint.names() == []
+
+
+def test_a_savepoint_with_more_files_is_restored() -> None:
+    """Some programs write a checksum beside each file that they copy."""
+    source, checkpoint = saved(), cast("Any", MemoryFolder("the checkpoint"))
+    source.overwrite(".metadata.crc", "crc")
+    restore(source, checkpoint, MINE, {("events", 0): (0, 5)}, 8, leased)
+    assert "stateloop.json" in checkpoint.names()
+
+
+def test_no_job_starts_from_a_savepoint_that_is_deleted_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint: Any = MemoryFolder("the checkpoint")
+    monkeypatch.setattr(MemoryFolder, "copy", lambda *_: None)
+    with pytest.raises(UnreadableSavepointError, match=r"metadata was deleted .* remove the checkpoint"):
+        restore(saved(), checkpoint, MINE, {("events", 0): (0, 5)}, 8, leased)
+    assert checkpoint.names() == []
 
 
 def test_a_restored_checkpoint_has_a_later_epoch_than_its_savepoint(spark: SparkSession, tmp_path: Path) -> None:
