@@ -123,14 +123,22 @@ def _copied(folder: CheckpointFolder, target: CheckpointFolder) -> tuple[int, li
     raise FilesDeletedError(folder.path)
 
 
-def savepoints(folder: CheckpointFolder, open_folder: Open) -> Iterator[tuple[str, Savepoint]]:
-    """Yield path and content of each complete savepoint in a folder of savepoints, the oldest first."""
+def savepoints(
+    folder: CheckpointFolder, open_folder: Open, on_unreadable: Callable[[UnreadableSavepointError], object]
+) -> Iterator[tuple[str, Savepoint]]:
+    """Yield path and content of each complete savepoint in a folder of savepoints, the oldest first.
+
+    `on_unreadable` receives the error of each one that this release cannot read.
+    """
     complete = []
     for name in folder.names():
         path = f"{folder.path.rstrip('/')}/{name}"
         content = open_folder(path).read(FILE)
-        if content is not None:
-            complete.append((path, parse(content, path)))
+        try:
+            if content is not None:
+                complete.append((path, parse(content, path)))
+        except UnreadableSavepointError as error:
+            on_unreadable(error)
     yield from sorted(complete, key=lambda item: item[1].created)
 
 

@@ -24,7 +24,7 @@ from spark_app.checkpoint.lease import SETTLE_S, acquire
 from spark_app.checkpoint.owner import this_job
 from spark_app.errors import LeaseLostError
 from spark_app.lifecycle import savepoint
-from spark_app.lifecycle.errors import RestoreInterruptedError, UnreadableOffsetsError
+from spark_app.lifecycle.errors import RestoreInterruptedError, UnreadableOffsetsError, UnreadableSavepointError
 from spark_app.lifecycle.other_topics import former_ends, partition_copies, restore_onto
 from spark_app.lifecycle.savepoint import positions
 from spark_app.lifecycle.start_offsets import StartAt
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from spark_app.topics.offsets import Positions
 
 
-def on_each(run: Callable[[SparkSession, Application, JobSettings, str], None], path: str, name: str | None) -> None:
-    """Run a function for all applications, or for the named one. Raises StateloopError, CommandError."""
+def create_each(folder: str, name: str | None) -> None:
+    """Make a savepoint of all applications, or of the named one. Raises StateloopError, CommandError."""
     settings = read(JobSettings)
     with spark_session(settings) as spark:
         for application, own in selected(settings, name):
-            run(spark, application, own, path)
+            create(spark, application, own, folder)
 
 
 def restore_one(path: str, name: str | None, other_topics: str | None = None, *, accepts_loss: bool = False) -> None:
@@ -97,12 +97,22 @@ def times(application: Application, settings: JobSettings, stored: CheckpointIde
     return record_times(settings, ends) if topics == stored.topics else RecordTimes()
 
 
-def listing(spark: SparkSession, application: Application, _: JobSettings, folder: str) -> None:
-    """Print a line for each savepoint of the application in `folder`, the oldest first."""
-    open_folder = partial(CheckpointFolder, spark)
-    for path, stored in savepoint.savepoints(open_folder(folder), open_folder):
-        if stored.application == application.name:
-            print(_line(path, stored))
+def list_each(folder: str, name: str | None) -> None:
+    """Print a line for each savepoint in `folder` of all applications, or of the named one, the oldest first.
+
+    Raises StateloopError, CommandError, and after the lines an error for each savepoint that cannot be read.
+    """
+    settings, unreadable = read(JobSettings), list[UnreadableSavepointError]()
+    chosen = [application.name for application, _ in selected(settings, name)]
+    with spark_session(settings) as spark:
+        open_folder = partial(CheckpointFolder, spark)
+        found = [*savepoint.savepoints(open_folder(folder), open_folder, unreadable.append)]
+    for application in chosen:
+        for path, stored in found:
+            if stored.application == application:
+                print(_line(path, stored))
+    if unreadable:
+        raise ExceptionGroup("unreadable savepoints", unreadable)
 
 
 def restore(spark: SparkSession, application: Application, settings: JobSettings, path: str) -> None:

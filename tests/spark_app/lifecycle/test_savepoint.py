@@ -353,7 +353,9 @@ def test_an_unfinished_copy_is_no_savepoint(spark: SparkSession, tmp_path: Path)
     unfinished.create("metadata", "{}")
     made(CheckpointFolder(spark, str(tmp_path / "second")), created=NOW + timedelta(hours=1))
     made(CheckpointFolder(spark, str(tmp_path / "first")))
-    paths = [path for path, _ in savepoints(folder, partial(CheckpointFolder, spark))]
+    paths = [
+        path for path, _ in savepoints(folder, partial(CheckpointFolder, spark), lambda error: pytest.fail(str(error)))
+    ]
     assert [path.rpartition("/")[2] for path in paths] == ["first", "second"]
     with pytest.raises(UnreadableSavepointError):
         restore(unfinished, CheckpointFolder(spark, str(tmp_path / "checkpoint")), MINE, {}, 8, leased)

@@ -25,7 +25,7 @@ def create(folder: str, /, *, application: ApplicationName = None) -> None:
     """Copy the last commit of the job, which may run, into a new folder below FOLDER."""
     from services.tools.cli import savepoint as checkpoint
 
-    checkpoint.on_each(checkpoint.create, folder, application)
+    checkpoint.create_each(folder, application)
 
 
 @savepoint.command(name="list")
@@ -33,7 +33,7 @@ def listing(folder: str, /, *, application: ApplicationName = None) -> None:
     """List the savepoints in FOLDER."""
     from services.tools.cli import savepoint as checkpoint
 
-    checkpoint.on_each(checkpoint.listing, folder, application)
+    checkpoint.list_each(folder, application)
 
 
 @savepoint.command

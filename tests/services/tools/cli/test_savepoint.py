@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import MagicMock, Mock
 
@@ -16,10 +17,12 @@ from services.tools.cli.__main__ import main
 from spark_app.checkpoint.identity import identity
 from spark_app.errors import BrokerUnreachableError, CheckpointInUseError
 from spark_app.lifecycle.errors import UnreadableOffsetsError
+from spark_app.lifecycle.savepoint import Savepoint
 from spark_app.lifecycle.start_offsets import StartAt
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import TopicIdentity
 from spark_app.topics.record_times import RecordTimes
+from tests.simulation.savepoints import MemoryFolder
 from tests.spark_app.leasing import MemoryFiles
 
 if TYPE_CHECKING:
@@ -44,6 +47,37 @@ def test_two_savepoints_within_one_second_have_different_names_in_the_order_of_t
 def test_partitions_whose_last_records_have_no_time_are_named() -> None:
     made = Mock(offsets={"events": {0: 7, 1: 5, 2: 0}, "feedback": {0: 3}}, last_times={"events": {0: 1_000}})
     assert savepoint.untimed(made, "events") == [1]
+
+
+def test_the_list_names_a_savepoint_that_cannot_be_read_and_has_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its savepoint.json was truncated, or is of a later release."""
+    monkeypatch.setenv("STATELOOP_APPLICATION", "examples.departures.application:suite")
+    monkeypatch.setattr(savepoint, "spark_session", MagicMock())
+    folders = {path: cast("Any", MemoryFolder(path)) for path in ("copies", "copies/a", "copies/b", "copies/c")}
+    monkeypatch.setattr(savepoint, "CheckpointFolder", lambda _, path: folders[path])
+    for name in "abc":
+        folders["copies"].overwrite(name, "a folder")
+        stored = Savepoint(
+            format=1,
+            application="carriers",
+            created=datetime(2026, 5, 1, tzinfo=UTC),
+            batch=1,
+            epoch=1,
+            identity=identity(carriers, [TopicIdentity("events", "id", 1)], 1),
+            offsets={},
+            files=0,
+            bytes=0,
+        )
+        folders[f"copies/{name}"].overwrite("savepoint.json", "" if name == "b" else stored.model_dump_json())
+    assert main(["savepoint", "list", "copies"]) == 1
+    printed = capsys.readouterr()
+    assert [line.split()[0] for line in printed.out.splitlines()] == ["copies/a", "copies/c"]
+    (line,) = printed.err.splitlines()
+    assert line.startswith("stateloop savepoint: copies/b is no complete savepoint that this release reads")
+    folders["copies/b"].delete("savepoint.json")
+    assert main(["savepoint", "list", "copies"]) == 0
 
 
 def test_of_a_suite_the_application_is_restored_that_the_savepoint_is_of(monkeypatch: pytest.MonkeyPatch) -> None:
