@@ -22,7 +22,8 @@ def request_republication(checkpoint: CheckpointFolder) -> None:
     """
     last = _last(checkpoint)
     forget_batches(checkpoint, last + 1)
-    checkpoint.overwrite(FILE, str(last))
+    checkpoint.delete(FILE)
+    checkpoint.create(FILE, str(last))  # is on the disk before the activation is, unlike what is written in place
 
 
 def is_republication_due(checkpoint: CheckpointFolder) -> bool:

@@ -3,10 +3,30 @@
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS
 from spark_app.checkpoint.republish import is_republication_due, request_republication
 from tests.simulation.savepoints import MemoryFolder
+
+
+class PowerlessFolder(MemoryFolder):
+    """A folder after a power failure: a file that was written in place is empty, and one that was created is whole."""
+
+    @override
+    def overwrite(self, name: str, content: Any) -> None:
+        super().overwrite(name, "")
+
+
+def test_a_request_is_there_after_a_power_failure() -> None:
+    """The activation after it is: without the request, its job would publish idle windows under no new epoch."""
+    folder: Any = PowerlessFolder("a generation")
+    request_republication(folder)
+    folder.create(f"{OFFSETS}/5", "v1")
+    folder.create(f"{COMMITS}/5", "v1")
+    assert not is_republication_due(folder)
+    request_republication(folder)
+    assert is_republication_due(folder)
 
 
 @pytest.mark.parametrize(("committed", "planned"), [((), (0,)), ((4, 5), (4, 5)), ((4, 5), (4, 5, 6))])
