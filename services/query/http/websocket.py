@@ -157,8 +157,11 @@ class WatchConnection:
 
 
 def _after(command: Subscribe) -> DeliveredOrder | None:
-    """The version that the client has."""
-    return None if command.after is None else parse_tag(command.after)
+    """The version that the client has. Raises ProblemError (400) for a tag that no value can have."""
+    after = None if command.after is None else parse_tag(command.after)
+    if after is None and command.after is not None:
+        raise ProblemError(Problem("bad_request", "after is none of this service's tags: leave it out"))
+    return after
 
 
 def _filter(command: Subscribe) -> SubscriptionFilter:

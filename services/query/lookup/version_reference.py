@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.api.watch import TAG
+from contracts.records.state_record import FIRST_US, LARGEST, US_PER_MS
 
 if TYPE_CHECKING:
     from services.query.store import Entry, EntryOrder
@@ -48,11 +49,14 @@ def closed_tag(tag: str) -> str:
 
 
 def parse_tag(tag: str) -> DeliveredOrder | None:
-    """The order of the value that has this tag; None if none can have it."""
+    """The order of the value that has this tag; None if none can have it, as no record can have its numbers."""
     found = re.fullmatch(TAG, tag)
     if found is None:
         return None
-    return delivered_order((int(found[1] or 0), int(found[2] or 0), int(found[3])), is_closed=found[4] is not None)
+    order = int(found[1] or 0), int(found[2] or 0), int(found[3])
+    if order[0] * US_PER_MS < FIRST_US or max(map(abs, order)) > LARGEST:
+        return None
+    return delivered_order(order, is_closed=found[4] is not None)
 
 
 def delivered_tag(order: DeliveredOrder) -> str:

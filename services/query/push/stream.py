@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from services.query.push.stream_items import StreamItem
     from services.query.push.subscription import StoreScan, Subscription
     from services.query.push.upstream import Upstreams
+
+log = logging.getLogger(__name__)
 
 BATCH_BYTES = 32 * 1024
 """About how much is read and written at once."""
@@ -230,13 +233,19 @@ class Stream:
                 self._write_at_once = None
 
     def flush(self) -> None:
-        """Write what waits: at once, if there is nothing else to send and the client takes it."""
+        """Write what waits: at once, if there is nothing else to send and the client takes it.
+
+        An unexpected error ends this stream alone: the caller flushes others, too.
+        """
         if self._write_at_once is None or self._first or self._scans or self._initial:
             self._woken.set()
             return
         try:
             self._write_at_once()
         except ConnectionError:
+            self.end()
+        except Exception:
+            log.exception("a watching connection failed and ends")
             self.end()
         if self._has_items:
             self._woken.set()

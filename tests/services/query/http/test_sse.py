@@ -180,6 +180,7 @@ async def test_a_value_with_line_breaks_is_one_event(instance: Instance) -> None
         ("/v1/states/trains/AA%2F1/watch", {}, 404, "unknown_state"),
         (PATH + "?current=yes", {}, 400, "bad_request"),
         (PATH, {"Last-Event-ID": "yesterday"}, 400, "bad_request"),
+        (PATH, {"Last-Event-ID": "-99999999999999.0.1"}, 400, "bad_request"),
     ],
 )
 async def test_an_invalid_watch_is_rejected(

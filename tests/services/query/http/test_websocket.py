@@ -148,6 +148,7 @@ async def test_a_version_that_the_client_has_is_not_sent_again(instance: Instanc
         '{"type":"subscribe","id":"x","state":"flights","key":"a","wehre":{}}',
         '{"type":"subscribe","id":"x","state":"flights","prefix":"","where":{"a..b":"c"}}',
         '{"type":"subscribe","id":"x","state":"flights","prefix":"","after":"1.1"}',
+        '{"type":"subscribe","id":"x","state":"flights","key":"a","after":"-99999999999999.0.1"}',
     ],
 )
 async def test_an_invalid_command_is_reported_and_others_continue(instance: Instance, command: str) -> None:

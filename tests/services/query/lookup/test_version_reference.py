@@ -27,5 +27,12 @@ def test_an_invalid_tag_has_no_order(tag: str) -> None:
     assert parse_tag(tag) is None
 
 
+@pytest.mark.parametrize(
+    "tag", ["-62135596800001.0.1", f"{1 << 63}.0.1", f"0.{1 << 63}.1", f"0.{-1 << 63}.1", f"{1 << 63}"]
+)
+def test_a_tag_that_no_record_can_have_has_no_order(tag: str) -> None:
+    assert parse_tag(tag) is None
+
+
 def test_a_tag_of_an_earlier_release_has_epoch_zero() -> None:
     assert parse_tag("1763776447000.3") == (1_763_776_447_000, 0, 3)

@@ -28,6 +28,9 @@ from tests.services.query.push.stream_world import FILTERS, KEYS, STATUSES, Worl
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from services.query.push.stream_items import StreamItem
+
+COPY = Delivery(Answer(EventKind.STATE, b'{"key":"b9"}'), ["0"], 0.0)
 STEPS = st.one_of(
     st.tuples(st.just("record"), st.sampled_from(KEYS), st.sampled_from(STATUSES)),
     st.tuples(st.just("remove"), st.sampled_from(KEYS)),
@@ -231,6 +234,32 @@ def test_an_ended_subscription_receives_nothing(stream: Stream) -> None:
     assert stream.next_item() is None
 
 
+class _Writer:
+    """A client that takes everything."""
+
+    is_writable = True
+
+    def write(self, data: bytes) -> None:
+        assert data
+
+    async def drain(self) -> None:
+        await asyncio.sleep(0)
+
+
+async def test_an_item_that_cannot_be_encoded_ends_its_stream_alone(
+    stream: Stream, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: StreamItem) -> bytes:
+        raise ValueError("no such year")
+
+    running = asyncio.create_task(stream.run(_Writer(), fail))
+    await asyncio.sleep(0)  # it waits for items
+    stream.copy(COPY)
+    stream.flush()
+    await running
+    assert "no such year" in caplog.text
+
+
 async def test_what_an_ended_subscription_would_have_received_takes_no_room(stream: Stream) -> None:
     one = subscribe(stream, "one")
     stream.copy(Delivery(Answer(EventKind.STATE, b"x" * 2 * BATCH_BYTES), ["one"], 0.0))
@@ -267,9 +296,6 @@ def test_no_mark_counts_what_a_reset_has_dropped(stream: Stream) -> None:
     mark = stream.next_item()
     assert isinstance(mark, ProgressMark)
     assert mark.complete
-
-
-COPY = Delivery(Answer(EventKind.STATE, b'{"key":"b9"}'), ["0"], 0.0)
 
 
 def test_a_busy_owner_does_not_hold_back_the_names_of_this_instance() -> None:
