@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from contracts.records.state_record import FIRST_US, US_PER_MS
 from services.query.cluster import Role
 from services.query.lookup.problems import RETRY_AFTER_S, Problem
 from services.query.lookup.version_reference import closed_tag
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
     from services.query.lookup.version_reference import VersionReference
     from services.query.store import Entry
 
+FIRST_MS = FIRST_US // US_PER_MS
 LAST_MS = 253_402_300_799_999
-"""The end of the year 9999, the last time that ISO 8601 with four digits can express."""
+"""The beginning of the year 1 and the end of the year 9999: ISO 8601 with four digits expresses no other times."""
 
 
 class Conditions(NamedTuple):
@@ -87,12 +89,9 @@ def unavailable(partition_status: PartitionStatus) -> Problem | None:
 
 
 def iso(milliseconds: int) -> str:
-    """A time since 1970, as ISO 8601 in UTC."""
-    return (
-        datetime.fromtimestamp(min(milliseconds, LAST_MS) / 1000, UTC)
-        .isoformat(timespec="milliseconds")
-        .replace("+00:00", "Z")
-    )
+    """A time since 1970, as ISO 8601 in UTC; of an earlier or later one than that expresses, the first or the last."""
+    time = datetime.fromtimestamp(min(max(milliseconds, FIRST_MS), LAST_MS) / 1000, UTC)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _never_seen(remembered_since: int) -> Problem:

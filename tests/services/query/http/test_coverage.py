@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 
@@ -84,6 +85,14 @@ async def test_forgotten_time_is_unknown_and_no_gap(served: tuple[Instance, Depa
         ("gap", 1, 2),
     ]
     assert (await instance.ask(f"{PATH}/other/coverage")).kind == "never_seen"
+
+
+async def test_time_before_the_year_1_is_unknown(served: tuple[Instance, Departures]) -> None:
+    instance, written = served
+    written.put("p1", 8, seen=ALL)
+    found = await instance.ask(f"{PATH}/p1/coverage?from={quote('0001-01-01T00:00:00+14:00')}&to={at(-4)}")
+    assert (found.status, found.json["from"]) == (200, "0001-01-01T00:00:00.000Z")
+    assert [one["kind"] for one in found.json["intervals"]] == ["unknown"]
 
 
 async def test_a_long_range_is_answered_in_parts(served: tuple[Instance, Departures]) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from services.query.cluster import Member, PartitionStatus, Role
+from services.query.http.cursor import encode_cursor
 from services.query.lookup.authentication import Principal
 from tests.services.query.http.instance import Instance, answering
 from tests.services.query.http.two_instances import TwoInstances, two_instances
@@ -145,6 +146,15 @@ async def test_invalid_requests_are_rejected(served: tuple[Instance, Departures]
     assert (await instance.ask(f"{PATH}/tomorrow")).kind == "unknown_path"
     async with answering(dependencies_of(a_state()), hot=True) as plain:
         assert (await plain.ask(f"/v1/states/flights/windows/{at(0)}")).kind == "bad_request"
+
+
+async def test_a_time_before_the_year_1_has_no_window(served: tuple[Instance, Departures]) -> None:
+    instance, written = served
+    written.put("JFK", 0)
+    cursor = encode_cursor([None, -(1 << 62), 0.0, "a"])
+    for target in (f"{PATH}/{quote('0001-01-01T00:00:00+14:00')}", f"{PATH}/now?cursor={cursor}"):
+        found = await instance.ask(target)
+        assert (found.status, found.json["items"]) == (200, [])
 
 
 async def test_a_key_named_windows_can_be_read(served: tuple[Instance, Departures]) -> None:

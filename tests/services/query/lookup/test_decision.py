@@ -161,6 +161,6 @@ def test_the_oldest_remembered_window_is_reported() -> None:
     assert found.facts == {"remembered_since": "2023-11-14T22:13:20.000Z"}
 
 
-@given(st.integers(-(2**40), 2**63))
+@given(st.integers(-(2**63), 2**63))
 def test_any_time_can_be_formatted(milliseconds: int) -> None:
     assert iso(milliseconds).endswith("Z")

@@ -277,6 +277,14 @@ async def test_a_filter_selects_the_windows_that_are_sent_when_they_close(watche
         assert await messages(client, 1) == [("LGA", "1", 1)]
 
 
+async def test_a_time_before_the_year_1_does_not_hold_back_the_watches_of_its_connection(tmp_path: Path) -> None:
+    async with relaying_to(tmp_path) as (relaying, owner, _), connected(relaying.instance) as client:
+        owner.put("JFK", 0)
+        await client.subscribe("first", state="departures", key="JFK", window="0001-01-01T00:00:00+14:00")
+        await client.subscribe("newest", state="departures", key="JFK")
+        assert await client_values(client, 1) == [("JFK", "0", 1)]
+
+
 async def test_a_window_of_another_instance_is_sent_once_when_it_closes(tmp_path: Path) -> None:
     async with relaying_to(tmp_path) as (relaying, owner, _), connected(relaying.instance) as client:
         relaying.written.put("JFK", 0)  # a replica has it too
