@@ -26,7 +26,7 @@ def layout_header(states: Mapping[str, NamedState]) -> tuple[str, str]:
 def require_same_layout(headers: Mapping[str, str], states: Mapping[str, NamedState]) -> None:
     """Raise ProblemError (421) if the sender uses another number of partitions of the same topic.
 
-    Clients, and instances of earlier releases, send no header.
+    For requests of instances alone: the problem names the topic of any state. Earlier releases send no header.
     """
     if HEADER not in headers:
         return

@@ -11,6 +11,7 @@ import orjson
 from services.query.cluster import Role
 from services.query.http.forwarding import sequence_response
 from services.query.http.peer_client import ForwardedRequest
+from services.query.http.request_context import is_of_instance
 from services.query.layout import layout_header, require_same_layout
 from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
 from services.query.lookup.projection import parse_paths, project
@@ -79,7 +80,8 @@ class PageReader:
 
         Raises ProblemError (421, 503): a partial page would be wrong.
         """
-        require_same_layout(request.headers, self._dependencies.states)
+        if is_of_instance(request.headers, request.sender):
+            require_same_layout(request.headers, self._dependencies.states)
         local: list[int] = []
         others: dict[Owners, list[int]] = {}
         for partition in _partitions(reader, numbers):

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import binascii
 from base64 import urlsafe_b64decode
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from services.query.http.peer_client import FORWARDED
 from services.query.http.retry import RetryBudget
-from services.query.lookup.authentication import Principal
+from services.query.lookup.authentication import ANONYMOUS, PEER, Principal
 from services.query.lookup.rate_limit import RateMeter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 BEARER = "stateloop.bearer."
 """A WebSocket subprotocol with this prefix is a token: its bytes in base64url, without padding.
@@ -25,6 +30,11 @@ RETRIES = web.RequestKey("retries", RetryBudget)
 def principal(request: web.Request) -> Principal:
     """The principal of a request to a guarded path. Its `check` rejects requests beyond the scope."""
     return request[PRINCIPAL]
+
+
+def is_of_instance(headers: Mapping[str, str], sender: Principal) -> bool:
+    """Whether another instance sent a request: where tokens are needed, a client has none of an instance."""
+    return FORWARDED in headers and sender in (PEER, ANONYMOUS)
 
 
 def credentials_of(request: web.Request) -> str | None:

@@ -15,11 +15,9 @@ from contracts.api.watch import CLIENT_COMMAND, PEER_COMMAND, Relay, Resume, Sub
 from contracts.metrics import query as metrics
 from services.query.http.client_writer import ClientWriter
 from services.query.http.frames import control_message, delivery_message, websocket_frame
-from services.query.http.peer_client import FORWARDED
-from services.query.http.request_context import METER, principal
+from services.query.http.request_context import METER, is_of_instance, principal
 from services.query.http.validation import milliseconds_at, seconds_of
 from services.query.layout import require_same_layout
-from services.query.lookup.authentication import ANONYMOUS, PEER
 from services.query.lookup.problems import Problem, ProblemError
 from services.query.lookup.version_reference import parse_tag
 from services.query.push.filter import SubscriptionFilter
@@ -185,9 +183,10 @@ class WebSockets:
         self._check_origin(request)
         if request.headers.get("Upgrade", "").lower() != "websocket":
             raise ProblemError(Problem("bad_request", "This is a WebSocket: connect with Upgrade: websocket"))
-        require_same_layout(request.headers, self._dependencies.states)
         limits, sender = self._push.limits, principal(request)
-        relays = FORWARDED in request.headers and sender in (PEER, ANONYMOUS)
+        relays = is_of_instance(request.headers, sender)
+        if relays:
+            require_same_layout(request.headers, self._dependencies.states)
         socket = web.WebSocketResponse(
             protocols=[PROTOCOL],
             heartbeat=None if relays else PING_S,

@@ -233,6 +233,21 @@ async def test_a_state_beyond_the_scope_looks_like_an_unknown_one(tokens: Path) 
         assert (there.status, there.raw.replace(b"planes", b"nosuch")) == (403, absent.raw)
 
 
+@pytest.mark.parametrize("forwarded", [False, True], ids=["direct", "forwarded"])
+async def test_the_partitions_of_a_state_beyond_the_scope_are_not_revealed(tokens: Path, *, forwarded: bool) -> None:
+    watch = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "A" * 22 + "==",
+    }
+    async with scoped(tokens) as found:
+        for path, more, status in (("/v1/states/flights?prefix=UA/", {}, 200), ("/v1/watch", watch, 101)):
+            for topic in ("planes-topic", "absent-topic"):
+                request = path, {"headers": more | {"Stateloop-Layout": f"{topic}=9"}}
+                assert (await ask(found.one, request, forwarded=forwarded)).status == status
+
+
 async def test_an_unknown_state_lists_only_states_in_the_scope(tokens: Path) -> None:
     async with scoped(tokens) as found:
         response = await found.one.ask("/v1/states/gone/UA%2F1", headers=BEARER)
