@@ -44,7 +44,7 @@ class CoverageRoutes:
         """The intervals of the range, or of its beginning if it has more windows than `limit`. Raises ProblemError."""
         key = request.key
         reader, query = self._readers.get(request.name, request.sender, key), request.parse(CoverageParameters)
-        request.charge_page(query.limit, self._dependencies.settings.max_page_keys, "windows")
+        query = request.charge_page(query, self._dependencies.settings.max_page_keys, "windows")
         windows = CoverageReader(reader)
         field = windows.field(query.field)
         wanted = CoverageRequest(field, milliseconds_at(query.start), milliseconds_at(query.end), query.limit)

@@ -107,8 +107,7 @@ class PageRoutes:
         request.sender.check(request.name, query.prefix)
         if order(query) is not None:
             request.sender.check_order(request.name)
-        request.charge_page(query.limit, self._dependencies.settings.max_page_keys, "keys")
-        return reader, query
+        return reader, request.charge_page(query, self._dependencies.settings.max_page_keys, "keys")
 
     def _scan(self, reader: StateReader, query: PageParameters) -> Scan:
         """The scan of keys, or of silent ones. Raises ProblemError (400)."""

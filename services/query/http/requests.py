@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from contracts.api.reads import PageParameters
+from contracts.api.windows import CoverageParameters, WindowPageParameters, WindowsParameters
 from services.query.http.peer_client import FORWARDED, PASSING_HEADER
 from services.query.http.responses import problem_response
 from services.query.http.retry import is_passing
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from services.query.lookup.rate_limit import RateMeter
 
     Handler = Callable[["HttpRequest"], Awaitable[HttpResponse]]
+
+Page = TypeVar("Page", PageParameters, WindowPageParameters, WindowsParameters, CoverageParameters)
 
 
 class HttpRequest:
@@ -68,11 +72,17 @@ class HttpRequest:
             self.meter.charge(keys - self.charged)
             self.charged = keys
 
-    def charge_page(self, limit: int, most: int, unit: str) -> None:
-        """Charge the sender for a page of so many keys or windows. Raises ProblemError for more than `most`."""
-        if limit > most:
+    def charge_page(self, query: Page, most: int, unit: str) -> Page:
+        """Charge the sender for a page, and return its query: without a limit of the sender, with at most `most`.
+
+        Raises ProblemError (400) for a larger limit.
+        """
+        if "limit" not in query.model_fields_set:
+            query = query.model_copy(update={"limit": min(query.limit, most)})
+        if query.limit > most:
             raise ProblemError(Problem("bad_request", f"limit: at most {most} {unit}"))
-        self.charge(limit)
+        self.charge(query.limit)
+        return query
 
 
 async def respond(handler: Handler, request: HttpRequest) -> HttpResponse:

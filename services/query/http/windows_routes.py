@@ -48,7 +48,7 @@ class WindowsRoutes:
         """The next windows of the key. Raises ProblemError."""
         key = request.key
         reader, query = self._readers.get(request.name, request.sender, key), request.parse(WindowsParameters)
-        request.charge_page(query.limit, self._dependencies.settings.max_page_keys, "windows")
+        query = request.charge_page(query, self._dependencies.settings.max_page_keys, "windows")
         self._dependencies.counts.add(metrics.KEYS, reader.state.name)
         found = reader.read_windows(key, _windows_request(query))
         if found.belongs_to_peer and self._forwarder.can_forward(request):

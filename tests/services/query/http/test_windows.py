@@ -183,6 +183,20 @@ async def test_a_cursor_of_another_request_is_rejected(served: tuple[Instance, D
         assert (await instance.ask(f"{PATH}/JFK/windows?{query}")).kind == "bad_request"
 
 
+@pytest.mark.parametrize("path", [PATH, f"{PATH}/JFK/windows", f"{PATH}/windows/{at(0)}"])
+async def test_a_page_without_a_limit_has_the_largest_one_of_the_settings(tmp_path: Path, path: str) -> None:
+    with departures(tmp_path) as (dependencies, written):
+        settings = dependencies.settings.model_copy(update={"max_page_keys": 2})
+        for key in ("EWR", "JFK", "LGA"):
+            for hour in (0, 1, 2):
+                written.put(key, hour)
+        async with answering(replace(dependencies, settings=settings), hot=True) as instance:
+            found = (await instance.ask(path)).json
+            assert len(found.get("items", found.get("windows"))) == 2
+            assert found.get("after", found.get("cursor")) is not None
+            assert (await instance.ask(f"{path}?limit=3")).kind == "bad_request"
+
+
 async def test_a_batch_reads_the_windows_at_a_time(served: tuple[Instance, Departures]) -> None:
     instance, written = served
     written.put("JFK", 0, flights=1)
