@@ -1,14 +1,18 @@
-"""Reads many keys, in requests of some of them, repeated only for the keys that failed."""
+"""Reads many keys, in requests of some of them, repeated only for the keys that failed.
+
+A service may accept smaller requests than others: one that it refuses as too large is sent in halves.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from contracts.api.reads import BATCH
 from services.client.answers import reader
-from services.client.errors import AttemptFailedError, InvalidResponseError, StaleReadError
+from services.client.errors import AttemptFailedError, InvalidResponseError, RejectedError, StaleReadError
 from services.client.read_options import parameter
 from services.client.request_sender import ATTEMPT_S, ClientRequest
 from services.client.responses import answer, content
@@ -44,8 +48,15 @@ class BatchRead:
         room = asyncio.Semaphore(CONCURRENT_REQUESTS)
 
         async def send(url: str, keys: Sequence[str]) -> None:
-            async with room:
-                await sender.send_to(url, self._request(keys), ATTEMPT_S, lambda reply: self._read(keys, reply))
+            try:
+                async with room:
+                    await sender.send_to(url, self._request(keys), ATTEMPT_S, lambda reply: self._read(keys, reply))
+            except RejectedError as error:
+                if error.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE or len(keys) == 1:
+                    raise
+                half = len(keys) // 2
+                await send(url, keys[:half])
+                await send(url, keys[half:])
 
         async def once(url: str, left_s: float) -> None:
             open_keys = [key for key in dict.fromkeys(self.keys) if key not in self.answers]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,8 @@ from tests.services.client.fake_service import (
     shortest_attempt,
 )
 from tests.services.client.test_get import Flight
+from tests.services.query.http.instance import answering
+from tests.services.query.in_memory import a_state, dependencies_of
 
 
 async def test_answers_are_in_the_order_of_the_keys(fake: Fake) -> None:
@@ -47,6 +50,26 @@ async def test_many_keys_are_split(fake: Fake) -> None:
         answers = await states.get_many("flights", keys, model=Flight)
     assert [answer.value.device_id for answer in answers if isinstance(answer, Found)] == keys
     assert sorted(len(batch) for batch in fake.batches) == [50, 100, 100]
+
+
+@pytest.mark.parametrize("settings", [{"max_batch_keys": 30}, {"largest_request": 1024}])
+async def test_a_request_that_the_service_refuses_as_too_large_is_sent_in_parts(settings: dict[str, Any]) -> None:
+    keys = [f"{number:0100}" for number in range(130)]
+    async with (
+        answering(dependencies_of(a_state(), **settings), hot=True) as instance,
+        Client(f"http://127.0.0.1:{instance.port}", discover=False) as states,
+    ):
+        found = await states.get_many("flights", keys)
+        assert [(type(one), one.key) for one in found] == [(NeverSeen, key) for key in keys]
+
+
+async def test_a_key_alone_that_the_service_refuses_as_too_large_is_an_error() -> None:
+    async with (
+        answering(dependencies_of(a_state(), largest_request=1024), hot=True) as instance,
+        Client(f"http://127.0.0.1:{instance.port}", discover=False) as states,
+    ):
+        with pytest.raises(RejectedError, match="413"):
+            await states.get_many("flights", ["a", "x" * 2000])
 
 
 async def test_only_failed_keys_are_retried(fake: Fake) -> None:
