@@ -9,7 +9,7 @@ from contracts.api.admin import DELETE_ROW, PUT_ROW, TABLES
 from contracts.records.tables import RowRejectedError, encode_row
 from services.query.http.responses import json_response
 from services.query.http.routes import route
-from services.query.lookup.problems import Problem, ProblemError
+from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
 from services.runtime.errors import RowNotWrittenError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class TableRoutes:
                     _check(request.headers, await asyncio.to_thread(self._store.version, topic, key))
                 version = await asyncio.to_thread(self._store.write, topic, key, value, request.sender.name)
         except RowNotWrittenError as error:
-            raise ProblemError(Problem("not_written", str(error))) from error
+            raise ProblemError(Problem("not_written", str(error), retry_after=RETRY_AFTER_S)) from error
         return json_response({"table": request.name, "key": key, "version": version})
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from contracts.metrics import query as metrics
-from services.query.lookup.problems import Problem, ProblemError
+from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
 from services.query.push.feed import ChangeFeed
 from services.query.push.names import NamesBudget, WaitingNames
 from services.query.push.partition_moves import PartitionMoves
@@ -115,7 +115,8 @@ class PushService:
         """
         name, limit = principal.name, self.limits.connections
         if self._connections[name] >= limit and not relays:
-            raise ProblemError(Problem("too_many", f"{name} has {limit} watching connections"))
+            detail = f"{name} has {limit} watching connections"
+            raise ProblemError(Problem("too_many", detail, retry_after=RETRY_AFTER_S))
         most = self.limits.relayed_keys if relays else self.limits.waiting_keys
         names = WaitingNames[Subscription](most, self._dependencies.clock, self._budget)
         stream = Stream(principal, names, self._reader, self._scanner, self._on_added)

@@ -132,7 +132,7 @@ async def test_a_token_writes_only_what_it_may(guarded: Instance, store: MemoryT
 async def test_a_failed_write_is_a_problem(instance: Instance, store: MemoryTables) -> None:
     store.is_away = True
     failed = await instance.ask("/v1/tables/limits/s1", "PUT", body=b'{"speed": 5}')
-    assert (failed.status, orjson.loads(failed.body)["type"]) == (503, "not_written")
+    assert (failed.status, failed.kind, failed.headers["Retry-After"]) == (503, "not_written", "1")
 
 
 async def test_a_page_of_another_origin_may_not_write(instance: Instance, store: MemoryTables) -> None:

@@ -198,9 +198,11 @@ async def test_subscriptions_and_connections_are_limited() -> None:
             assert (await client.subscribe(name, key=name, current=False))["type"] == "subscribed"
         assert (await client.subscribe("three", key="x"))["problem"]["type"] == "too_many"
         assert (await client.subscribe("two", key="x", current=False))["type"] == "subscribed"
-        with pytest.raises(WSServerHandshakeError, match="429"):
+        with pytest.raises(WSServerHandshakeError, match="429") as refused:
             async with connected(instance):
                 pass
+        assert refused.value.headers is not None
+        assert refused.value.headers["Retry-After"] == "1"
     await eventually(lambda: instance.dependencies.counts.get(names.STREAMS) == 0)
 
 
