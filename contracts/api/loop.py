@@ -36,7 +36,9 @@ class ApplicationQuery(Parameters):
     """The application of the suite, also of the graph of enrichments."""
 
     application: Text | None = Field(
-        default=None, min_length=1, description="An application of the suite; without it, the first one"
+        default=None,
+        min_length=1,
+        description="An application of the suite; without it, the first one that the token reads",
     )
 
 

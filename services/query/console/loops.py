@@ -33,21 +33,21 @@ class Loops:
             )
             for application in suite.applications
         }
-        self._default = suite.applications[0].name
 
     def get(self, name: str | None, principal: Principal) -> ApplicationLoop:
-        """Return the loop of this application, by default of the first. Raises ProblemError (403, 404).
+        """Return the loop of this application, by default of the first in the scope. Raises ProblemError (403, 404).
 
         The scope is checked first, so that an application beyond it is answered like one that does not exist.
         """
-        wanted = self._default if name is None else name
+        known = [one for one in self._by_name if principal.reads(one)]
+        if name is None and not known:
+            raise ProblemError(Problem("not_yours", f"{principal.name} may not read the state of any application"))
+        wanted = known[0] if name is None else name
         principal.check(wanted)
         found = self._by_name.get(wanted)
         if found is None:
-            known = ", ".join(one for one in self._by_name if principal.reads(one)) or "none"
-            raise ProblemError(
-                Problem("unknown_application", f"The applications are: {known}", {"application": wanted})
-            )
+            detail = f"The applications are: {', '.join(known) or 'none'}"
+            raise ProblemError(Problem("unknown_application", detail, {"application": wanted}))
         return found
 
     def all(self) -> list[ApplicationLoop]:

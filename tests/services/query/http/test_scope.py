@@ -24,6 +24,7 @@ from services.query.console.routes import Console
 from services.query.http.instance_routes import instance_facts, owners_of
 from services.query.http.watch_routes import WatchRoutes
 from services.query.lookup.authentication import ANONYMOUS, Principal
+from services.query.lookup.problems import ProblemError
 from tests.deadline import DEADLINE_S
 from tests.services.query.console.observations import at_work
 from tests.services.query.http.instance import Instance, Peers
@@ -301,6 +302,15 @@ async def test_an_unknown_application_lists_only_applications_in_the_scope(token
         response = await found.one.ask("/v1/loop/graph?application=gone", headers=BEARER)
         assert (response.kind, response.json["detail"]) == ("unknown_application", "The applications are: flights")
         assert b"departures" not in response.body
+
+
+def test_the_first_application_in_the_scope_is_the_default() -> None:
+    loops = Loops(Suite(app, departures), 2.0)
+    assert loops.get(None, Principal("some", ("departures",))).application is departures
+    with pytest.raises(ProblemError) as refused:
+        loops.get(None, Principal("some", ("planes",)))
+    assert refused.value.problem.kind == "not_yours"
+    assert "flights" not in refused.value.problem.detail
 
 
 def test_instances_are_listed_without_states_and_positions_beyond_the_scope() -> None:
