@@ -28,13 +28,18 @@ def event_of(answer: Answer) -> bytes:
     if answer.sse is None:
         name = f"id: {answer.tag}\n" if answer.kind is EventKind.STATE else ""
         head = f"event: {answer.kind}\n{name}data: ".encode()
-        answer.sse = _chunk(head + _one_line(answer.body) + b"\n\n")
+        answer.sse = head + _one_line(answer.body) + b"\n\n"
     return answer.sse
 
 
 def control_event(name: str, facts: Mapping[str, Any]) -> bytes:
     """An event about the stream itself."""
-    return _chunk(b"event: " + name.encode() + b"\ndata: " + orjson.dumps(facts) + b"\n\n")
+    return b"event: " + name.encode() + b"\ndata: " + orjson.dumps(facts) + b"\n\n"
+
+
+def chunk(data: bytes) -> bytes:
+    """Data as a chunk of a body of unknown length, which HTTP/1.0 does not know: RFC 9112, section 7.1."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def websocket_frame(text: bytes) -> bytes:
@@ -59,11 +64,6 @@ def delivery_message(delivery: Delivery) -> bytes:
 def control_message(kind: str, facts: Mapping[str, Any]) -> bytes:
     """A message about the connection or a subscription."""
     return orjson.dumps({"type": kind, **facts})
-
-
-def _chunk(data: bytes) -> bytes:
-    """A chunk of a body of unknown length: RFC 9112, section 7.1."""
-    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def _one_line(body: bytes) -> bytes:

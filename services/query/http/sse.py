@@ -7,13 +7,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from contracts.api.reads import SPAN
 from contracts.metrics import query as metrics
 from services.query.http.client_writer import ClientWriter
-from services.query.http.frames import control_event, event_of
+from services.query.http.frames import chunk, control_event, event_of
 from services.query.http.request_context import principal
 from services.query.http.validation import key_of_request, milliseconds_at, seconds_of
 from services.query.lookup.problems import Problem, ProblemError
@@ -52,16 +52,20 @@ class EventStreams:
             silent_for=_parse_silent_for(request),
         )
         current, after = _parse_current(request), _parse_last_event(request)
-        response = web.StreamResponse(headers=HEADERS)
+        response, has_chunks = web.StreamResponse(headers=HEADERS), request.version >= HttpVersion11
         with self._push.stream(principal(request)) as stream:
             self._push.subscribe(stream, "", wanted, current=current, after=after)
             with suppress(ConnectionError):
                 writer = ClientWriter(request, await response.prepare(request), self._push.limits.stalled_s)
                 await response.write(RETRY)
-                await stream.run(writer, partial(self._encode, stream))
+                await stream.run(writer, partial(self._encode, stream, has_chunks=has_chunks))
         return response
 
-    def _encode(self, stream: Stream, item: StreamItem) -> bytes:
+    def _encode(self, stream: Stream, item: StreamItem, *, has_chunks: bool) -> bytes:
+        events = self._events(stream, item)
+        return chunk(events) if has_chunks and events else events
+
+    def _events(self, stream: Stream, item: StreamItem) -> bytes:
         if isinstance(item, list):
             self._counts.add(metrics.DELIVERED, "sse", by=len(item))
             for one in item:

@@ -16,7 +16,7 @@ from contracts.metrics import query as names
 from contracts.model.named_state import QueryOptions
 from services.query.cluster import PartitionStatus, Role
 from tests.services.query.in_memory import NOW, a_state
-from tests.services.query.push.serving import QUICK, Events, Instance, eventually, watching
+from tests.services.query.push.serving import QUICK, WITHIN_S, Events, Instance, eventually, watching
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -43,6 +43,20 @@ async def test_a_key_is_sent_with_its_value_and_changes(instance: Instance) -> N
         assert events.response.headers["Content-Type"] == "text/event-stream"
         assert events.response.headers["Cache-Control"] == "no-store"
     assert instance.dependencies.counts.get(names.DELIVERED, "sse") == 2
+
+
+async def test_a_client_of_http_1_0_receives_no_chunks(instance: Instance) -> None:
+    instance.change(KEY, 1)
+    reader, writer = await asyncio.open_connection("127.0.0.1", URL(instance.base).port)
+    async with asyncio.timeout(WITHIN_S):
+        writer.write(f"GET {PATH} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+        assert b"chunked" not in await reader.readuntil(b"\r\n\r\n")
+        assert await reader.readuntil(b"\n\n") == b"retry: 1000\n\n"
+        assert (await reader.readuntil(b"\n\n")).startswith(b"event: state\nid: ")
+        instance.change(KEY, 2)
+        assert (await reader.readuntil(b"\n\n")).startswith(b"event: state\nid: ")
+    writer.close()
+    await writer.wait_closed()
 
 
 @pytest.mark.parametrize("key", ["a/b c?d#e", "ключ", "%2F", "%252F", "{x}", "a%b", "+&=", "'\"\\"])
