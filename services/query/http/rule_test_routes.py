@@ -15,6 +15,7 @@ from contracts.api.admin import RULE_TEST, RuleTestParameters
 from contracts.api.reads import PageParameters
 from contracts.model.alerts import AlertRule
 from contracts.records.tables import parse_row
+from contracts.types.key import LARGEST_KEY
 from contracts.wire import Snapshot
 from contracts.wire.alert_record import AlertRecord
 from services.query.http.cursor import decode_cursor, encode_cursor, invalid_cursor
@@ -192,6 +193,9 @@ def _parse_rule(declared: DeclaredTable, key: str, body: bytes) -> AlertRule:
     except ValueError as error:
         raise rejected_row(declared.table, error) from None
     assert isinstance(rule, AlertRule)  # noqa: S101  # the declaration has checked the model
+    if len(rule.prefix.encode()) > LARGEST_KEY:
+        detail = f"keys: no key begins with this text, because keys have at most {LARGEST_KEY} bytes"
+        raise ProblemError(Problem("bad_request", detail))
     return rule
 
 

@@ -210,6 +210,8 @@ async def test_a_rule_that_cannot_be_tested_is_a_problem(tmp_path: Path) -> None
     async with serving(tmp_path / "again") as (instance, _):
         for query in ("limit=0", "limit=1000000", "cursor=x", "cursor=WzksbnVsbF0x", "cursor=WzIsbnVsbF0", "unknown=1"):
             assert (await instance.ask(f"{PATH}?{query}", "POST", body=body)).kind == "bad_request"
+        refused = await instance.ask(PATH, "POST", body=orjson.dumps(RULE | {"keys": "a" * 5000 + "*"}))
+        assert (refused.kind, refused.json["detail"][:5]) == ("bad_request", "keys:")
 
 
 async def test_a_token_tests_only_rules_that_it_may_save_and_keys_that_it_may_read(tmp_path: Path) -> None:
