@@ -47,13 +47,18 @@ class RowRejectedError(ValueError):
         self.problems = problems
 
 
+def check_row_key(key: str) -> None:
+    """Raises ValueError for a key that no row may have."""
+    if not 0 < (size := len(key.encode())) <= LARGEST_KEY:
+        raise ValueError(f"the key has {size} bytes, and 1 to {LARGEST_KEY} are allowed")
+
+
 def parse_row(table: Table, key: str, value: bytes | str) -> BaseModel:
     """Return a row from its JSON. Raises ValueError for a key, and RowRejectedError for a value that does not fit.
 
     A value that no record can have, such as NaN or 1e400, does not fit: readers of the table would reject its record.
     """
-    if not 0 < (size := len(key.encode())) <= LARGEST_KEY:
-        raise ValueError(f"the key has {size} bytes, and 1 to {LARGEST_KEY} are allowed")
+    check_row_key(key)
     row = _validated(table, value)
     if problems := [FieldProblem(*problem) for problem in unwritable(row.model_dump())]:
         raise RowRejectedError(problems)

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from contracts.api.admin import DELETE_ROW, PUT_ROW, TABLES
-from contracts.records.tables import RowRejectedError, encode_row
+from contracts.records.tables import RowRejectedError, check_row_key, encode_row
 from services.query.http.responses import json_response
 from services.query.http.routes import route
 from services.query.lookup.problems import RETRY_AFTER_S, Problem, ProblemError
@@ -81,8 +81,13 @@ class TableRoutes:
         return await self._write(request, topic, value)
 
     async def delete(self, request: HttpRequest) -> HttpResponse:
-        """Remove the row. Raises ProblemError (412)."""
-        return await self._write(request, writable_table(self._tables, request).topic, None)
+        """Remove the row. Raises ProblemError (400 for a key that no row may have, 412)."""
+        table, topic, *_ = writable_table(self._tables, request)
+        try:
+            check_row_key(request.key)
+        except ValueError as error:
+            raise rejected_row(table, error) from None
+        return await self._write(request, topic, None)
 
     async def _write(self, request: HttpRequest, topic: str, value: bytes | None) -> HttpResponse:
         key = request.key

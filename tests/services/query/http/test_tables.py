@@ -101,6 +101,13 @@ async def test_an_invalid_row_is_rejected(instance: Instance, store: MemoryTable
     assert not store.records
 
 
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+async def test_a_key_that_no_row_may_have_is_rejected(instance: Instance, store: MemoryTables, method: str) -> None:
+    refused = await instance.ask(f"/v1/tables/limits/{'x' * 501}", method, body=b'{"speed": 5}')
+    assert (refused.status, refused.kind) == (400, "bad_request")
+    assert not store.records
+
+
 async def test_a_row_that_changed_meanwhile_is_not_replaced(instance: Instance, store: MemoryTables) -> None:
     path, row = "/v1/tables/limits/s1", b'{"speed": 5}'
     absent = await instance.ask(path, "PUT", {"If-Match": "*"}, row)
