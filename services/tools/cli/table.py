@@ -13,7 +13,7 @@ from pydantic import Field
 
 from contracts.errors import PermanentError, RetryableError
 from contracts.model.suite import load_suite
-from contracts.records.tables import TableRows, encode_row
+from contracts.records.tables import TableRows, check_row_key, encode_row
 from contracts.settings import ApplicationSettings, read
 from services.runtime.command_line import ExitCode, report
 from services.runtime.errors import TopicReadError
@@ -74,6 +74,10 @@ def remove_row(name: str, key: str) -> None:
     """Remove a row. Raises StateloopError."""
     settings = read(TableSettings)
     application, table = _table(settings, name)
+    try:
+        check_row_key(key)
+    except ValueError as error:
+        raise InvalidRowError(name, key, str(error)) from error
     require_broker(settings)
     _write(settings, application, table, key, None)
 

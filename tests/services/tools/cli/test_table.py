@@ -94,6 +94,8 @@ def test_rows_are_put_listed_and_removed(
     assert "is bad" in kept.stderr
     assert commands.table("remove", "limits", "s1").code == 0
     assert commands.table("get", "limits", "s1").code == ExitCode.ABSENT
+    long = commands.table("remove", "limits", 501 * "s")
+    assert (long.code, "the key has 501 bytes" in long.stderr) == (1, True)
     unknown = commands.table("list", "speeds")
     assert (unknown.code, "tables: limits" in unknown.stderr) == (1, True)
 
