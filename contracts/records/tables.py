@@ -78,8 +78,11 @@ def decode_row(table: Table, record: Record) -> TableRow:
         table_record = TableRecord.model_validate(orjson.loads(record.value or b""))
     except ValidationError as error:
         raise RowRejectedError(_problems(error)) from error
-    value = _validated(table, orjson.dumps(table_record.value))
-    return TableRow(record.offset, value, table_record.author, record.timestamp)
+    try:
+        written = orjson.dumps(table_record.value)
+    except TypeError as error:  # orjson reads deeper values than it writes
+        raise RowRejectedError([FieldProblem("", "is nested too deeply")]) from error
+    return TableRow(record.offset, _validated(table, written), table_record.author, record.timestamp)
 
 
 class TableRows:

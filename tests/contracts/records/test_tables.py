@@ -139,3 +139,14 @@ def test_a_row_on_which_a_validator_raises_any_error_is_rejected() -> None:
         parse_row(table, "k", row)
     with pytest.raises(RowRejectedError, match="ZeroDivisionError"):
         TableRows(table).apply(_record(0, b"k", b'{"value": ' + row + b"}"))
+
+
+@pytest.mark.parametrize("depth", [210, 300, 1000, 10_000])
+def test_a_row_that_is_nested_deeply_is_rejected(depth: int) -> None:
+    """Each of these depths fails at another parser, and with another error."""
+    table = TableRows(LIMITS)
+    table.apply(_record(0, b"k", _row(1.5)))
+    deep = b'{"value": {"speed": ' + b"[" * depth + b"]" * depth + b"}}"
+    with pytest.raises(ValueError, match=r"limit|nested too deeply"):
+        table.apply(_record(1, b"k", deep))
+    assert table.rows["k"].value == Limit(speed=1.5)
