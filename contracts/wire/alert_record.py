@@ -6,8 +6,9 @@ from uuid import UUID, uuid5
 from pydantic import AwareDatetime, Field
 from typing_extensions import override
 
+from contracts.types.key import Key
 from contracts.wire.dead_letter import NEVER_WRITTEN
-from contracts.wire.messages import OffsetVersioned, Order, Wire
+from contracts.wire.messages import OffsetVersioned, Order, WindowStart, Wire
 
 AlertStatus = Literal["pending", "open", "closed"]
 """The status of an alert. Pending: the condition is true, but not yet for the rule's `hold`."""
@@ -71,8 +72,8 @@ class AlertRecord(OffsetVersioned):
     There is a record for each change. It is in the partition of the snapshots, and its key is the `window_key`.
     """
 
-    device_id: str
-    first_seen: AwareDatetime
+    device_id: Key
+    first_seen: WindowStart
     epoch: int = Field(default=0, ge=0)
     version: int = Field(ge=1)
     """With `epoch`, of the snapshot that was evaluated."""

@@ -1,7 +1,7 @@
 """The records of the topics other than events: snapshots, answers and derived records."""
 
-from datetime import datetime
-from typing import Any, Literal, Self
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, Self
 
 import orjson
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -20,6 +20,9 @@ FORMAT = 1
 """The latest version of the records' formats. A reader rejects a record of a later one."""
 LARGEST_COUNT = 1 << 53
 """The largest version or epoch: every JSON parser reads whole numbers up to it exactly."""
+EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+WindowStart = Annotated[AwareDatetime, Field(ge=EARLIEST, le=LATEST)]
+"""The start of a window. Its year in UTC is 1 to 9999 too."""
 
 
 class Wire(BaseModel):
@@ -99,13 +102,13 @@ class Snapshot(TopicRecord):
     windowed state.
     """
 
-    device_id: str
+    device_id: Key
     """The key of the state."""
-    first_seen: AwareDatetime
+    first_seen: WindowStart
     """The start of the window."""
-    epoch: int = Field(default=0, ge=0)
+    epoch: int = Field(default=0, ge=0, le=LARGEST_COUNT)
     """The epoch of the job's checkpoint: its creation time in milliseconds since 1970. A rebuild starts a new one."""
-    version: int = Field(ge=1)
+    version: int = Field(ge=1, le=LARGEST_COUNT)
     """The number of deltas merged. It grows within one window and epoch.
 
     Readers order the snapshots of a key by (first_seen, epoch, version), and drop those that are not greater.

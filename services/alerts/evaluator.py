@@ -184,7 +184,7 @@ class AlertEvaluator:
         return former is not None and snapshot.order == (former[0], former[1] + 1)
 
     def _is_expired(self, position: Position, time: datetime | None) -> bool:
-        return time is not None and start_of(position) + self._kept_for < time
+        return time is not None and time - start_of(position) > self._kept_for
 
     @property
     def _can_sweep(self) -> bool:
@@ -254,7 +254,7 @@ class AlertEvaluator:
         time = self._time()
         if time is None:
             return
-        for position in self.partition.states.started_before(time - self._kept_for, EXPIRED_AT_ONCE):
+        for position in self.partition.states.older_than(self._kept_for, time, EXPIRED_AT_ONCE):
             self._changes.states[position] = REMOVED, None
             yield from self._close(position, self.partition.offset - 1, time)
 

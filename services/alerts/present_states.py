@@ -131,9 +131,9 @@ class PresentStates:
         is_last = len(visited) < limit or not visited[-1].startswith(start)
         return PositionPage(matching, None if is_last else visited[-1])
 
-    def started_before(self, time: datetime, limit: int) -> list[Position]:
-        """The positions of the earliest windows, if they start before a time."""
-        end = START.pack(max(0, (time - FIRST) // MICROSECOND))
+    def older_than(self, age: timedelta, time: datetime, limit: int) -> list[Position]:
+        """The positions of the earliest windows, if they start more than `age` before a time."""
+        end = START.pack(max(0, (time - FIRST - age) // MICROSECOND))
         with self._env.begin(self._starts) as txn:
             return [at[START.size :] + at[: START.size] for at in _keys(txn, limit) if at[: START.size] < end]
 

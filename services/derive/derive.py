@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from contracts.errors import AUTHOR_ERRORS, described
 from contracts.records.numbers import unwritable
 from contracts.records.record import Reason, Record, timestamp_ms
-from contracts.types.key import LARGEST_KEY, shortened
+from contracts.types.key import LARGEST_KEY
 from contracts.wire import NEVER_WRITTEN, DeadLetter, DerivedRecord
 from contracts.wire.partition import partition
 from contracts.wire.window_key import derived_key, window_key
@@ -54,7 +54,7 @@ def derived(
 def failed(application: Application, device_id: str, record: Record, error: BaseException) -> Output:
     """Return the dead letter of a snapshot on which a function failed. Its key is the device."""
     dead_letter = DeadLetter.of(record, Reason.NOT_DERIVED, described(error))
-    return Output(application.topics.dead_letters, shortened(device_id.encode()), dead_letter.encode())
+    return Output(application.topics.dead_letters, device_id.encode(), dead_letter.encode())
 
 
 def derived_of_present(

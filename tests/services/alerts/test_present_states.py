@@ -14,6 +14,7 @@ from services.alerts.errors import StatesNotStoredError
 from services.alerts.present_states import Position, PresentStates, Window, position_of
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
 KEYS = ("a", "ab", "a\0", "ä", "a\0\0\0\0\0\0\0\0\0", "b")
 WINDOWS = st.tuples(st.sampled_from(KEYS), st.integers(-3, 3).map(lambda hours: NOON + timedelta(hours=hours)))
 CHANGES = st.tuples(WINDOWS, st.tuples(st.integers(0, 1), st.integers(1, 5)), st.booleans())
@@ -56,10 +57,18 @@ def test_it_has_the_newest_snapshot_of_each_window(
     assert len(paged) == len(set(paged))
     assert set(paged) == {position_of(one) for one in expected if one[0].startswith(prefix) and one[0].endswith(ending)}
     time = NOON + timedelta(hours=hours)
-    oldest = sorted((one for one in expected if one[1] < time), key=lambda one: one[1])
-    found = states.started_before(time, limit)
+    oldest = sorted((one for one in expected if one[1] < time - HOUR), key=lambda one: one[1])
+    found = states.older_than(HOUR, time, limit)
     assert [at[-8:] for at in found] == [position_of(one)[-8:] for one in oldest[:limit]]
     assert set(found) <= set(map(position_of, oldest))
+    states.close()
+
+
+def test_a_time_that_is_as_early_as_can_be_has_no_older_window() -> None:
+    """A replay takes it from its first snapshot."""
+    states = PresentStates()
+    states.change([(position_of(("a", NOON)), (0, 1), _snapshot(("a", NOON), (0, 1)).encode())])
+    assert states.older_than(HOUR, datetime.min.replace(tzinfo=UTC), 1) == []
     states.close()
 
 

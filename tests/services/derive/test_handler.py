@@ -238,13 +238,6 @@ def test_function_that_raises_makes_a_dead_letter() -> None:
     assert kafka.committed == [7, 8]
 
 
-def test_the_key_of_a_dead_letter_is_bounded() -> None:
-    kafka = InMemory([_record(7, _snapshot(1, device="k" * 1_048_400, street="Nowhere"))])
-    kafka.work()
-    (record,) = kafka.written
-    assert record.key == b"k" * LARGEST_KEY
-
-
 def test_record_that_is_too_large_makes_a_dead_letter() -> None:
     kafka = InMemory([_record(7, _snapshot(1, street="A", district="x" * APP.largest_record))])
     kafka.work()
