@@ -31,7 +31,7 @@ def parse_window_key(key: bytes) -> tuple[str, datetime]:
     """Device and window start of a record key. Raises ValueError for a key that names no window."""
     device, suffix = key[:-SUFFIX_BYTES].decode(), key[-SUFFIX_BYTES:].decode()
     start = datetime.fromisoformat(suffix.removeprefix(SEPARATOR))
-    if not device or window_key(device, start) != key:
+    if not device or start.tzinfo != UTC or window_key(device, start) != key:
         raise ValueError("names no window")
     return device, start
 

@@ -50,6 +50,9 @@ def test_any_other_key_is_refused(key: bytes) -> None:
         b"d@2026-05-01T08:00:00.000000",
         b"d@2026-13-01T08:00:00.000000Z",
         b"d@2026-05-01 08:00:00.000000Z",
+        b"d@2026-05-01T08:00:00.0+01:00",
+        b"d@0001-01-01T00:00:00.0+01:00",
+        b"d@9999-12-31T23:59:59.9-01:00",
     ],
 )
 def test_a_key_without_a_window_is_refused(key: bytes) -> None:

@@ -67,6 +67,24 @@ def test_a_foreign_snapshot_stops_no_worker(fields: dict[str, Any], *, is_live: 
     assert _goes_on(broker, is_live=is_live)
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        None,
+        b"x",
+        b"\xff@2026-05-01T12:00:00.000000Z",
+        b"x@0001-01-01T00:00:00.0+01:00",
+        b"x@9999-12-31T23:59:59.9-01:00",
+        window_key("x" * 2_000, AT),
+    ],
+)
+@pytest.mark.parametrize("topic", ["snapshots", "too_high"])
+def test_a_foreign_tombstone_stops_no_worker(topic: str, key: bytes | None) -> None:
+    broker = _broker_with_an_alert()
+    broker.append(topic, key, None)
+    assert _goes_on(broker, is_live=True)
+
+
 @pytest.mark.parametrize("fields", FOREIGN)
 def test_a_foreign_record_of_the_alerts_stops_no_worker(fields: dict[str, Any]) -> None:
     broker = _broker_with_an_alert()
