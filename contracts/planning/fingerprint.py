@@ -26,5 +26,12 @@ def round_fingerprint(inputs: str, number: int, own: Any) -> str:
 
 
 def digest(named: Any) -> str:
-    """Return a digest of a JSON value that does not depend on the order of its names."""
-    return hashlib.blake2b(orjson.dumps(named, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()
+    """Return a digest of a JSON value that does not depend on the order of its names.
+
+    Raises ValueError for one that is nested too deeply: orjson reads deeper values than it writes.
+    """
+    try:
+        written = orjson.dumps(named, option=orjson.OPT_SORT_KEYS)
+    except TypeError as error:
+        raise ValueError("an input is nested too deeply") from error
+    return hashlib.blake2b(written, digest_size=12).hexdigest()

@@ -79,9 +79,13 @@ def derived_of_present(
 
 
 def _record(application: Application, snapshot: Snapshot) -> Record:
-    """Return the record of a stored snapshot, without its position."""
+    """Return the record of a stored snapshot, without its position; and without a value that is nested too deeply."""
     topic, key = application.topics.snapshots, window_key(*snapshot.window)
-    return Record(topic, NEVER_WRITTEN, NEVER_WRITTEN, timestamp_ms(snapshot.as_of), key, snapshot.encode())
+    try:
+        value = snapshot.encode()
+    except (TypeError, ValueError):  # of orjson or pydantic: both read deeper values than they write
+        value = None
+    return Record(topic, NEVER_WRITTEN, NEVER_WRITTEN, timestamp_ms(snapshot.as_of), key, value)
 
 
 def _values(

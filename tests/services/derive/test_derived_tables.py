@@ -45,6 +45,9 @@ APP = Application(
 )
 
 
+OF_A_LIST = "TypeError: unsupported operand type(s) for -: 'int' and 'list'"
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 1 << 32), st.booleans())
 def test_the_last_record_of_each_window_is_of_the_last_snapshot_and_row(seed: int, waits: bool) -> None:  # noqa: FBT001
@@ -65,14 +68,23 @@ def test_the_last_record_of_each_window_is_of_the_last_snapshot_and_row(seed: in
     assert not story.broker.topics["too_high"]
 
 
-def test_a_function_that_raises_for_present_states_makes_a_dead_letter() -> None:
+@pytest.mark.parametrize(
+    ("state", "detail"),
+    [
+        (b"{}", "KeyError: 'value'"),
+        (b'{"value":' + b"[" * 253 + b"]" * 253 + b"}", OF_A_LIST),
+        (b'{"value":' + b"[" * 300 + b"]" * 300 + b"}", OF_A_LIST),
+    ],
+)
+def test_a_function_that_raises_for_present_states_makes_a_dead_letter(state: bytes, detail: str) -> None:
+    """A state that is nested deeply can be read, and not written."""
     story = Story(0)
     broker = story.broker
     story.kill = story.refuse = 0.0
     broker.application = APP
     for key in ("a", "b"):
-        snapshot = Snapshot(device_id=key, first_seen=AT, version=1, as_of=AT, state={})
-        broker.append("snapshots", window_key(key, AT), snapshot.encode())
+        snapshot = Snapshot(device_id=key, first_seen=AT, version=1, as_of=AT, state={"value": 1})
+        broker.append("snapshots", window_key(key, AT), snapshot.encode().replace(b'{"value":1}', state))
     broker.run()
     assert not broker.topics["dead_letters"], "without a row the function looks at nothing"
     while not story.oracle.rules:
@@ -81,7 +93,7 @@ def test_a_function_that_raises_for_present_states_makes_a_dead_letter() -> None
     (dead_letter,) = (
         DeadLetter.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["dead_letters"]
     )
-    assert (dead_letter.reason, dead_letter.detail) == ("not_derived", "KeyError: 'value'")
+    assert (dead_letter.reason, dead_letter.detail) == ("not_derived", detail)
 
 
 def test_its_records_are_in_the_order_of_their_offsets() -> None:

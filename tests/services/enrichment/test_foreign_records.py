@@ -39,3 +39,9 @@ async def _worked(foreign: bytes) -> tuple[list[str], list[str]]:
 def test_a_record_that_no_answer_can_have_is_a_dead_letter(fields: dict[str, Any]) -> None:
     foreign = orjson.dumps(orjson.loads(snapshot(1, "P2", "d2").encode()) | fields)
     assert virtually(_worked(foreign)) == (["undecodable_snapshot"], ["d1"])
+
+
+@pytest.mark.parametrize("depth", [253, 300, 1_000, 2_000])
+def test_an_input_that_is_nested_deeply_is_a_dead_letter(depth: int) -> None:
+    foreign = snapshot(1, "PLATE", "d2").encode().replace(b'"PLATE"', b"[" * depth + b"]" * depth)
+    assert virtually(_worked(foreign)) == (["undecodable_snapshot"], ["d1"])
