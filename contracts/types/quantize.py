@@ -61,8 +61,11 @@ class Quantize:
     def _steps(self, value: Any) -> Decimal | None:
         if isinstance(self.step, timedelta):
             time = instant(value) if isinstance(value, str) else value
-            return Decimal((time - EPOCH) // MICROSECOND) / (self.step // MICROSECOND) if time else None
-        return Decimal(repr(value)) / Decimal(repr(self.step)) if isinstance(value, int | float) else None
+            if not isinstance(time, datetime):
+                return None
+            return Decimal((time - EPOCH) // MICROSECOND) / (self.step // MICROSECOND)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return Decimal(repr(value)) / Decimal(repr(self.step)) if is_number else None
 
     def _multiple(self, number: Decimal, value: Any) -> Any:
         """Return the multiple as a value of JSON; the value itself if its type cannot represent the multiple."""

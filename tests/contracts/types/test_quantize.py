@@ -94,8 +94,9 @@ def test_a_rounded_time_is_near_and_is_a_time_of_the_wire(value: datetime, step:
 
 def test_a_whole_number_stays_whole_and_other_types_are_unchanged() -> None:
     assert [Quantize(10).choices(value)[0] for value in (14, 16, -4)] == [10, 20, 0]
-    assert [Quantize(0.1).choices(value) for value in (None, "x", [1])] == [(None,), ("x",), ([1],)]
-    assert Quantize(timedelta(hours=1)).choices("yesterday") == ("yesterday",)
+    assert [Quantize(0.1).choices(value) for value in (None, "x", [1], True)] == [(None,), ("x",), ([1],), (True,)]
+    others = None, "yesterday", 5, 2.5, True, [1], {"a": 1}
+    assert [Quantize(timedelta(hours=1)).choices(value) for value in others] == [(value,) for value in others]
 
 
 @given(st.integers(-LONG, LONG - 1), st.integers(1, 2 * LONG))
