@@ -195,13 +195,13 @@ class DeriveHandler(Handler[DerivePartition]):
     # One partition
 
     async def _first_offset(self, partition: AssignedPartition) -> int:
-        """Wait for the offset from which on a partition is read."""
+        """Wait for the offset from which on a partition is read, and note it: an earlier record begins it anew."""
         while True:
             found = await self._consumer.next_offsets([partition.number])
+            if partition.first is None:
+                partition.first = found.get(partition.number)
             if partition.first is not None:
                 return partition.first
-            if partition.number in found:
-                return found[partition.number]
             await asyncio.sleep(RETRY_S)
 
     async def _settle(self, state: DerivePartition, records: Sequence[Record]) -> None:

@@ -200,11 +200,12 @@ class Source:
         if 0 in positions and positions[0] != self.confirmed:
             self._commit(positions[0])
         topic = self.broker.topics[self.broker.application.topics.snapshots]
-        is_idle = paused or full or not self.broker.batch or len(topic) == self.position
+        start = self.position if self.position <= len(topic) else 0  # auto.offset.reset is earliest
+        is_idle = paused or full or not self.broker.batch or len(topic) == start
         await asyncio.sleep(POLL_S if is_idle else 0)
-        found = [] if is_idle else topic[self.position : self.position + self.broker.batch]
-        self.position += len(found)
+        found = [] if is_idle else topic[start : start + self.broker.batch]
         if found:
+            self.position = start + len(found)
             cast("Member", self.broker.member).note()
         return found
 

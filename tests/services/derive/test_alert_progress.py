@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import orjson
+import pytest
 
 from contracts.records.tables import encode_row
 from contracts.wire import decode_snapshot
@@ -314,3 +315,17 @@ def test_compaction_of_a_snapshot_whose_successor_is_unread_leaves_its_alert_ope
     broker.run(is_live=True)
     opened, closed = crossings(broker)
     assert (len(opened), closed) == (1, [])
+
+
+@pytest.mark.parametrize("committed", [0, 50])
+def test_a_committed_offset_beyond_the_end_skips_no_crossing(committed: int) -> None:
+    """The log was truncated, or the offsets of the group were restored: the client goes on at the beginning."""
+    broker = broker_with(("r", Limit(high=5, low=5)))
+    broker.committed, broker.restarts = committed, False
+    broker.published = Published(1, AT + timedelta(seconds=1), 0)
+    for version, value in enumerate((7, 1, 7, 1, 7), 1):
+        publish(broker, "a", version, value)
+        broker.run(is_live=True)
+    broker.end()
+    opened, closed = crossings(broker)
+    assert (len(opened), len(closed)) == (3, 2)
