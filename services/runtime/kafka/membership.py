@@ -25,10 +25,11 @@ class PendingCommit(NamedTuple):
 class GroupMembership:
     """The proofs that a consumer is a member of its group. Called in the consumer's thread.
 
-    The client sends heartbeats as long as the process runs, so the start of a poll is a proof. After a pause it is
-    none: the group may have given the partitions to others while the process was frozen, and until the client finds
-    out, it returns records that it had fetched before. Then only a commit is a proof that began after the pause, and
-    that the group has accepted.
+    The client sends heartbeats as long as the process runs, so the start of a poll is a proof. It is none while the
+    group leaves a commit unanswered: it may not receive the heartbeats either. After a pause it is none: the group may
+    have given the partitions to others while the process was frozen, and until the client finds out, it returns records
+    that it had fetched before. Then only a commit is a proof that began after the pause, and that the group has
+    accepted.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -45,7 +46,8 @@ class GroupMembership:
         if now - self._polled_at > FRESH_S:
             self._resumed_at = now
         self._polled_at = now
-        if self._resumed_at is None:
+        is_unanswered = bool(self._pending) and now - self._pending[0].began_at > FRESH_S
+        if self._resumed_at is None and not is_unanswered:
             self.proven_at = now
 
     def begin_commit(self, positions: Mapping[int, int]) -> None:

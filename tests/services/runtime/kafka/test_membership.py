@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from services.runtime.kafka.membership import FRESH_S, NEVER, GroupMembership
 from tests.clock import Clock
 
@@ -45,6 +47,21 @@ def test_after_a_pause_no_poll_is_a_proof_until_the_group_accepts_a_commit_that_
     assert member.proven_at == clock.now - 1
     member.poll()
     assert member.proven_at == clock.now
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_no_poll_is_a_proof_while_the_group_leaves_a_commit_unanswered(*, accepted: bool) -> None:
+    clock, member = polling()
+    proven_at = clock.now
+    for position in range(2, 12):
+        member.begin_commit({0: position})
+        clock.now += 1
+        member.poll()
+    assert member.proven_at == proven_at + FRESH_S
+    for position in range(2, 11):
+        member.end_commit({0: position}, accepted=accepted)
+    member.poll()
+    assert member.proven_at == clock.now, "the last commit is a second old"
 
 
 def test_a_commit_that_is_refused_proves_nothing() -> None:
