@@ -189,11 +189,11 @@ class ConcurrentCommitError(JobError, PermanentError):
 
 
 class StateDamagedError(JobError, RetryableError):
-    """A changelog of the state does not have its checksum."""
+    """A file of the state does not have its checksum."""
 
     def __init__(self, batch: int) -> None:
         super().__init__(
-            f"a changelog of the state of batch {batch} is damaged: the next start continues before that batch. If all "
+            f"a file of the state of batch {batch} is damaged: the next start continues before that batch. If all "
             "starts fail, run `stateloop rebuild`, or restore a savepoint"
         )
         self.batch = batch

@@ -36,13 +36,8 @@ def commit_files(folder: CheckpointFolder, batch: int) -> Iterator[str]:
         if name == UNPUBLISHED_WINDOWS or name.strip(".").removesuffix(".crc") == QUERY_ID:
             yield name
     yield from folder.files(SOURCES)
-    partitions = defaultdict[tuple[int, int], list[str]](list)
-    for path in folder.files(STATE):
-        match = PARTITION.fullmatch(path)
-        if match is None:
-            yield path
-        else:
-            partitions[int(match[1]), int(match[2])].append(path)
+    partitions, others = _partitions(folder)
+    yield from others
     first = batch
     for place, paths in partitions.items():
         whole = last_whole(folder, place, paths, batch) or 0
@@ -50,6 +45,16 @@ def commit_files(folder: CheckpointFolder, batch: int) -> Iterator[str]:
         yield from _state(folder, paths, whole, batch + 1)
     for log in (OFFSETS, COMMITS):
         yield from _between(folder.files(log), first - 1, batch)
+
+
+def whole_states(folder: CheckpointFolder, batch: int) -> Iterator[tuple[int, str]]:
+    """Yield the files of the whole states from which the state after a batch is read, each with its version."""
+    partitions, _ = _partitions(folder)
+    for place, paths in partitions.items():
+        whole = last_whole(folder, place, paths, batch + 1)
+        if whole is not None:
+            files = _state(folder, paths, whole, whole)
+            yield from ((whole, path) for path in files if not path.endswith((".changelog", ".crc")))
 
 
 def forget_commit(folder: CheckpointFolder, batch: int) -> None:
@@ -77,6 +82,18 @@ def is_replaced(folder: CheckpointFolder, changelog: str) -> bool:
     operator, partition, version = (int(number) for number in match.groups()[:3])
     attempts = _attempts(folder, version - 1, operator, partition)
     return bool(attempts) and match[4] not in attempts
+
+
+def _partitions(folder: CheckpointFolder) -> tuple[dict[tuple[int, int], list[str]], list[str]]:
+    """Return the paths of the state: by operator and partition, and those of no partition."""
+    partitions, others = defaultdict[tuple[int, int], list[str]](list), list[str]()
+    for path in folder.files(STATE):
+        match = PARTITION.fullmatch(path)
+        if match is None:
+            others.append(path)
+        else:
+            partitions[int(match[1]), int(match[2])].append(path)
+    return partitions, others
 
 
 def _attempts(folder: CheckpointFolder, batch: int, operator: int, partition: int) -> list[str]:

@@ -1,9 +1,10 @@
-"""Changelogs of a state that are damaged: the job forgets the batches since, and reads their records again.
+"""Files of a state that are damaged: the job forgets the batches since, and reads their records again.
 
-Spark refuses to read such a state, at each start. Where a whole state is damaged, it reads an older one.
+Spark refuses to read such a state, at each start. It reads an older one than a damaged whole state only as long as it
+has all changelogs since the first batch.
 """
 
-from spark_app.checkpoint.commit_files import commit_files, is_replaced, version_of
+from spark_app.checkpoint.commit_files import commit_files, is_replaced, version_of, whole_states
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS, forget, last_batch
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.errors import StateDamagedError
@@ -11,27 +12,41 @@ from spark_app.errors import StateDamagedError
 UNREADABLE_STATE = "[CANNOT_LOAD_STATE_STORE"
 """The beginning of the conditions in Spark's errors when it does not read the state."""
 CHANGELOG = ".changelog"
+FAILURES = 3
+"""The failures in a row after which the whole states are read, which may be large: a damaged file fails each time."""
 
 
-def require_undamaged(checkpoint: CheckpointFolder) -> None:
-    """Require that no changelog is damaged which the next start reads.
+def require_undamaged(checkpoint: CheckpointFolder, failures: int) -> None:
+    """Require that no changelog is damaged which the next start reads; after some failures, no whole state either.
 
     Else have the next start continue before its batch, as after a crash in that batch, and raise StateDamagedError:
     what this run of the job knows is newer than the state.
     """
-    batch = first_damaged_batch(checkpoint)
+    batch = first_damaged_batch(checkpoint, with_whole_states=failures >= FAILURES)
     if batch is not None:
         forget_batches(checkpoint, batch)
         raise StateDamagedError(batch)
 
 
-def first_damaged_batch(checkpoint: CheckpointFolder) -> int | None:
-    """Return the first batch with a damaged changelog, of those that the next start needs; None without one."""
-    batch = last_batch(checkpoint)
-    needed = [] if batch is None else [path for path in commit_files(checkpoint, batch) if path.endswith(CHANGELOG)]
+def first_damaged_batch(checkpoint: CheckpointFolder, *, with_whole_states: bool) -> int | None:
+    """Return the first batch after which the state cannot be read until the last one; None without one."""
+    last = batch = last_batch(checkpoint)
+    while batch is not None and batch >= 0:
+        versions = _damaged_versions(checkpoint, batch, with_whole_states=with_whole_states)
+        if not versions:
+            break
+        batch = min(versions) - 2  # the state before the version's batch may need another whole state
+    return None if batch is None or batch == last else batch + 1
+
+
+def _damaged_versions(checkpoint: CheckpointFolder, batch: int, *, with_whole_states: bool) -> list[int]:
+    """Return the versions with damaged files, of those from which the state after a batch is read."""
+    needed = [path for path in commit_files(checkpoint, batch) if path.endswith(CHANGELOG)]
     damaged = [path for path in needed if checkpoint.is_damaged(path) and not is_replaced(checkpoint, path)]
     versions = [version_of(path) or 1 for path in damaged]
-    return min(versions) - 1 if versions else None
+    if with_whole_states and not versions:
+        versions = [version for version, path in whole_states(checkpoint, batch) if checkpoint.is_damaged(path)]
+    return versions
 
 
 def forget_batches(checkpoint: CheckpointFolder, first: int) -> None:

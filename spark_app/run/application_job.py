@@ -115,7 +115,7 @@ class ApplicationJob:
                 identities = identify(settings, application)
                 verify(folder, identity(application, identities, state_partitions), epoch)
                 if UNREADABLE_STATE in failures.problem:
-                    require_undamaged(folder)
+                    require_undamaged(folder, failures.count)
                 positions = committed_positions(folder) or {}
                 low.committed(positions)
                 lag.committed(first_offsets(settings, identities) | positions)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -215,8 +216,16 @@ def changelogs(folder: Path) -> list[Path]:
 
 
 def sst_files(folder: Path) -> list[Path]:
-    """Return the SST files of the state of all partitions, without those that are only begun."""
-    return [path for path in folder.glob("checkpoint/state/*/*/**/*.sst") if path.stat().st_size]
+    """Return the SST files of the last whole state of each partition, which the next start reads."""
+    found: list[Path] = []
+    for partition in folder.glob("checkpoint/state/*/*"):
+        whole = sorted(partition.glob("*.zip"), key=lambda path: int(path.name.partition("_")[0]))
+        if whole:
+            with zipfile.ZipFile(whole[-1]) as archive:
+                files = json.loads(archive.read("metadata").splitlines()[1])["sstFiles"]
+            names = {file["dfsSstFileName"] for file in files}
+            found += [path for path in partition.glob("**/*.sst") if path.name in names]
+    return found
 
 
 def flip(path: Path, load: Load) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,7 +39,7 @@ def test_the_last_batch_is_repeated(pair_topics: Topics, tmp_path: Path) -> None
             flip(path)
         send(pair_topics, "3", a=3.0)
         until(lambda: job.start().wait() == 1, "a start that finds the damage")
-        assert "a changelog of the state of batch" in job.lines("ended")[-1]["why"]
+        assert "a file of the state of batch" in job.lines("ended")[-1]["why"]
         job.start()
         until(lambda: job.ended() or published(pair_topics)[-1] == (3, {"a": 3.0, "b": 2.0}), "the third state")
         assert not job.ended(), job.log.read_text("utf-8")[-3000:]
@@ -94,7 +95,42 @@ def test_only_what_the_next_start_reads_is_damaged(
     (tmp_path / "state/0/0/2_b.changelog").touch()
     names = {f"state/0/0/{name}.changelog" for name in damaged}
     monkeypatch.setattr(CheckpointFolder, "is_damaged", lambda _, name: name in names)
-    assert first_damaged_batch(CheckpointFolder(spark, str(tmp_path))) == first
+    assert first_damaged_batch(CheckpointFolder(spark, str(tmp_path)), with_whole_states=False) == first
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("damaged", "first"),
+    [
+        pytest.param({"5_a.zip"}, 4, id="a newest whole state"),
+        pytest.param({"SSTs/c.sst"}, 4, id="a file of one"),
+        pytest.param({"SSTs/b.sst"}, 2, id="a file that two whole states share"),
+        pytest.param({"5_a.zip", "4_a.changelog"}, 3, id="and the changelog of a version before"),
+        pytest.param({"SSTs/b.sst", "1_a.changelog"}, 0, id="and all that is before it"),
+        pytest.param({"SSTs/d.sst", "2_a.zip"}, None, id="what the next start does not read"),
+    ],
+)
+def test_the_next_start_continues_before_a_damaged_whole_state(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: set[str], first: int | None
+) -> None:
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "state/0/0/SSTs").mkdir(parents=True)
+    for batch in range(5):
+        commit = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [["a"]]}}
+        (tmp_path / "commits" / str(batch)).write_text(f"v2\n{json.dumps(commit)}")
+        (tmp_path / f"state/0/0/{batch + 1}_a.changelog").touch()
+    for version, names in ((3, "ab"), (5, "bc")):
+        files = {"sstFiles": [{"dfsSstFileName": f"{name}.sst"} for name in names]}
+        with zipfile.ZipFile(tmp_path / f"state/0/0/{version}_a.zip", "w") as archive:
+            archive.writestr("metadata", f"v1\n{json.dumps(files)}")
+    for name in "abcd":
+        (tmp_path / f"state/0/0/SSTs/{name}.sst").touch()
+    paths = {f"state/0/0/{name}" for name in damaged}
+    monkeypatch.setattr(CheckpointFolder, "is_damaged", lambda _, name: name in paths)
+    folder = CheckpointFolder(spark, str(tmp_path))
+    assert first_damaged_batch(folder, with_whole_states=True) == first
+    with_changelogs = {name for name in damaged if name.endswith(".changelog")} == {"4_a.changelog"}
+    assert first_damaged_batch(folder, with_whole_states=False) == (3 if with_changelogs else None)
 
 
 @pytest.mark.parametrize("deleted", range(13))
