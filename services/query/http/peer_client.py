@@ -32,7 +32,7 @@ ANSWER_S = 1.0
 """How long one instance may take, in addition to the `wait` of the request."""
 CONNECT_S = 0.5
 CONNECTIONS = 100
-"""Connections to each instance."""
+"""Connections to each instance for requests that it answers at once. One that waits has a connection of its own."""
 HOP_HEADERS = {"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"}
 """Headers of a response that are of the connection, and not passed on."""
 NOT_AN_ANSWER = {HTTPStatus.MISDIRECTED_REQUEST, HTTPStatus.UNAUTHORIZED}
@@ -65,15 +65,11 @@ class HttpPeerClient:
             self._headers["Authorization"] = f"Bearer {token.get_secret_value()}"
 
     async def __aenter__(self) -> Self:
-        self._session = ClientSession(
-            connector=TCPConnector(limit_per_host=CONNECTIONS, limit=0),
-            auto_decompress=False,
-            skip_auto_headers=("User-Agent", "Accept-Encoding"),
-        )
+        self._reads, self._waits = _pool(CONNECTIONS), _pool(0)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._session.close()
+        await asyncio.gather(self._reads.close(), self._waits.close())
 
     async def forward(self, members: Sequence[Member], request: ForwardedRequest) -> HttpResponse:
         """See PeerClient. The 503 of an instance that catches up counts only when no other instance answers.
@@ -95,9 +91,10 @@ class HttpPeerClient:
 
     async def _send(self, member: Member, request: ForwardedRequest) -> HttpResponse | None:
         url = URL(member.url + request.target, encoded=True)
-        timeout = ClientTimeout(total=self._answer_s + _wait_of(url), sock_connect=CONNECT_S)
+        wait_s = _wait_of(url)
+        timeout = ClientTimeout(total=self._answer_s + wait_s, sock_connect=CONNECT_S)
         try:
-            async with self._session.request(
+            async with (self._waits if wait_s else self._reads).request(
                 request.method,
                 url,
                 headers=dict(request.headers) | self._headers,
@@ -114,6 +111,15 @@ class HttpPeerClient:
             facts = {"instance": member.instance, "detail": f"{type(error).__name__}: {error}"}
             log.warning("an instance did not answer", extra={"facts": facts})
             return None
+
+
+def _pool(connections: int) -> ClientSession:
+    """A session with at most so many connections to each instance; 0 is no limit."""
+    return ClientSession(
+        connector=TCPConnector(limit_per_host=connections, limit=0),
+        auto_decompress=False,
+        skip_auto_headers=("User-Agent", "Accept-Encoding"),
+    )
 
 
 def received(status: int, headers: Mapping[str, str], body: bytes) -> HttpResponse:

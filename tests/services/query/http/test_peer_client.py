@@ -9,9 +9,10 @@ from pydantic import SecretStr
 from yarl import URL
 
 from services.query.cluster import Member
-from services.query.http.peer_client import ForwardedRequest, HttpPeerClient
+from services.query.http.peer_client import CONNECTIONS, ForwardedRequest, HttpPeerClient
 from services.query.lookup.problems import ProblemError
 from services.query.push.peer_connections import FORWARDED
+from tests.services.query.in_memory import until
 from tests.services.tools.broker.embedded import free_port_pair
 
 if TYPE_CHECKING:
@@ -28,12 +29,15 @@ class Other:
         self.status = 200
         self.slow = asyncio.Event()
         self.slow.set()
+        self.slow_waits = False
+        """Whether only requests with a `wait` are slow."""
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
         self.url = ""
 
     async def answer(self, request: web.Request) -> web.Response:
         self.requests.append((request.method, request.raw_path, dict(request.headers), await request.read()))
-        await self.slow.wait()
+        if not self.slow_waits or "wait" in request.query:
+            await self.slow.wait()
         return web.Response(status=self.status, body=self.name.encode(), headers={"ETag": '"7"'})
 
     @property
@@ -129,6 +133,18 @@ async def test_the_timeout_includes_the_wait_of_the_request(others: list[Other],
     assert not done
     others[0].slow.set()
     assert (await forwarding).body == b"two"
+
+
+async def test_reads_need_no_connection_of_requests_that_wait(others: list[Other], peer_client: HttpPeerClient) -> None:
+    others[0].slow_waits = True
+    others[0].slow.clear()
+    waiting = ForwardedRequest(f"{PATH}&wait=30")
+    async with asyncio.TaskGroup() as tasks:
+        waits = [tasks.create_task(peer_client.forward([others[0].member], waiting)) for _ in range(CONNECTIONS)]
+        await until(lambda: len(others[0].requests) == CONNECTIONS)
+        assert (await peer_client.forward([others[0].member], ForwardedRequest(PATH))).body == b"two"
+        others[0].slow.set()
+    assert {wait.result().body for wait in waits} == {b"two"}
 
 
 async def test_the_wait_of_the_request_is_that_of_all_instances(
