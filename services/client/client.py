@@ -51,7 +51,7 @@ class Client:
 
     All attempts of one request take `deadline` seconds at most. For the most recent `remember` keys, no version is
     returned that is older than one returned before. Without `discover` only the given addresses are used, as behind a
-    proxy. `connections` is the size of the pool for reads; each watch has one more.
+    proxy. `connections` is the size of the pool for reads; each watch, and each read with `wait`, has one more.
     """
 
     def __init__(  # noqa: PLR0913  # independent options with defaults

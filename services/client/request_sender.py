@@ -86,7 +86,8 @@ class RequestSender:
     ) -> T:
         """Send to one address, once. Raises AttemptFailedError, too."""
         try:
-            reply = await self._transport.send(url, request.target, within_s, request.body)
+            waits = request.wait_s > 0
+            reply = await self._transport.send(url, request.target, within_s, request.body, waits=waits)
         except UnreachableError:
             self._addresses.failed(url)
             raise

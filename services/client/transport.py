@@ -42,20 +42,25 @@ class NoSocketError(Exception):
 
 
 class ClientTransport:
-    """Sends requests to instances. `async with`. Watches have their own connections, so reads never wait for them."""
+    """Sends requests to instances. `async with`.
+
+    Watches, and requests that an instance lets wait, have their own connections, so reads never wait for them.
+    """
 
     def __init__(self, token: str | None, connections: int) -> None:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._connections = connections
         self._reads: aiohttp.ClientSession | None = None
+        self._waits: aiohttp.ClientSession | None = None
         self._sockets: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._reads, self._sockets = self._pool(self._connections), self._pool(0, _require_socket)
+        self._reads, self._waits = self._pool(self._connections), self._pool(0)
+        self._sockets = self._pool(0, _require_socket)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for session in (self._reads, self._sockets):
+        for session in (self._reads, self._waits, self._sockets):
             if session:
                 await session.close()
 
@@ -64,14 +69,17 @@ class ClientTransport:
         return aiohttp.ClientSession(connector=connector, headers=self._headers, raise_for_status=check or False)
 
     async def send(
-        self, url: str, target: str, within_s: float, body: Mapping[str, Any] | None = None
+        self, url: str, target: str, within_s: float, body: Mapping[str, Any] | None = None, *, waits: bool = False
     ) -> InstanceResponse:
-        """Return the response to a GET, or to a POST of this body. Raises UnreachableError."""
+        """Return the response to a GET, or to a POST of this body; with `waits` it may come late.
+
+        Raises UnreachableError.
+        """
         timeout = aiohttp.ClientTimeout(total=within_s, connect=CONNECT_S)
         method, data = ("GET", None) if body is None else ("POST", orjson.dumps(body))
         headers = {"Content-Type": "application/json"} if data else {}
         try:
-            async with _open(self._reads).request(
+            async with _open(self._waits if waits else self._reads).request(
                 method, full(url, target), data=data, headers=headers, timeout=timeout, allow_redirects=False
             ) as answer:
                 return await _response(url, answer)

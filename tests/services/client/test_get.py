@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from tests.services.client.fake_service import (
     problem_response,
     resetting,
     shortest_attempt,
+    until,
 )
 
 if TYPE_CHECKING:
@@ -256,6 +258,17 @@ async def test_a_long_wait_makes_the_deadline_longer(fake: Fake) -> None:
         found = await states.get("flights", "k", min_version=1, wait=5.0)
     assert isinstance(found, Found)
     assert found.tag == "1767268800000.0.1"
+
+
+async def test_reads_with_a_wait_take_no_connection_from_others(fake: Fake) -> None:
+    fake.put(entry("k", 1))
+    fake.faults.extend([hanging] * 3)
+    async with Client(fake.url, connections=1, deadline=2) as states, asyncio.TaskGroup() as tasks:
+        waiting = [tasks.create_task(states.get("flights", "k", min_version=2, wait=60.0)) for _ in range(3)]
+        await until(lambda: len(fake.requests) == len(waiting), "all wait")
+        assert isinstance(await states.get("flights", "k"), Found)
+        for one in waiting:
+            one.cancel()
 
 
 async def test_a_response_of_an_earlier_release_has_epoch_zero(fake: Fake) -> None:

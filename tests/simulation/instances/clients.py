@@ -69,7 +69,7 @@ class SimulatedTransport(ClientTransport):
 
     @override
     async def send(
-        self, url: str, target: str, within_s: float, body: Mapping[str, Any] | None = None
+        self, url: str, target: str, within_s: float, body: Mapping[str, Any] | None = None, *, waits: bool = False
     ) -> InstanceResponse:
         request = Request(target) if body is None else Request(target, "POST", body=orjson.dumps(body))
         try:
