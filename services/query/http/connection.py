@@ -29,7 +29,7 @@ END = b"\r\n\r\n"
 PIPELINED_MAX = 32
 """How many requests of one read are parsed separately: as many as aiohttp queues."""
 IDLE_S = 75.0
-"""After how long without a request a connection is closed."""
+"""After how long without a request, or with a response of which the client reads nothing, a connection is closed."""
 REQUESTS_PER_TURN = 8
 """How many requests of aiohttp begin in one turn of the event loop: one takes 150 µs."""
 
@@ -57,6 +57,30 @@ class RequestPacer:
             asyncio.get_running_loop().call_soon(self._start)
 
 
+class UnreadTimer:
+    """Closes a connection whose client reads nothing of a response for `IDLE_S`. `cancel` it when the response is sent.
+
+    A client that reads slowly gets the whole response.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.Handle = self._loop.call_soon(self._look, None)
+
+    def cancel(self) -> None:
+        """Leave the connection open."""
+        self._timer.cancel()
+
+    def _look(self, before: int | None) -> None:
+        """Close the connection if as many bytes are unsent as before."""
+        unsent = self._transport.get_write_buffer_size()
+        if unsent == before:
+            self._transport.abort()
+        else:
+            self._timer = self._loop.call_later(IDLE_S, self._look, unsent)
+
+
 class AiohttpConnection(web.RequestHandler):
     """A connection that aiohttp answers. It queues 32 requests, and then stops reading."""
 
@@ -76,6 +100,19 @@ class AiohttpConnection(web.RequestHandler):
             super().data_received(data[start : end + len(END)])
             start = end + len(END)
         super().data_received(data[start:])
+
+    @override
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send the response, as long as the client reads it. A watch has a timeout of its own until it ends."""
+        if self.transport is None:
+            return await super().finish_response(request, resp, start_time)
+        timer = UnreadTimer(self.transport)
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            timer.cancel()
 
     @override
     def handle_error(
