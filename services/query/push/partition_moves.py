@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from services.query.push.event import REMOVED, REQUESTED
 from services.query.push.routing_table import LOCAL
-from services.query.push.stream_items import Delivery, PartitionsStarted
+from services.query.push.stream_items import EarlierVersions, PartitionsStarted
 from services.query.push.subscription import BEFORE_ALL, StoreScan
 
 if TYPE_CHECKING:
@@ -40,9 +40,8 @@ class PartitionMoves:
         if after is not None and wanted.key is not None:
             subscription.record_state(wanted.key, after)
             if LOCAL in routes.values() and not subscription.is_relayed:
-                for answer in self._reader.earlier_versions(subscription, wanted.key):
-                    at = self._scanner.clock()
-                    stream.send_first([Delivery(answer, [subscription.name], at)])
+                deliveries = self._reader.earlier_versions(subscription, wanted.key, self._scanner.clock())
+                stream.send_first(EarlierVersions(subscription, deliveries))
         self._start_here(stream, subscription, [partition for partition, route in routes.items() if route == LOCAL])
         if not subscription.current:
             new = [one for one, route in routes.items() if route is None and subscription.since[one] is None]

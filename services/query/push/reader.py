@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import orjson
@@ -11,14 +12,16 @@ from services.query.lookup.decision import iso
 from services.query.push.event import Answer, EventKind, Present
 from services.query.push.names import Name
 from services.query.push.state_windows import StateWindows
+from services.query.push.stream_items import BATCH_BYTES, Delivery
 from services.query.store import Entry, Scan, Seconds
 from services.query.store.index import FIRST_SECOND
 from services.query.store.scan import NO_FILTER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from services.query.dependencies import Dependencies
+    from services.query.lookup.version_reference import DeliveredOrder
     from services.query.push.filter import WindowChoice
     from services.query.push.subscription import StoreScan, Subscription
     from services.query.store import Position
@@ -116,20 +119,32 @@ class NameReader:
             entries = [] if entry is None else [entry]
         return [self.present_of(state, entry) for entry in entries]
 
-    def earlier_versions(self, subscription: Subscription, key: str) -> list[Answer]:
-        """The earlier versions kept of a key that the client does not have; they count as delivered.
+    def earlier_versions(self, subscription: Subscription, key: str, at: float) -> Iterator[list[Delivery]]:
+        """The earlier versions kept of a key that the client does not have; they count as delivered at `at`.
 
         Only of its newest window. A later version follows each of them, also in a window that has closed since.
+        Each step reads about as many as are written at once, and skips those that are not kept any more.
         """
         state = subscription.filter.state
         if subscription.filter.window != "newest" or subscription.filter.silent_for is not None:
-            return []
+            return iter(())
         earlier = [Present(entry, is_closed=False) for entry in self._stores[state].versions(key)[:-1]]
-        return [
-            self.answer(Name(state, key), present)
-            for present in earlier
-            if subscription.record_state(key, present.order)
-        ]
+        orders = {present.order for present in earlier if subscription.record_state(key, present.order)}
+        next_ones = partial(self._next_versions, subscription, Name(state, key), orders, at)
+        return iter(next_ones, [])
+
+    def _next_versions(
+        self, subscription: Subscription, name: Name, orders: set[DeliveredOrder], at: float
+    ) -> list[Delivery]:
+        """Take the first of these versions, as many as are written at once."""
+        found, size = list[Delivery](), 0
+        for entry in self._stores[name.state].versions(name.key) if orders else ():
+            present = Present(entry, is_closed=False)
+            if present.order in orders and size < BATCH_BYTES:
+                orders.remove(present.order)
+                found.append(Delivery(self.answer(name, present), [subscription.name], at))
+                size += len(found[-1].answer.body)
+        return found
 
     def page(self, scan: StoreScan) -> Sequence[tuple[str, Entry]]:
         """The next entries that the subscription may receive; the place of the scan moves on."""

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from services.query.push.event import CHANGED, REMOVED, STATE, EventKind
 from services.query.push.stream_items import (
+    BATCH_BYTES,
     Delivery,
+    EarlierVersions,
     InitialStateSent,
     ProgressMark,
     StreamRefused,
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-BATCH_BYTES = 32 * 1024
-"""About how much is read and written at once."""
 NAMES_MAX = 100
 """The largest number of names that are read at once, and that wait when a scan reads more."""
 
@@ -83,7 +83,7 @@ class Stream:
         self._scanner = scanner
         self._on_added = on_added
         self._write_at_once: Callable[[], None] | None = None
-        self._first: deque[StreamItem] = deque()
+        self._first: deque[StreamItem | EarlierVersions] = deque()
         self._copied: deque[StreamItem] = deque()
         self._copied_bytes = 0
         self._is_turn_of_names = False
@@ -116,7 +116,7 @@ class Stream:
         self._initial.append((self.names.newest, InitialStateSent(subscription, partitions)))
         self._woken.set()
 
-    def send_first(self, *items: StreamItem) -> None:
+    def send_first(self, *items: StreamItem | EarlierVersions) -> None:
         """Send these before everything that waits."""
         self._first.extend(items)
         self._woken.set()
@@ -259,11 +259,22 @@ class Stream:
             return self._reset()
         self._taken.set()
         if self._first:
-            return self._first.popleft()
+            return self._take_first()
         if self._is_mark_due:
             self._is_mark_due = False
             return ProgressMark(self.lag(), self._is_complete)
         return self._next_in_turn()
+
+    def _take_first(self) -> StreamItem | None:
+        first = self._first[0]
+        if not isinstance(first, EarlierVersions):
+            self._first.popleft()
+            return first
+        found = next(first.deliveries, None)
+        if found is None:
+            self._first.popleft()
+            return self.next_item()
+        return found
 
     @property
     def _is_complete(self) -> bool:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from services.query.lookup.problems import Problem
     from services.query.push.event import Answer
     from services.query.push.names import ClientLag
     from services.query.push.subscription import Subscription
+
+BATCH_BYTES = 32 * 1024
+"""About how much is read and written at once."""
 
 
 class Delivery(NamedTuple):
@@ -17,6 +22,13 @@ class Delivery(NamedTuple):
     answer: Answer
     ids: list[str]
     at: float
+
+
+class EarlierVersions(NamedTuple):
+    """The earlier versions of a key that the client of a subscription lacks: read when the client takes them."""
+
+    subscription: Subscription
+    deliveries: Iterator[list[Delivery]]
 
 
 class ProgressMark(NamedTuple):
@@ -89,11 +101,12 @@ def size_of(item: StreamItem) -> int:
     return sum(len(delivery.answer.body) for delivery in item) if isinstance(item, list) else 0
 
 
-def remove_subscription(subscription: Subscription, item: StreamItem) -> bool:
+def remove_subscription(subscription: Subscription, item: StreamItem | EarlierVersions) -> bool:
     """Remove the subscription from the item; return whether the item is still for another one, or for the client."""
     if isinstance(item, list):
         for delivery in item:
             if subscription.name in delivery.ids:
                 delivery.ids.remove(subscription.name)
         return any(delivery.ids for delivery in item)
-    return not (isinstance(item, PartitionsStarted | InitialStateSent) and item.subscription is subscription)
+    of_one = PartitionsStarted | InitialStateSent | EarlierVersions
+    return not (isinstance(item, of_one) and item.subscription is subscription)

@@ -16,10 +16,11 @@ import pytest
 from aiohttp import ClientSession, TCPConnector
 
 from contracts.metrics import query as names
+from contracts.model.named_state import QueryOptions
 from services.query.lookup.authentication import ANONYMOUS
 from services.query.push.filter import SubscriptionFilter
 from tests.deadline import DEADLINE_S
-from tests.services.query.in_memory import NOW
+from tests.services.query.in_memory import NOW, a_state
 from tests.services.query.push.serving import QUICK, RARE, Events, Instance, connected, eventually, watching
 
 if TYPE_CHECKING:
@@ -80,6 +81,22 @@ async def test_a_stalled_client_gets_only_the_latest_value_and_the_number_of_mis
         assert max(mark["oldest_ms"] for mark in marks) > 200
         assert {mark["waiting"] for mark in marks if "positions" in mark["states"]["flights"]} == {0}
         assert marks[-1]["conflated"] + len(versions) == 1000
+
+
+async def test_a_stalled_client_that_resumes_does_not_hold_the_earlier_versions_of_its_key() -> None:
+    async with Instance(a_state(query=QueryOptions(history=50)), limits=QUICK).serving() as instance:
+        for version in range(1, 51):
+            instance.change("a", version, {"pad": "x" * 100_000})
+        request = requests("/v1/states/flights/a/watch").removesuffix(b"\r\n")
+        tracemalloc.start()
+        try:
+            async with silent(instance, b"%bLast-Event-ID: %d.0.10\r\n\r\n" % (request, NOW)) as client:
+                assert tracemalloc.get_traced_memory()[0] < 1_000_000
+                received = await _all_of(client, b"id: %d.0.50\n" % NOW)
+        finally:
+            tracemalloc.stop()
+        versions = [int(line.rpartition(b".")[2]) for line in received.split(b"\n") if line.startswith(b"id: ")]
+        assert versions == list(range(11, 51))
 
 
 @pytest.mark.usefixtures("many_files")

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from services.query.lookup.problems import Problem
 from services.query.push.event import Answer, EventKind
 from services.query.push.filter import SubscriptionFilter
-from services.query.push.stream import BATCH_BYTES, Stream
 from services.query.push.stream_items import (
+    BATCH_BYTES,
     Delivery,
+    EarlierVersions,
     InitialStateSent,
     PartitionsStarted,
     ProgressMark,
@@ -28,6 +29,7 @@ from tests.services.query.push.stream_world import FILTERS, KEYS, STATUSES, Worl
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from services.query.push.stream import Stream
     from services.query.push.stream_items import StreamItem
 
 COPY = Delivery(Answer(EventKind.STATE, b'{"key":"b9"}'), ["0"], 0.0)
@@ -223,12 +225,14 @@ def test_an_ended_subscription_receives_nothing(stream: Stream) -> None:
     answer = Answer(EventKind.NEVER_SEEN, b"{}")
     for each in (one, other):
         stream.send_first(PartitionsStarted(each, {0: 7}))
+        stream.send_first(EarlierVersions(each, iter([[Delivery(answer, [each.name], 0.0)]])))
         stream.finish_initial(each, {0})
     stream.send_first([Delivery(answer, ["one"], 0.0)])
     stream.copy(Delivery(answer, ["one", "other"], 0.0))
     stream.copy(Delivery(answer, ["one"], 0.0))
     stream.withdraw(one)
     assert stream.next_item() == (other, {0: 7})
+    assert stream.next_item() == [(answer, ["other"], 0.0)]
     assert stream.next_item() == (other, {0})
     assert stream.next_item() == [(answer, ["other"], 0.0)]
     assert stream.next_item() is None
