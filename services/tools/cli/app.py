@@ -65,6 +65,7 @@ def run_command(arguments: Sequence[str]) -> int | None:
     """Run the command of these arguments, and return its exit code. Raises UsageError, CommandError, StateloopError."""
     name = arguments[0] if arguments else ""
     app = create_app(described=name)
+    _require_utf8(arguments)
     try:
         _require_subcommand(app, arguments)
         code: int | None = app(arguments)
@@ -84,6 +85,15 @@ def _problem(error: CycloptsError) -> str:
         return f"Unexpected argument: {error.unused_tokens[0]}."
     text = str(error)
     return text if text.endswith((".", "?")) else f"{text}."
+
+
+def _require_utf8(arguments: Sequence[str]) -> None:
+    """Raise UsageError for an argument with other bytes: no key, name or URL has them."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"the argument {argument!a} is not UTF-8: write it in UTF-8") from None
 
 
 def _require_subcommand(app: App, arguments: Sequence[str]) -> None:

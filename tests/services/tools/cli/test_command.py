@@ -124,6 +124,8 @@ def test_a_misspelt_command_or_option_is_refused_with_the_nearest_one(
         (["redrive", "list", "--reason", "bad"], "malformed"),
         (["watch", "flights", "key", "--window", "all", "--silent-for", "5s"], "exclude each other"),
         (["get", "flights", "key", "--version", "1", "--min-version", "1"], "exclude each other"),
+        (["get", "flights", "\udcff"], "write it in UTF-8"),
+        (["keys", "flights", "--where", "status:\udcff"], "write it in UTF-8"),
     ],
     ids=lambda parameter: " ".join(parameter) if isinstance(parameter, list) else "",
 )
