@@ -117,9 +117,9 @@ async def test_get_writes_json(fake: Fake, capsys: pytest.CaptureFixture[str]) -
     assert fake.requests == ["/v1/states/flights/UA%2F1545?as_of=7"]
 
 
-async def test_get_names_a_version_by_its_tag(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("tag", ["1767268800000.1767225600000.7", "1767268800000.1767225600000.7.closed"])
+async def test_get_names_a_version_by_its_tag(fake: Fake, capsys: pytest.CaptureFixture[str], tag: str) -> None:
     fake.put(entry(KEY, 7, epoch=1_767_225_600_000))
-    tag = "1767268800000.1767225600000.7"
     assert await command("get", "flights", KEY, "--min-version", tag, url=fake.url) == 0
     assert "UA/1545  version 7  1.2 s old  epoch 1767225600000  window of" in capsys.readouterr().out
     assert await command("get", "flights", KEY, "--version", tag, "--json", url=fake.url) == 0

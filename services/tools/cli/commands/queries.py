@@ -19,7 +19,7 @@ NEWEST: Final = "newest"
 OF_ONE_WINDOW = ("at", "version", "min_version", "min_offset", "wait")
 """Options of `get` that a range of windows does not have."""
 UNITS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
-VERSION = r"(-?\d+\.(\d+\.)?)?\d+"
+VERSION = r"(-?\d+\.(\d+\.)?)?\d+(\.closed)?"
 SERVICE = Group("Query service")
 EPILOGUE = """\
 The service is at --url, STATELOOP_URL, or http://127.0.0.1:8090. Its token comes from --token-file, \
