@@ -36,8 +36,6 @@ PATIENCE_S = 60.0
 STATE, MARK, ERROR, REMOVED = "state", "mark", "error", "removed"
 RESET = "reset"
 """The client missed changes."""
-SIGNS = ("subscribed", "unsubscribed", "current", RESET)
-"""Messages without an update of a key."""
 ENDS = ("no_token", "too_slow")
 """The token has expired, or this client was too slow, and the connection closes: the next attempt gets the reason."""
 
@@ -153,18 +151,18 @@ class Watch:
     def _read(self, url: str, message: Mapping[str, Any]) -> Update[Any] | Mark | None:
         kind = message["type"]
         try:
-            if kind in SIGNS or (kind == MARK and not self._marks):
-                return None
             if kind == MARK:
-                return _mark(message)
+                return _mark(message) if self._marks else None
             if kind == ERROR:
                 self._check(url, message["id"], message["problem"])
                 return None
             if kind == REMOVED:  # any version may follow
                 for name in message["ids"]:
                     self._tags.pop(name, None)
-            if kind != STATE:
+            if kind in GONE:
                 return GONE[kind](message["state"], message["key"], message)
+            if kind != STATE:  # without an update of a key, perhaps of a later release
+                return None
             for name in message["ids"]:
                 if self._filters[name].key is not None:
                     self._tags[name] = message["tag"]

@@ -303,7 +303,6 @@ GARBAGE = [
     b"{",
     b"5",
     b"{}",
-    b'{"type":"new"}',
     b'{"type":"state","ids":["9"],"answer":{}}',
     b'{"type":"state","ids":["0"],"tag":"1","answer":{}}',
     b'{"type":"expired","ids":["0"]}',
@@ -317,6 +316,13 @@ async def test_malformed_messages_raise(streaming: Streaming, frame: bytes) -> N
         (await streaming.connection(0)).send(frame)
         with pytest.raises(InvalidResponseError):
             await reading
+
+
+async def test_messages_of_an_unknown_type_are_ignored(streaming: Streaming) -> None:
+    async with Client(streaming.url) as states, aclosing(states.watch("flights", KEY)) as updates:
+        reading = asyncio.create_task(following(updates, 1))
+        (await streaming.connection(0)).send(b'{"type":"paused","id":"0"}', message(answer_json(1), "0"))
+        assert versions(await reading) == [1]
 
 
 async def test_a_response_that_is_no_websocket_raises(streaming: Streaming) -> None:

@@ -181,7 +181,6 @@ ROUNDS = tuple(Written(5.0 + number // 8 + number % 8 / 100, f"k{number % 8}") f
 @mutation(Script(8, ROUNDS, room=0), is_found_by_seeds=True)
 def a_client_that_was_reset_does_not_subscribe_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(watch, "RESET", "")
-    patch.setattr(watch, "SIGNS", (*watch.SIGNS, "reset"))
 
 
 @mutation(Script(2, ROUNDS, room=0))
