@@ -64,14 +64,19 @@ class DeferredQueue:
         return True
 
     def defer_excess(self) -> None:
-        """Defer requests that the dispatcher queued before the API became unavailable, once reading has paused."""
+        """Defer requests that the dispatcher queued before the API became unavailable, once reading has paused.
+
+        The last ones are deferred, until the queue is low and the memory of the unfinished requests too.
+        """
         api = self._dispatcher.api
         if self._availability.is_available(api):
             return
-        excess = self._dispatcher.take_excess()
-        for state, pending in excess:
+        deferred_in: set[PartitionState] = set()
+        while (last := self._dispatcher.last) and (self._backpressure.is_high or not self._dispatcher.is_low.is_set()):
+            pending, state = last
             state.defer_queued(api, pending)
-        for state in {state for state, _ in excess}:
+            deferred_in.add(state)
+        for state in deferred_in:
             state.sort_deferred(api)
             self._ensure_resuming()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -31,14 +32,22 @@ class Availability(Protocol):
 class Dispatcher:
     """The queue of one API, in the order of planning. A queued request has no task.
 
-    At most `max_in_flight` requests run at once, and none starts while the API is unavailable.
+    At most `max_in_flight` requests run at once, and none starts while the API is unavailable, nor while those that run
+    take `max_bytes`: they stay in memory during an outage, which must leave room for other APIs.
     """
 
-    def __init__(
-        self, api: str, max_in_flight: int, availability: Availability, create_task: CreateTask, answer: Answer
+    def __init__(  # noqa: PLR0913, PLR0917  # it connects these parts
+        self,
+        api: str,
+        max_in_flight: int,
+        max_bytes: int,
+        availability: Availability,
+        create_task: CreateTask,
+        answer: Answer,
     ) -> None:
         self.api = api
         self._free = max_in_flight
+        self._free_bytes = max_bytes
         self._low = max_in_flight // 2
         self._availability = availability
         self._create_task = create_task
@@ -63,17 +72,16 @@ class Dispatcher:
 
     def dispatch(self) -> None:
         """Start queued requests while the limits allow it."""
-        while self._queue and self._can_start():
+        while self._queue and self._free_bytes > 0 and self._can_start():
             pending, state = self._queue.popitem(last=False)
             if state.can_start(pending):
                 self._start(state, pending)
         self._update()
 
-    def take_excess(self) -> list[tuple[PartitionState, PendingRequest]]:
-        """Remove and return the last requests of the queue, in their order, until the queue is low."""
-        excess = [self._queue.popitem() for _ in range(len(self._queue) - self._low)]
-        self.is_low.set()
-        return [(state, pending) for pending, state in reversed(excess)]
+    @property
+    def last(self) -> tuple[PendingRequest, PartitionState] | None:
+        """The last request of the queue."""
+        return next(reversed(self._queue.items()), None)
 
     def discard(self, pending: PendingRequest) -> None:
         """Remove a request from the queue, if it is still there: it is cancelled."""
@@ -105,11 +113,13 @@ class Dispatcher:
         self._free -= 1
         task = state.partition.spawn(self._answer(state, pending))
         state.start(pending, task)
-        task.add_done_callback(self._on_done)
+        self._free_bytes -= pending.counted_bytes
+        task.add_done_callback(partial(self._on_done, pending.counted_bytes))
 
-    def _on_done(self, task: asyncio.Task[None]) -> None:
+    def _on_done(self, size: int, task: asyncio.Task[None]) -> None:
         """Start the next request. After an error nothing starts: the error stops the worker."""
         self._free += 1
+        self._free_bytes += size
         if task.cancelled() or task.exception() is None:
             self.dispatch()
 

@@ -69,9 +69,11 @@ class EnrichmentHandler(Handler[PartitionState]):
         self._alarm = Alarm(limits.window, limits.share, limits.first)
         self._spawn: CreateTask
         self._states: list[PartitionState] = []
+        apis = set(self._planner.api_of.values())
+        share = max(1, settings.unfinished_bytes // (2 * max(1, len(apis))))  # reading resumes at half of the limit
+        in_flight = settings.in_flight, share
         self._dispatchers = {
-            api: Dispatcher(api, settings.in_flight, dependencies.availability, self._create_task, self._answer)
-            for api in set(self._planner.api_of.values())
+            api: Dispatcher(api, *in_flight, dependencies.availability, self._create_task, self._answer) for api in apis
         }
         self._deferred = {
             api: DeferredQueue(

@@ -20,6 +20,10 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import orjson
+
+from contracts.wire import LARGEST_HEAD
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Iterator
@@ -62,6 +66,16 @@ class PendingRequest:
         self.record = record
         self.request = request
         self.offsets.append(record.offset)
+
+    def shorten(self) -> int:
+        """Keep only the head of the record, for a dead letter; return the bytes that the request then takes.
+
+        A queued request has the whole record, because it is deferred if memory is short, and a running one stays.
+        """
+        if self.record.size <= LARGEST_HEAD:
+            return self.record.size
+        self.record = self.record._replace(value=(self.record.value or b"")[:LARGEST_HEAD])
+        return self.record.size + len(orjson.dumps(self.request.inputs))
 
     def answered(self) -> Request:
         """Return the request that was answered: its version changes no more."""

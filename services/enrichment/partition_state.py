@@ -161,6 +161,8 @@ class PartitionState:
         """Note that the calls of a request start in this task."""
         pending.task = task
         self._started.update(pending.offsets)
+        before, pending.counted_bytes = pending.counted_bytes, pending.shorten()
+        self._backpressure.release(before - pending.counted_bytes, count=0)
 
     def begin_write(self, pending: PendingRequest) -> int:
         """Note that the answer is about to be written: it supersedes the earlier ones. Return how many those are."""

@@ -294,11 +294,12 @@ def a_coalesced_request_is_deferred_at_its_first_offset(patch: pytest.MonkeyPatc
 def a_cancelled_request_starts_no_other(patch: pytest.MonkeyPatch) -> None:
     on_done = Dispatcher._on_done  # noqa: SLF001
 
-    def without_dispatch(dispatcher: Dispatcher, task: asyncio.Task[None]) -> None:
+    def without_dispatch(dispatcher: Dispatcher, size: int, task: asyncio.Task[None]) -> None:
         if task.cancelled():
             dispatcher._free += 1  # noqa: SLF001
+            dispatcher._free_bytes += size  # noqa: SLF001
         else:
-            on_done(dispatcher, task)
+            on_done(dispatcher, size, task)
 
     patch.setattr(Dispatcher, "_on_done", without_dispatch)
 

@@ -242,6 +242,26 @@ async def test_requests_queued_before_an_outage_are_deferred_as_well() -> None:
     assert len(quotes) == len(set(quotes)) == 2 * FEW + LATER
 
 
+@pytest.mark.parametrize("large", ["plate", "note"])
+async def test_large_snapshots_of_an_outage_do_not_stop_other_apis(large: str) -> None:
+    """Either the inputs of the requests are large, or the rest of the snapshot."""
+    text = "x" * 10_000
+    seen = [snapshot(1, f"P{number}", f"d{number}") for number in range(LATER)]
+    values = [one.model_copy(update={"state": one.state | {large: one.state["plate"] + text}}) for one in seen]
+    log, gated = Log([one.encode() for one in values]), SlowQuotes()
+    gated.let()
+    async with running(log, gated, APART, unfinished_bytes=FEW * len(text), in_flight=2 * FEW) as worker:
+        await until(lambda: log.pauses > 1)
+        assert gated.counts.get(metrics.ANSWERS, "owner") < LATER
+        gated.down = {"prices"}
+        await until(lambda: gated.counts.get(metrics.ANSWERS, "owner") == LATER)
+        worker.measure()
+        assert gated.counts.get(metrics.PAUSED) == 0
+        back(gated)
+        gated.quotes.set()
+        await until(lambda: LATER in log.committed)
+
+
 async def test_older_requests_that_are_deferred_late_are_resumed_first() -> None:
     log, gated = Log(cars(2 * FEW)), SlowQuotes()
     gated.let()
