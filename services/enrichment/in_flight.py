@@ -5,8 +5,8 @@ nothing. Therefore a later request never waits for an earlier one, which may han
 
 - The later request supersedes the earlier one when its answer arrives first: the earlier one is cancelled, and its
   offsets wait for the later answer.
-- A request that is still queued is coalesced with a later one: it keeps its place in the queue, and calls its API with
-  the latest inputs. An outage with many changes of a device leads to one call after it.
+- A request that is still queued is coalesced with a later one: it keeps its place in the queue, calls its API with the
+  latest inputs, and waits at the latest offset. An outage with many changes of a device leads to one call after it.
 - A skipped request needs no call, so it replaces a queued request immediately.
 - A queued request is withdrawn where the answer to the latest inputs is in the slot, or on its way there.
 
@@ -61,11 +61,15 @@ class PendingRequest:
     def __post_init__(self) -> None:
         self.offsets = [self.record.offset]
 
-    def coalesce(self, record: Record, request: Request) -> None:
-        """Take the inputs of a later snapshot, whose offset then waits for the same answer."""
+    def coalesce(self, record: Record, request: Request) -> list[int]:
+        """Take the inputs of a later snapshot, and wait at its offset, whose plan contains the request.
+
+        Return the earlier offsets, which are finished by that.
+        """
         self.record = record
         self.request = request
-        self.offsets.append(record.offset)
+        earlier, self.offsets = self.offsets, [record.offset]
+        return earlier
 
     def shorten(self) -> int:
         """Keep only the head of the record, for a dead letter; return the bytes that the request then takes.
@@ -119,11 +123,11 @@ class InFlight:
         pending = self._pending.get(coalescing_key)
         return pending[-1] if pending and pending[-1].task is None else None
 
-    def coalesce(self, pending: PendingRequest, record: Record, request: Request) -> None:
-        """Replace the inputs of a queued request by those of a later snapshot."""
+    def coalesce(self, pending: PendingRequest, record: Record, request: Request) -> list[int]:
+        """Replace the inputs of a queued request by those of a later snapshot: see `PendingRequest.coalesce`."""
         self._discard(pending.request)
         self._identities[request.identity] += 1
-        pending.coalesce(record, request)
+        return pending.coalesce(record, request)
 
     def add(self, record: Record, request: Request) -> PendingRequest:
         """Add a request."""

@@ -124,7 +124,10 @@ class PartitionState:
         """
         queued = self._in_flight.queued(request)
         if queued and request.skipped is None:
-            self._in_flight.coalesce(queued, record, request)
+            earlier = self._in_flight.coalesce(queued, record, request)
+            if not self._started.isdisjoint(earlier):
+                self._started.add(record.offset)
+            self._finish_offsets(earlier)
             self._backpressure.add(record.size - queued.counted_bytes, count=0)
             queued.counted_bytes = record.size
             self._count(queued, at)
@@ -143,9 +146,9 @@ class PartitionState:
         """Return whether the request would be coalesced with a queued one."""
         return self._in_flight.queued(request) is not None
 
-    def has_started(self, request: Request) -> bool:
-        """Return whether a request of the same identity is running, or was answered."""
-        return self._in_flight.is_running(request) or self._answered.get(request.identity) is not None
+    def has(self, request: Request) -> bool:
+        """Return whether a request of the same identity is queued or running, or was answered."""
+        return self._in_flight.contains(request) or self._answered.get(request.identity) is not None
 
     # Answering
 
@@ -188,14 +191,9 @@ class PartitionState:
         self._backpressure.add_deferred(1)
 
     def defer_queued(self, api: str, pending: PendingRequest) -> None:
-        """Defer a queued request. Its earlier offsets are finished: the last snapshot's plan contains it.
-
-        Call `sort_deferred` afterwards.
-        """
+        """Defer a queued request. Call `sort_deferred` afterwards."""
         self._drop(pending)
-        *earlier, last = pending.offsets
-        self._finish_offsets(earlier)
-        self.defer(api, last)
+        self.defer(api, pending.record.offset)
 
     def sort_deferred(self, api: str) -> None:
         """Sort the deferred offsets of an API: queued requests may be older than those that were deferred before."""

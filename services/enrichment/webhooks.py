@@ -40,11 +40,11 @@ class DeliveryPlanner(RequestPlanner):
 
     @override
     def plan(self, state: PartitionState, record: Record, now: datetime) -> list[Request]:
-        """See `RequestPlanner.plan`. An event that two records have is delivered once."""
+        """See `RequestPlanner.plan`. An event that two records have is delivered once, in the order of the first."""
         planned: list[Request] = [
             *deliveries(self._alerts, AlertRecord.model_validate(orjson.loads(record.value or b"")))
         ]
-        necessary = [request for request in planned if not state.has_started(request)]
+        necessary = [request for request in planned if not state.has(request)]
         self._counts.add(metrics.SUPPRESSED, by=len(planned) - len(necessary))
         return necessary
 

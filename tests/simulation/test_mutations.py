@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     import pytest
 
     from contracts import Application
-    from contracts.records.record import Delta
+    from contracts.planning.request import Request
+    from contracts.records.record import Delta, Record
     from contracts.wire import Snapshot
     from services.enrichment.in_flight import PendingRequest
 
@@ -257,7 +258,7 @@ def an_overtaken_request_loses_offsets(patch: pytest.MonkeyPatch) -> None:
     replace = InFlight.replace
 
     def replace_one(in_flight: InFlight, earlier: PendingRequest, later: PendingRequest) -> None:
-        del earlier.offsets[1:]
+        earlier.offsets.clear()
         replace(in_flight, earlier, later)
 
     patch.setattr(InFlight, "replace", replace_one)
@@ -267,14 +268,16 @@ DISORDERED = tuple(plated(10.0 + number / 10, f"p{number % 3 + 1}", f"d{number %
 
 
 @mutation(Script(1, (Fault(5.0, "hang", "registry", 60.0), *DISORDERED), unfinished=4, in_flight=1))
-def a_coalesced_request_is_deferred_at_its_first_offset(patch: pytest.MonkeyPatch) -> None:
-    defer_queued = PartitionState.defer_queued
+def a_coalesced_request_waits_at_its_first_offset(patch: pytest.MonkeyPatch) -> None:
+    coalesce = InFlight.coalesce
 
-    def defer_first(state: PartitionState, api: str, pending: PendingRequest) -> None:
-        pending.offsets.reverse()
-        defer_queued(state, api, pending)
+    def coalesce_at_first(in_flight: InFlight, pending: PendingRequest, record: Record, request: Request) -> list[int]:
+        first = coalesce(in_flight, pending, record, request)
+        pending.offsets = first
+        pending.record = record._replace(offset=first[0])
+        return [record.offset]
 
-    patch.setattr(PartitionState, "defer_queued", defer_first)
+    patch.setattr(InFlight, "coalesce", coalesce_at_first)
 
 
 @mutation(

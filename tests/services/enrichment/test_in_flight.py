@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from asyncio import Task
 from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,11 +15,13 @@ from hypothesis import strategies as st
 from contracts.metrics import worker as metrics
 from contracts.model.condition import condition
 from contracts.planning.plan import settled
+from contracts.records.record import Record
 from contracts.wire import Answer
 from tests.deadline import DEADLINE_S
 from tests.services.enrichment.calls.calling import fleet
 from tests.services.enrichment.fleet import QUICK, START, Owner, app, owner, quote, snapshot, street
 from tests.services.enrichment.in_memory import Gated, Log, running, until
+from tests.services.enrichment.test_partition_state import new_state, queued
 
 if TYPE_CHECKING:
     from contracts import Api
@@ -185,6 +189,18 @@ async def test_a_request_that_waits_for_its_api_uses_the_last_inputs_only() -> N
         await until(lambda: 100 in log.committed)
     assert gated.calls == 2
     assert {one.version for one in gated.feedback()} == {100}
+
+
+def test_a_coalesced_request_starts_in_a_closing_partition_if_one_of_its_first_snapshot_has_started() -> None:
+    one = new_state()
+    owner, quote = queued(one, app, snapshot(1))
+    one.start(quote, Mock(Task))
+    again = one.plan(app, snapshot(2), START).requests
+    one.partition.track(2, 1)
+    assert [request.enrichment for request in again] == ["owner"], "the quote is under way"
+    assert one.add(Record("snapshots", 0, 2, 0, b"d", b"{}"), again[0], START) is None
+    one.partition.close()
+    assert one.can_start(owner), "the next worker would begin at its offset, and repeat the quote"
 
 
 async def test_one_that_is_on_its_way_into_kafka_is_left_to_arrive() -> None:

@@ -317,14 +317,14 @@ def test_a_deferred_request_returns_its_cost_and_waits_at_its_latest_offset() ->
     assert one.partition.position == 3
 
 
-def test_a_deferred_coalesced_request_waits_at_its_last_offset_only() -> None:
+def test_a_coalesced_request_waits_at_its_last_offset_only() -> None:
     limited, backpressure = application(), Backpressure(1000, 1000, 1000)
     one = new_state(backpressure)
-    owner, _ = queued(one, limited, snapshot(1))
+    owner, quote = queued(one, limited, snapshot(1))
     assert queued(one, limited, snapshot(2, "P2")) == []
+    assert (owner.offsets, quote.offsets, one.partition.position) == ([2], [2], 2), "no memory for each snapshot"
     one.defer_queued("registry", owner)
-    assert (one.deferred_offsets("registry"), backpressure.deferred) == ([2], 1)
-    assert one.partition.position == 1, "the quote waits"
+    assert (one.deferred_offsets("registry"), backpressure.deferred, one.partition.position) == ([2], 1, 2)
 
 
 P1 = answer(1, fingerprint(OWNER, {"plate": "P1"}), {"name": "x"})
@@ -336,7 +336,7 @@ def test_a_queued_request_is_withdrawn_where_the_slot_has_the_answer_to_the_late
     one, limited.budget = new_state(backpressure), Budget(requests=9)
     owner, quote = queued(one, limited, snapshot(2, "P2", owner=P1))
     (street,) = queued(one, limited, snapshot(3, "P1", owner=P1))
-    assert (owner.is_done, quote.is_done, quote.offsets) == (True, False, [2, 3])
+    assert (owner.is_done, quote.is_done, quote.offsets) == (True, False, [3])
     assert backpressure.count == 2, "street and quote"
     for pending in (quote, street):
         one.start(pending, Mock(Task))

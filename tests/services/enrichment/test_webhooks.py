@@ -16,13 +16,16 @@ from contracts.alerts.deliveries import events
 from contracts.metrics import worker as metrics
 from contracts.metrics.counts import Counts
 from contracts.metrics.worker import CATALOGUE
+from contracts.records.record import Record
 from contracts.wire.alert_record import AlertEvent
 from services.enrichment.calls.assembly import assemble_webhook
 from services.enrichment.calls.response import Response
 from services.enrichment.calls.suspension import FailureLimits
 from services.enrichment.webhooks import DeliveryPlanner
 from tests.services.enrichment.alerted import APP, PATIENT, WEBHOOK, crossing, crossings
+from tests.services.enrichment.fleet import START
 from tests.services.enrichment.in_memory import Gated, Log, at_work, until
+from tests.services.enrichment.test_partition_state import new_state
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -189,6 +192,19 @@ async def test_an_event_that_always_gets_500_is_a_dead_letter_after_its_attempts
     (dead_letter,) = one.dead_letters()
     assert (dead_letter.attempts, (dead_letter.detail or "").partition(":")[0]) == (6, "status 500")
     assert [event.event for event in calls] == ["opened"] * 6 + ["closed"]
+
+
+async def test_an_event_that_two_records_have_waits_at_the_first_of_them() -> None:
+    """The next worker begins there, so that it delivers the event before a later one of the alert."""
+    state, (opened, closed) = new_state(), crossing("sensor-1", 1)
+    planner = DeliveryPlanner(APP, APP.alerts[0].name, WEBHOOK, Counts(CATALOGUE))
+    for offset, value in enumerate((opened, closed, opened)):
+        record = Record("alerts", 0, offset, 0, b"sensor-1", value.encode())
+        planned = planner.plan(state, record, START)
+        state.partition.track(offset, len(planned))
+        for request in planned:
+            state.add(record, request, None)
+    assert state.partition.position == 0
 
 
 async def test_an_event_that_two_records_have_is_delivered_once_and_rubbish_is_a_dead_letter() -> None:
