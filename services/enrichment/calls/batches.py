@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -45,7 +46,8 @@ class BatchedCalls:
     async def answer(self, enrichment: str, retrier: CallRetrier, batch: Batch[M], key: str) -> tuple[bytes, M]:
         """Return the body and the model of one key, from a call that many keys share. Raises a CallError.
 
-        `retrier` repeats the call as a whole: keys that waited separately would need a call each.
+        `retrier` repeats the call as a whole: keys that waited separately would need a call each. No
+        further attempt requests a key for which no request waits any more, as after its partition has moved.
         """
         batch_target(batch, [key])  # one that cannot be sent fails here, alone
         call: _Call[M] | None = self._open.get((enrichment, batch))
@@ -55,7 +57,7 @@ class BatchedCalls:
         future = call.future(key)
         if len(call.futures) >= batch.size:
             self._begin(enrichment, call)
-        answer = await asyncio.shield(future)  # others may wait for it too
+        answer = await call.wait(key, future)
         if isinstance(answer, CallError):
             raise answer
         return answer
@@ -66,11 +68,13 @@ class BatchedCalls:
             task.cancel()
 
     def _begin(self, enrichment: str, call: _Call[Any]) -> None:
-        """Make the call with the collected keys, once."""
+        """Make the call with the collected keys, once, if any is left."""
         if self._open.get((enrichment, call.batch)) is not call:
             return
         del self._open[enrichment, call.batch]
-        task = asyncio.get_running_loop().create_task(self._run(enrichment, call))
+        if not call.futures:
+            return
+        call.task = task = asyncio.get_running_loop().create_task(self._run(enrichment, call))
         self._in_flight.add(task)
         task.add_done_callback(self._in_flight.discard)
         task.add_done_callback(call.on_done)
@@ -117,17 +121,39 @@ class _Call(Generic[M]):
         self.futures: dict[str, asyncio.Future[BatchAnswer[M]]] = {}
         self.failed: dict[str, RetryableCallError] = {}
         """The failures of the keys that the next attempt requests again."""
+        self.task: asyncio.Task[None] | None = None
+        self._waiting: Counter[str] = Counter()
+        """The number of requests that wait for each key."""
 
     def future(self, key: str) -> asyncio.Future[BatchAnswer[M]]:
         if key not in self.futures:
             self.futures[key] = asyncio.get_running_loop().create_future()
         return self.futures[key]
 
+    async def wait(self, key: str, future: asyncio.Future[BatchAnswer[M]]) -> BatchAnswer[M]:
+        """Return the answer of a key. If the last request that waits for it is cancelled, the key is given up."""
+        self._waiting[key] += 1
+        try:
+            return await asyncio.shield(future)  # others may wait for it too
+        finally:
+            self._waiting[key] -= 1
+            if not self._waiting[key] and not future.done():
+                self._give_up(key)
+
+    def _give_up(self, key: str) -> None:
+        """Request a key no more, and nothing if no other is left."""
+        del self.futures[key]
+        self.failed.pop(key, None)
+        if self.task is not None and not self.unanswered:
+            self.task.cancel()
+
     @property
     def unanswered(self) -> list[str]:
         return [key for key, future in self.futures.items() if not future.done()]
 
     def resolve(self, key: str, answer: BatchAnswer[M]) -> None:
+        if key not in self.futures:  # it was given up during the call
+            return
         if isinstance(answer, RetryableCallError):
             self.failed[key] = answer
         else:

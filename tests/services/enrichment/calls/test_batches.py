@@ -75,6 +75,33 @@ def test_each_key_is_kept_by_itself() -> None:
     virtually(scenario())
 
 
+@pytest.mark.parametrize("is_begun", [False, True])
+@pytest.mark.parametrize("staying", [0, 1])
+def test_keys_that_nothing_waits_for_are_requested_no_more(staying: int, *, is_begun: bool) -> None:
+    is_down = True
+
+    async def scenario() -> None:
+        nonlocal is_down
+        api = Scripted(lambda target: Response(503, b"") if is_down else response(owners(target)))
+        one = desk(api, Policy(attempts=100), size=20)
+        waiting = [asyncio.create_task(one.answer(f"P{number}")) for number in range(12)]
+        await asyncio.sleep(4.0 if is_begun else WAIT.total_seconds() / 2)
+        assert not api.under_way
+        for task in waiting[staying:]:
+            task.cancel()
+        await asyncio.wait(waiting[staying:])
+        await asyncio.sleep(0)
+        is_down, api.requests = False, []
+        assert len(asyncio.all_tasks()) == 1 + staying * (1 + is_begun), "no call without a request that waits"
+        assert [(await task).status for task in waiting[:staying]] == ["result"] * staying
+        await asyncio.sleep(60)
+        requested = [keys(target) for _, target in api.requests]
+        assert [found[0] for found in requested] == ["P0"] * staying
+        assert is_begun or requested == [["P0"]] * staying, "an attempt goes on with its keys"
+
+    virtually(scenario())
+
+
 def by_key(target: str) -> Any:
     return {item["plate"]: {"name": item["name"]} for item in owners(target)}
 
