@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from contracts.records.record import Reason, Record
-from contracts.wire import DeadLetter, Feedback
+from contracts.wire import LARGEST_HEAD, DeadLetter, Feedback
+from contracts.wire.dead_letter import LARGEST_DETAIL
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,7 +27,7 @@ def feedback(request: Request, outcome: Outcome, now: datetime) -> Feedback:
         status=outcome.status,
         ts=now,
         fingerprint=request.fingerprint,
-        reason=outcome.reason,
+        reason=outcome.reason and outcome.reason[:LARGEST_DETAIL],
         spent=request.spent,
         result=None if outcome.result is None else {request.recorded_as: outcome.result},
         traceparent=outcome.traceparent or request.traceparent,
@@ -65,5 +66,5 @@ def _facts(request: Request, outcome: Outcome, now: datetime) -> dict[str, Any]:
         "spent": request.spent,
         "failed_at": now,
         "attempts": outcome.attempts,
-        "response": outcome.response,
+        "response": outcome.response and outcome.response[:LARGEST_HEAD],
     }
