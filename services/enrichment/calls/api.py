@@ -38,19 +38,23 @@ class EnrichmentApi:
         """See `contracts.Api.get`."""
         where = target(path, values)
         once = partial(self._client.answer, self._one.name, where, partial(validate, model, values))
-        return await self._answer(where, partial(_read, model, values), partial(self._retrier.call, once))
+        return await self._answer(where, model, partial(_read, model, values), partial(self._retrier.call, once))
 
     async def get_one(self, batch: Batch[M], key: str | int) -> M:
         """See `contracts.Api.get_one`."""
         fetch = partial(self._batches.answer, self._one.name, self._retrier, batch, str(key))
         read = partial(_read, batch.model, echo_values(batch, str(key)))
-        return await self._answer((batch, str(key)), read, fetch)
+        return await self._answer((batch, str(key)), batch.model, read, fetch)
 
     def _answer(
-        self, key: Hashable, read: Callable[[bytes], M], fetch: Callable[[], Awaitable[tuple[bytes, M]]]
+        self,
+        key: Hashable,
+        model: type[M],
+        read: Callable[[bytes], M],
+        fetch: Callable[[], Awaitable[tuple[bytes, M]]],
     ) -> Awaitable[M]:
         """A cached response, that of a call in flight, or that of a new call with the policy's retries."""
-        return self._cache.get(key, self._one.stale_after, fetch, read)
+        return self._cache.get(key, model, self._one.stale_after, fetch, read)
 
 
 def _read(model: type[M], values: Mapping[str, Any], body: bytes) -> M:

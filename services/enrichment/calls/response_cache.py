@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from cachetools import LRUCache
 
@@ -47,35 +47,38 @@ class ResponseCache:
         self._clock = clock
         self._policy = policy
         self._entries: LRUCache[Hashable, _Entry] = LRUCache(policy.size if policy else 0, getsizeof=_size)
-        self._in_flight: dict[Hashable, list[asyncio.Future[CachedResponse | CallError | None]]] = {}
+        self._in_flight: dict[Hashable, _InFlight] = {}
 
     def get(
         self,
         key: Hashable,
+        model: type[Any],
         younger_than: timedelta | None,
         fetch: Callable[[], Awaitable[tuple[bytes, T]]],
         read: Callable[[bytes], T],
     ) -> Awaitable[T]:
         """Return the response of a key: a cached one, that of a call in flight, or the one that `fetch` returns.
 
-        `fetch` returns a body and its model. Followers read the body again, because each may change its model. Where
-        that raises MisfitError or MismatchError, because they expect another model, they fetch it themselves.
+        `fetch` returns a body and its `model`. Followers read the body again, because each may change its model. Where
+        that raises MisfitError or MismatchError, because they expect another model, they fetch it themselves. They
+        also do where the response does not fit the other model of the call in flight.
         """
         if key in self._in_flight or self._find(key, younger_than) is not None:
-            return self._shared(key, younger_than, fetch, read)
+            return self._shared(key, model, younger_than, fetch, read)
         self._counts.add(metrics.CACHE, self._api, "miss")
-        return self._fetch(key, fetch)  # most calls do, and need no further coroutine
+        return self._fetch(key, model, fetch)  # most calls do, and need no further coroutine
 
     async def _shared(
         self,
         key: Hashable,
+        model: type[Any],
         younger_than: timedelta | None,
         fetch: Callable[[], Awaitable[tuple[bytes, T]]],
         read: Callable[[bytes], T],
     ) -> T:
-        if (response := await self._cached_or_shared(key, younger_than)) is None:
+        if (response := await self._cached_or_shared(key, model, younger_than)) is None:
             self._counts.add(metrics.CACHE, self._api, "miss")
-            return await self._fetch(key, fetch)
+            return await self._fetch(key, model, fetch)
         try:
             if isinstance(response, CallError):
                 raise response
@@ -84,24 +87,29 @@ class ResponseCache:
             return (await fetch())[1]
 
     async def _cached_or_shared(
-        self, key: Hashable, younger_than: timedelta | None
+        self, key: Hashable, model: type[Any], younger_than: timedelta | None
     ) -> CachedResponse | CallError | None:
-        """A cached response, or the result of the call in flight; None if there is neither."""
+        """A cached response, or the result of the call in flight; None if there is neither.
+
+        The failure of a response that does not fit another model is no result.
+        """
         while True:
             if (entry := self._find(key, younger_than)) is not None:
                 self._counts.add(metrics.CACHE, self._api, "hit")
                 return entry
-            if (followers := self._in_flight.get(key)) is None:
+            if (call := self._in_flight.get(key)) is None:
                 return None
             shared: asyncio.Future[CachedResponse | CallError | None] = asyncio.get_running_loop().create_future()
-            followers.append(shared)
-            if (answer := await shared) is not None:
+            call.followers.append(shared)
+            answer = await shared
+            if answer is not None and (call.model is model or not _is_misfit(answer)):
                 self._counts.add(metrics.CACHE, self._api, "shared")
                 return answer
 
-    async def _fetch(self, key: Hashable, fetch: Callable[[], Awaitable[tuple[bytes, T]]]) -> T:
+    async def _fetch(self, key: Hashable, model: type[Any], fetch: Callable[[], Awaitable[tuple[bytes, T]]]) -> T:
         """Fetch a response, and share it with the followers. A cancelled call does not cancel its followers."""
-        followers = self._in_flight[key] = []
+        followers: list[asyncio.Future[CachedResponse | CallError | None]] = []
+        self._in_flight[key] = _InFlight(model, followers)
         response: CachedResponse | CallError | None = None
         try:
             body, result = await fetch()
@@ -138,6 +146,16 @@ class ResponseCache:
         size = ENTRY_BYTES + len(str(key)) + len(answer.body or b"")
         if good and size <= self._entries.maxsize:
             self._entries[key] = _Entry(answer, now, now + good.total_seconds(), size)
+
+
+class _InFlight(NamedTuple):
+    model: type[Any]
+    followers: list[asyncio.Future[CachedResponse | CallError | None]]
+
+
+def _is_misfit(response: CachedResponse | CallError) -> bool:
+    """Return whether the last attempt of a call got a response that does not fit the model."""
+    return isinstance(response, CallError) and isinstance(response.__cause__, MisfitError | MismatchError)
 
 
 class _Entry(NamedTuple):

@@ -31,7 +31,7 @@ class FakeFetch:
         self.let.set()
 
     async def get(self, key: str = "k", younger_than: timedelta | None = None) -> list[bytes]:
-        return await self.answers.get(key, younger_than, self._ask, lambda body: [body])
+        return await self.answers.get(key, list, younger_than, self._ask, lambda body: [body])
 
     def outcomes(self) -> dict[str, float]:
         return {labels[-1]: value for labels, value in self.counts.divided(metrics.CACHE).items()}
@@ -62,7 +62,7 @@ async def test_a_follower_with_another_model_fetches_itself() -> None:
         raise MisfitError("it is of another model")
 
     await one.get()
-    assert await one.answers.get("k", None, one._ask, read) == [b"body"]  # noqa: SLF001
+    assert await one.answers.get("k", list, None, one._ask, read) == [b"body"]  # noqa: SLF001
     assert one.calls == 2
 
 

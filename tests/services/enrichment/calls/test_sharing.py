@@ -63,6 +63,19 @@ def test_enrichments_that_ask_the_same_share_the_answer_and_each_reads_its_own_m
     virtually(scenario())
 
 
+def test_an_answer_that_does_not_fit_the_model_of_one_enrichment_fails_no_other() -> None:
+    async def scenario() -> None:
+        api = Scripted(lambda _: Response(200, b'{"street": "Main Street"}'))
+        desk = Desk(api, Policy(attempts=2), enrichments=(owner, street, quote))
+        wanted = ["owner", "owner", "street", "owner", "street"]
+        found = await asyncio.gather(*(desk.answer("P1", enrichment) for enrichment in wanted))
+        assert [one.result for one in found if one.status == "result"] == [{"street": "Main Street"}] * 2
+        assert [one.status for one in found].count("failure") == 3
+        assert len(api.requests) == 2 + 1, "the enrichments of one model share their calls"
+
+    virtually(scenario())
+
+
 def test_an_answer_that_fits_another_model_only_is_not_the_last_word() -> None:
     async def scenario() -> None:
         bodies = iter((b'{"name": "Ann"}', ALL.body))
