@@ -4,6 +4,9 @@ Spark refuses to read such a state, at each start. It reads an older one than a 
 has all changelogs since the first batch.
 """
 
+from collections.abc import Callable
+from functools import cache
+
 from spark_app.checkpoint.commit_files import commit_files, is_replaced, version_of, whole_states
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS, forget, last_batch
 from spark_app.checkpoint.folder import CheckpointFolder
@@ -30,22 +33,25 @@ def require_undamaged(checkpoint: CheckpointFolder, failures: int) -> None:
 
 def first_damaged_batch(checkpoint: CheckpointFolder, *, with_whole_states: bool) -> int | None:
     """Return the first batch after which the state cannot be read until the last one; None without one."""
+    is_damaged = cache(checkpoint.is_damaged)  # the states before need most files too
     last = batch = last_batch(checkpoint)
     while batch is not None and batch >= 0:
-        versions = _damaged_versions(checkpoint, batch, with_whole_states=with_whole_states)
+        versions = _damaged_versions(checkpoint, batch, is_damaged, with_whole_states=with_whole_states)
         if not versions:
             break
         batch = min(versions) - 2  # the state before the version's batch may need another whole state
     return None if batch is None or batch == last else batch + 1
 
 
-def _damaged_versions(checkpoint: CheckpointFolder, batch: int, *, with_whole_states: bool) -> list[int]:
+def _damaged_versions(
+    checkpoint: CheckpointFolder, batch: int, is_damaged: Callable[[str], bool], *, with_whole_states: bool
+) -> list[int]:
     """Return the versions with damaged files, of those from which the state after a batch is read."""
     needed = [path for path in commit_files(checkpoint, batch) if path.endswith(CHANGELOG)]
-    damaged = [path for path in needed if checkpoint.is_damaged(path) and not is_replaced(checkpoint, path)]
+    damaged = [path for path in needed if is_damaged(path) and not is_replaced(checkpoint, path)]
     versions = [version_of(path) or 1 for path in damaged]
     if with_whole_states and not versions:
-        versions = [version for version, path in whole_states(checkpoint, batch) if checkpoint.is_damaged(path)]
+        versions = [version for version, path in whole_states(checkpoint, batch) if is_damaged(path)]
     return versions
 
 
