@@ -10,7 +10,7 @@ import json
 import re
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
 
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS, forget
@@ -24,8 +24,11 @@ VERSION = re.compile(r"\.?(\d+)(?:_[0-9a-f-]+)?(?:\.\w+)*")
 WHOLE = re.compile(r"(\d+)_([0-9a-f-]+)\.zip")
 PARTITION = re.compile(r"state/(\d+)/(\d+)/(?!_).+")
 """The path of a file of one partition of one operator, other than of its schema."""
+SUFFIX = ".changelog"
 CHANGELOG = re.compile(r"state/(\d+)/(\d+)/(\d+)_([0-9a-f-]+)\.changelog")
 """The path of the changes of one version of a partition of an operator, by one attempt."""
+Partitions = Mapping[tuple[int, int], list[str]]
+"""The paths of a state, by operator and partition."""
 SHARED = re.compile(r"\.?(.+?)(?:\.crc)*")
 """A file that several versions share, or its checksum."""
 
@@ -36,7 +39,7 @@ def commit_files(folder: CheckpointFolder, batch: int) -> Iterator[str]:
         if name == UNPUBLISHED_WINDOWS or name.strip(".").removesuffix(".crc") == QUERY_ID:
             yield name
     yield from folder.files(SOURCES)
-    partitions, others = _partitions(folder)
+    partitions, others = state_files(folder)
     yield from others
     first = batch
     for place, paths in partitions.items():
@@ -47,14 +50,20 @@ def commit_files(folder: CheckpointFolder, batch: int) -> Iterator[str]:
         yield from _between(folder.files(log), first - 1, batch)
 
 
-def whole_states(folder: CheckpointFolder, batch: int) -> Iterator[tuple[int, str]]:
+def changelogs(folder: CheckpointFolder, partitions: Partitions, batch: int) -> Iterator[str]:
+    """Yield the changelogs that are needed to continue after this batch, or to repeat it."""
+    for place, paths in partitions.items():
+        whole = last_whole(folder, place, paths, batch) or 0
+        yield from (path for path in paths if path.endswith(SUFFIX) and whole <= (version_of(path) or 0) <= batch + 1)
+
+
+def whole_states(folder: CheckpointFolder, partitions: Partitions, batch: int) -> Iterator[tuple[int, str]]:
     """Yield the files of the whole states from which the state after a batch is read, each with its version."""
-    partitions, _ = _partitions(folder)
     for place, paths in partitions.items():
         whole = last_whole(folder, place, paths, batch + 1)
         if whole is not None:
             files = _state(folder, paths, whole, whole)
-            yield from ((whole, path) for path in files if not path.endswith((".changelog", ".crc")))
+            yield from ((whole, path) for path in files if not path.endswith((SUFFIX, ".crc")))
 
 
 def forget_commit(folder: CheckpointFolder, batch: int) -> None:
@@ -84,8 +93,8 @@ def is_replaced(folder: CheckpointFolder, changelog: str) -> bool:
     return bool(attempts) and match[4] not in attempts
 
 
-def _partitions(folder: CheckpointFolder) -> tuple[dict[tuple[int, int], list[str]], list[str]]:
-    """Return the paths of the state: by operator and partition, and those of no partition."""
+def state_files(folder: CheckpointFolder) -> tuple[Partitions, list[str]]:
+    """Return the paths of the state: by operator and partition, and those of no partition. It lists the whole state."""
     partitions, others = defaultdict[tuple[int, int], list[str]](list), list[str]()
     for path in folder.files(STATE):
         match = PARTITION.fullmatch(path)

@@ -7,14 +7,13 @@ has all changelogs since the first batch.
 from collections.abc import Callable
 from functools import cache
 
-from spark_app.checkpoint.commit_files import commit_files, is_replaced, version_of, whole_states
+from spark_app.checkpoint.commit_files import Partitions, changelogs, is_replaced, state_files, version_of, whole_states
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS, forget, last_batch
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.errors import StateDamagedError
 
 UNREADABLE_STATE = "[CANNOT_LOAD_STATE_STORE"
 """The beginning of the conditions in Spark's errors when it does not read the state."""
-CHANGELOG = ".changelog"
 FAILURES = 3
 """The failures in a row after which the whole states are read, which may be large: a damaged file fails each time."""
 
@@ -35,8 +34,9 @@ def first_damaged_batch(checkpoint: CheckpointFolder, *, with_whole_states: bool
     """Return the first batch after which the state cannot be read until the last one; None without one."""
     is_damaged = cache(checkpoint.is_damaged)  # the states before need most files too
     last = batch = last_batch(checkpoint)
+    partitions, _ = state_files(checkpoint)
     while batch is not None and batch >= 0:
-        versions = _damaged_versions(checkpoint, batch, is_damaged, with_whole_states=with_whole_states)
+        versions = _damaged_versions(checkpoint, partitions, batch, is_damaged, with_whole_states=with_whole_states)
         if not versions:
             break
         batch = min(versions) - 2  # the state before the version's batch may need another whole state
@@ -44,14 +44,19 @@ def first_damaged_batch(checkpoint: CheckpointFolder, *, with_whole_states: bool
 
 
 def _damaged_versions(
-    checkpoint: CheckpointFolder, batch: int, is_damaged: Callable[[str], bool], *, with_whole_states: bool
+    checkpoint: CheckpointFolder,
+    partitions: Partitions,
+    batch: int,
+    is_damaged: Callable[[str], bool],
+    *,
+    with_whole_states: bool,
 ) -> list[int]:
     """Return the versions with damaged files, of those from which the state after a batch is read."""
-    needed = [path for path in commit_files(checkpoint, batch) if path.endswith(CHANGELOG)]
+    needed = changelogs(checkpoint, partitions, batch)
     damaged = [path for path in needed if is_damaged(path) and not is_replaced(checkpoint, path)]
     versions = [version_of(path) or 1 for path in damaged]
     if with_whole_states and not versions:
-        versions = [version for version, path in whole_states(checkpoint, batch) if is_damaged(path)]
+        versions = [version for version, path in whole_states(checkpoint, partitions, batch) if is_damaged(path)]
     return versions
 
 
