@@ -10,6 +10,9 @@ from contracts.types.columns import LONG
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+NULL = b"null"
+"""What orjson writes for a number that is not finite: JSON without it has none."""
+
 
 class NumberProblem(NamedTuple):
     """A number without a form in JSON. `field` is a dotted path."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from contracts.errors import AUTHOR_ERRORS, described, message_of
 from contracts.model.application import Application
 from contracts.model.raw import EVENT_ID, Raw, sources_of
-from contracts.records.numbers import unwritable
+from contracts.records.numbers import NULL, unwritable
 from contracts.records.record import Reason, RecordError
 from contracts.records.refusal import large_key, oversized
 from contracts.types.columns import without_none
@@ -21,7 +21,6 @@ from contracts.wire import LARGEST_HEAD, DeadLetter
 LONGEST_DETAIL = 300
 """In characters: the message of a decoder's error may have any length."""
 OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
-NULL = b"null"
 NUMBERS: dict[Any, type] = {int: int, float: float}
 
 
@@ -92,7 +91,7 @@ class RawDecoder:
             value = orjson.dumps(event, default=_plain, option=OPTIONS)
         except TypeError as error:
             raise _undecodable(str(error)) from error
-        if NULL in value and (problem := next(unwritable(event), None)):  # which orjson writes as null
+        if NULL in value and (problem := next(unwritable(event), None)):
             raise _undecodable(f"{problem.field} {problem.detail}")
         if len(value) > self._largest:
             raise RecordError(Reason.OVERSIZED, f"the event has {oversized(len(value), self._largest)}")

@@ -48,7 +48,7 @@ class RowRejectedError(ValueError):
 
 
 def check_row_key(key: str) -> None:
-    """Raises ValueError for a key that no row may have."""
+    """Raise ValueError for a key that no row may have."""
     if not 0 < (size := len(key.encode())) <= LARGEST_KEY:
         raise ValueError(f"the key has {size} bytes, and 1 to {LARGEST_KEY} are allowed")
 

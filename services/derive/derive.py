@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from contracts.errors import AUTHOR_ERRORS, described
-from contracts.records.numbers import unwritable
+from contracts.records.numbers import NULL, unwritable
 from contracts.records.record import Reason, Record, timestamp_ms
 from contracts.types.key import LARGEST_KEY
 from contracts.wire import NEVER_WRITTEN, DeadLetter, DerivedRecord
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from contracts.wire import Snapshot
 
 log = logging.getLogger(__name__)
-
-NULL = b"null"
 
 
 def derived(

@@ -20,7 +20,7 @@ from pyspark.sql.types import StringType, StructType
 from typing_extensions import override
 
 from contracts.errors import AUTHOR_ERRORS, described
-from contracts.records.numbers import unwritable
+from contracts.records.numbers import NULL, unwritable
 from contracts.records.record import Reason, Record
 from contracts.records.refusal import oversized
 from contracts.wire import LARGEST_HEAD, NEVER_WRITTEN, Answer, DeadLetter
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 DELTA, RESULT = "delta", "result"
 """The columns that the adapter reads and writes: JSON of a delta or dead letter, of a stored window or dead letter."""
 CONTENT = StructType().add("content", StringType())
-NULL = b"null"
 LONG_NUMBER = re.compile(rb"\d{19}")
 """What may be an integer of more than 64 bits, in JSON."""
 MODELS = 16
@@ -202,7 +201,7 @@ class ProcessorAdapter(StatefulProcessor):
             )
         state = self._model.model_validate(last.asDict(recursive=True)).model_dump(mode="json", exclude_none=True)
         encoded = orjson.dumps(state)
-        may_be_unwritable = NULL in encoded or LONG_NUMBER.search(encoded)  # orjson writes NaN as null
+        may_be_unwritable = NULL in encoded or LONG_NUMBER.search(encoded)
         if may_be_unwritable and (problem := next(unwritable(state), None)):
             raise ValueError(f"{problem.field} {problem.detail}")
         if len(encoded) > self._layout.largest:

@@ -24,6 +24,19 @@ if TYPE_CHECKING:
     from services.enrichment.in_flight import PendingRequest
 
 
+class Calls:
+    """The calls of requests, which last until `end` is set."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.end = asyncio.Event()
+
+    async def run(self, _: PartitionState, one: PendingRequest) -> None:
+        """Note the device of a request, and wait for the end."""
+        self.begun.append(one.request.device_id)
+        await self.end.wait()
+
+
 def new_state(backpressure: Backpressure | None = None) -> PartitionState:
     return PartitionState(assigned(backpressure), 1000, timedelta(hours=1), lambda: 0.0, BrokerClock(lambda: 0.0))
 
@@ -40,42 +53,28 @@ def pending(state: PartitionState, count: int) -> list[PendingRequest]:
 
 
 async def test_a_skipped_request_frees_no_slot_for_others() -> None:
-    begun: list[str] = []
-    end = asyncio.Event()
-
-    async def run(_: PartitionState, one: PendingRequest) -> None:
-        begun.append(one.request.device_id)
-        await end.wait()
-
-    state = new_state()
-    dispatcher = Dispatcher("registry", 2, 1000, Gated(), asyncio.create_task, run)
+    state, calls = new_state(), Calls()
+    dispatcher = Dispatcher("registry", 2, 1000, Gated(), asyncio.create_task, calls.run)
     *ordinary, last = pending(state, 6)
     last.request = dataclasses.replace(last.request, skipped="place: absence")
     for one in [*ordinary[:4], last, ordinary[4]]:
         dispatcher.add(state, one)
     await asyncio.sleep(0)
-    assert begun == ["d0", "d1", "d5"]
-    end.set()
+    assert calls.begun == ["d0", "d1", "d5"]
+    calls.end.set()
     await asyncio.sleep(0.01)
-    assert len(begun) == 6
+    assert len(calls.begun) == 6
 
 
 async def test_requests_start_while_those_that_run_take_fewer_bytes_than_the_limit() -> None:
-    begun: list[str] = []
-    end = asyncio.Event()
-
-    async def run(_: PartitionState, one: PendingRequest) -> None:
-        begun.append(one.request.device_id)
-        await end.wait()
-
-    state = new_state()
-    dispatcher = Dispatcher("registry", 6, 3, Gated(), asyncio.create_task, run)
+    state, calls = new_state(), Calls()
+    dispatcher = Dispatcher("registry", 6, 3, Gated(), asyncio.create_task, calls.run)
     for one in pending(state, 6):  # each takes two bytes
         dispatcher.add(state, one)
     await asyncio.sleep(0)
-    assert (begun, len(dispatcher)) == (["d0", "d1"], 4)
-    end.set()
-    await until(lambda: len(begun) == 6)
+    assert (calls.begun, len(dispatcher)) == (["d0", "d1"], 4)
+    calls.end.set()
+    await until(lambda: len(calls.begun) == 6)
 
 
 async def test_a_running_request_keeps_only_its_inputs_and_the_head_of_its_record() -> None:
@@ -97,24 +96,17 @@ async def test_a_running_request_keeps_only_its_inputs_and_the_head_of_its_recor
 
 @pytest.mark.parametrize("waits", [False, True], ids=["for room", "for its API"])
 async def test_a_closed_dispatcher_starts_nothing_and_waits_for_no_api(*, waits: bool) -> None:
-    begun: list[str] = []
-    end, away = asyncio.Event(), Gated()
-
-    async def run(_: PartitionState, one: PendingRequest) -> None:
-        begun.append(one.request.device_id)
-        await end.wait()
-
-    state = new_state()
+    state, calls, away = new_state(), Calls(), Gated()
     async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
-        dispatcher = Dispatcher("registry", 2 if waits else 1, 1000, away, group.create_task, run)
+        dispatcher = Dispatcher("registry", 2 if waits else 1, 1000, away, group.create_task, calls.run)
         first, second = pending(state, 2)
         dispatcher.add(state, first)
         away.down = {"registry"}
         dispatcher.add(state, second)
         await asyncio.sleep(0)
         dispatcher.close()
-        end.set()
-    assert begun == ["d0"]
+        calls.end.set()
+    assert calls.begun == ["d0"]
     assert len(dispatcher) == 1
 
 

@@ -86,12 +86,7 @@ def test_batches_are_forgotten(
 def test_only_what_the_next_start_reads_is_damaged(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: set[str], first: int | None
 ) -> None:
-    (tmp_path / "commits").mkdir()
-    (tmp_path / "state/0/0").mkdir(parents=True)
-    for batch in range(4):
-        commit = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [["a"]]}}
-        (tmp_path / "commits" / str(batch)).write_text(f"v2\n{json.dumps(commit)}")
-        (tmp_path / f"state/0/0/{batch + 1}_a.changelog").touch()
+    commit_batches(tmp_path, 4)
     (tmp_path / "state/0/0/2_b.changelog").touch()
     names = {f"state/0/0/{name}.changelog" for name in damaged}
     monkeypatch.setattr(CheckpointFolder, "is_damaged", lambda _, name: name in names)
@@ -113,12 +108,7 @@ def test_only_what_the_next_start_reads_is_damaged(
 def test_the_next_start_continues_before_a_damaged_whole_state(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: set[str], first: int | None
 ) -> None:
-    (tmp_path / "commits").mkdir()
-    (tmp_path / "state/0/0/SSTs").mkdir(parents=True)
-    for batch in range(5):
-        commit = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [["a"]]}}
-        (tmp_path / "commits" / str(batch)).write_text(f"v2\n{json.dumps(commit)}")
-        (tmp_path / f"state/0/0/{batch + 1}_a.changelog").touch()
+    commit_batches(tmp_path, 5)
     for version, names in ((3, "ab"), (5, "bc")):
         files = {"sstFiles": [{"dfsSstFileName": f"{name}.sst"} for name in names]}
         with zipfile.ZipFile(tmp_path / f"state/0/0/{version}_a.zip", "w") as archive:
@@ -161,6 +151,16 @@ def test_a_crash_between_leaves_a_batch_in_progress_at_most(deleted: int) -> Non
     assert len(offsets) - len(commits) in {0, 1}
     assert commits == [*range(len(commits))]
     assert offsets == [*range(len(offsets))]
+
+
+def commit_batches(checkpoint: Path, batches: int) -> None:
+    """Write the commits of batches whose state has one partition, each with a changelog of the attempt `a`."""
+    (checkpoint / "commits").mkdir()
+    (checkpoint / "state/0/0/SSTs").mkdir(parents=True)
+    for batch in range(batches):
+        commit = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [["a"]]}}
+        (checkpoint / "commits" / str(batch)).write_text(f"v2\n{json.dumps(commit)}")
+        (checkpoint / f"state/0/0/{batch + 1}_a.changelog").touch()
 
 
 def send(topics: Topics, number: str, **values: float) -> None:
