@@ -175,9 +175,14 @@ class Growth:
         """Start the job and the workers."""
         self._activate()
         self.times[-1] = self.times[-1]._replace(ended=self._loop.time() + REACTION_S)
-        self._later(self._parts["job"].release)
+        self._later(self._let_job_start)
         self._must_run = True
         self._later(self._start_or_stop_workers)
+
+    def _let_job_start(self) -> None:
+        """Let the job start, unless another growth has begun meanwhile: it stopped a job that had not started."""
+        if not self.is_running:
+            self._parts["job"].release()
 
     def _workers(self) -> list[Part]:
         return [part for name, part in self._parts.items() if name.startswith(("worker-", "derive-"))]

@@ -138,5 +138,14 @@ def reported_rows_are_looked_up_in_the_partition_of_their_key(patch: pytest.Monk
     patch.setattr(ReportedRows, "_bounds_since", of_last)
 
 
+def test_the_operator_starts_no_job_after_a_growth_when_the_next_one_has_begun() -> None:
+    steps = (
+        Fault(1809.8489367501368, "growth", "job", 60.0, 6),
+        Fault(1809.8489367501368, "suspended", "growth", 103.34278019191116, 43.0),
+        Fault(1935.155314189888, "growth", "job", 60.0, 7),
+    )
+    assert verdict(Script(440700496, steps, application="limited", partitions=1)) == []
+
+
 test_a_script_fails_without_a_step = pytest.mark.full(mutation.script_test())
 test_fresh_seeds_find_a_missing_step = mutation.seed_test()
