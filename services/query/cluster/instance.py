@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -217,10 +218,10 @@ class Instance:
         return self._announcement(ts, self._announced_states(now, only_answering=True))
 
     def leave(self) -> Announcement:
-        """Release all leases, and return the last announcement."""
+        """Release all leases, and return the last announcement: what has expired here has expired elsewhere."""
         self._number += 1
         self.lease_table.leases.clear()
-        return self._announcement(datetime.now(UTC), {}, leaving=True)
+        return self._announcement(datetime.now(UTC), self._announced_states(math.inf), leaving=True)
 
     def partition_status(self, state: str, number: int, now: float) -> PartitionStatus:
         """Return the role and lag of this instance for a partition now."""

@@ -44,7 +44,7 @@ class StoreFolder:
         self.path = path
         self._description = {"format": FORMAT, "shape": dict(shape), "boot": boot, "partitions": partitions}
         self.watermarks = (0, 0)
-        """The watermarks, in milliseconds since 1970, that the store had with another number of partitions."""
+        """The watermarks, in milliseconds since 1970, that the store had when it was closed, or repartitioned."""
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -61,8 +61,9 @@ class StoreFolder:
             os.close(self._lock)
             raise
 
-    def close(self) -> None:
-        """Record that everything is on disk, if there is room for that, and release the lock."""
+    def close(self, watermarks: tuple[int, int]) -> None:
+        """Record the watermarks, and that everything is on disk, if there is room for that; release the lock."""
+        self.watermarks = watermarks
         try:
             self._write(closed=True)
         except OSError as error:  # the error that stops the service matters more

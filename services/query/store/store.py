@@ -282,7 +282,7 @@ class Store:
     def close(self) -> None:
         """Make everything durable, and close."""
         self._databases.close()
-        self._folder.close()
+        self._folder.close((self.watermark(), self._complete))
 
     def _bind(self) -> None:
         self._metadata = StoreMetadata(self._databases.facts)

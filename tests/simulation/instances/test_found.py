@@ -157,3 +157,22 @@ def test_seed_450030261() -> None:
         application="visits",
     )
     assert not problems(script, run(script))
+
+
+def test_seed_450040174() -> None:
+    # Two instances expired a window, and stopped: a third one, whose clock was behind, started again and served it.
+    script = Script(
+        450040174,
+        (
+            Fault(at=0.0, kind="clock", part="c", lasts=45.0, amount=-5.718273655329136),
+            Written(at=17.130951451411388, key="k8", count=4),
+            Written(at=20.71998031013567, key="k0", count=5),
+            Written(at=33.391190556020334, key="k0", count=5),
+            Written(at=34.085789360161414, key="k0", kind="again", count=4),
+            Fault(at=35.4918945414234, kind="grow", part="topic", lasts=23.0, amount=7.0),
+        ),
+        application="trips",
+        partitions=4,
+        instances=3,
+    )
+    assert not problems(script, run(script))

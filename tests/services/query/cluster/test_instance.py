@@ -204,6 +204,16 @@ def test_a_restarted_instance_answers_only_with_the_watermark_of_the_others(seed
     assert world.answering(partition) == ["a"]
 
 
+def test_an_instance_that_leaves_announces_its_last_watermark() -> None:
+    """Else a window that it has answered as expired would live again, at the one that takes its partitions over."""
+    world, _ = owned("ab", seed=1)
+    calm(world, 2)
+    world.processes["b"].mark.advance_watermark(NOW)
+    world.leave(world.disks[1])
+    calm(world, 1)
+    assert world.processes["a"].mark.watermark() == NOW
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_no_lease_is_released_for_an_instance_that_waits_for_one_that_is_gone(seed: int) -> None:
     """One is killed, and another started in its place: the partition of a third one is answered all the time."""

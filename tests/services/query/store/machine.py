@@ -89,7 +89,7 @@ class StoreMachine(RuleBasedStateMachine):
     def advance(self, watermark: int) -> None:
         self.store.advance_watermark(watermark)
         self.model.advance(watermark)
-        self._apply([], {})  # an advanced watermark survives a restart only after the next batch
+        self._apply([], {})  # it drops the buckets that are no longer remembered
 
     @invariant()
     def keys_are_the_same(self) -> None:

@@ -212,5 +212,5 @@ def test_a_full_disk_does_not_hide_why_the_service_exits(tmp_path: Path, monkeyp
 
     with monkeypatch.context() as disk:
         disk.setattr(folder_module, "write_atomically", full)
-        folder.close()
-    StoreFolder(tmp_path, {}, "boot").close()
+        folder.close((0, 0))
+    StoreFolder(tmp_path, {}, "boot").close((0, 0))

@@ -202,6 +202,18 @@ def test_the_watermark_and_the_expiries_survive_a_restart(tmp_path: Path) -> Non
     again.close()
 
 
+def test_a_store_that_is_closed_keeps_the_watermarks_that_it_has_not_written(tmp_path: Path) -> None:
+    """Else a key whose window has expired by another instance's clock would return with this instance."""
+    first = Store(tmp_path, named(), "boot")
+    first.advance_watermark(700)
+    first.close_windows(600)
+    first.close()
+    for _ in range(2):
+        again = Store(tmp_path, named(), "boot")
+        assert (again.watermark(), again._complete) == (700, 600)  # noqa: SLF001
+        again.close()
+
+
 def test_an_earlier_watermark_changes_nothing(store: Store) -> None:
     for watermark in (9 * 1000, 1000):
         store.advance_watermark(watermark)
