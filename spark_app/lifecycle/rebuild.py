@@ -214,21 +214,21 @@ class Rebuild:
     def roll_back(self, now_ms: int) -> tuple[Activation, Handover]:
         """Activate the generation that was active before.
 
-        Raises NoGenerationError, PartitionsAddedError, ActivationConflictError, SwitchInterruptedError, and what `plan`
-        raises.
+        Raises ActivationConflictError, SwitchInterruptedError, and what `former` and `plan` raise.
 
         Its job reads the records that came since; those that the topics do not hold any more stop it.
         """
-        former = self._former()
+        former = self.former()
 
         def unchanged() -> str:
-            if self._former() != former:
+            if self.former() != former:
                 raise ActivationConflictError(self._checkpoint.path)
             return former
 
         return self._switch(unchanged, now_ms, lambda _: None)
 
-    def _former(self) -> str:
+    def former(self) -> str:
+        """Return the generation that was active before. Raises NoGenerationError, PartitionsAddedError."""
         former = previous(self._checkpoint)
         if former is None:
             raise NoGenerationError(self._settings.checkpoint)

@@ -44,7 +44,7 @@ def rebuild(options: RebuildOptions) -> ExitCode:
             ApplicationRebuild(console, spark, application, own, options)
             for application, own in selected(settings, options.application)
         ]
-        built = [application_rebuild for application_rebuild in each if options.rollback or application_rebuild.build()]
+        built = [application_rebuild for application_rebuild in each if application_rebuild.prepare()]
         if not options.dry_run:
             names = [application_rebuild.name for application_rebuild in each]
             switch(built, names, options, lambda line: console.print(line, markup=False))
@@ -93,6 +93,13 @@ class ApplicationRebuild:
         self._growth = PartitionGrowth(application, KafkaClients(settings.client()), settings.kafka, options.partitions)
         self._rebuild = Rebuild(spark, application, settings, self._growth.partitions)
         self._generation = ""
+
+    def prepare(self) -> bool:
+        """Build a generation, or find the former one; return False if there is a reason to refuse the switch."""
+        if self._options.rollback:
+            self._print(f"{self.name} goes back to {self._rebuild.former()}.")
+            return True
+        return self.build()
 
     def build(self) -> bool:
         """Build a generation; return False if there is a reason to refuse that."""

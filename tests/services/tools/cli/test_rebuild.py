@@ -11,6 +11,7 @@ from services.tools.cli import rebuild
 from services.tools.cli.__main__ import main
 from services.tools.cli.rebuild import ApplicationRebuild
 from spark_app.errors import ActivationConflictError
+from spark_app.lifecycle.errors import NoGenerationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +28,7 @@ class FakeRebuild:
     def __init__(self, _console: object, _spark: object, application: Application, *_: object) -> None:
         self.name = application.name
 
-    def build(self) -> bool:
+    def prepare(self) -> bool:
         return self.name != self.refused
 
     def switch(self) -> None:
@@ -97,3 +98,18 @@ def test_a_group_has_the_value_of_the_setting_of_its_workers(monkeypatch: pytest
     ((waited_for, _, _, derive_group), _) = growth.run.call_args
     assert waited_for == [*growth.groups, "callers-totals", "derivers-totals"]
     assert derive_group == "derivers-totals"
+
+
+def test_a_rollback_names_the_generation_before_it_switches_to_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --dry-run it does no more than that."""
+    found = Mock(former=Mock(side_effect=["generation-1", NoGenerationError("checkpoint/newest")]))
+    monkeypatch.setattr(rebuild, "PartitionGrowth", Mock())
+    monkeypatch.setattr(rebuild, "Rebuild", Mock(return_value=found))
+    monkeypatch.setattr(rebuild, "ApplicationRebuild", ApplicationRebuild)
+    assert main(["rebuild", "--rollback", "--dry-run", "--application", "totals"]) == 0
+    assert capsys.readouterr().out == "totals goes back to generation-1.\n"
+    assert main(["rebuild", "--rollback"]) == 1
+    assert "checkpoint/newest" in capsys.readouterr().err
+    found.roll_back.assert_not_called()
