@@ -31,7 +31,12 @@ class Activation(BaseModel):
 
     def __str__(self) -> str:
         """Return the name of the generation for an operator."""
-        return "the first one" if self.generation == ROOT else self.generation
+        return described(self.generation)
+
+
+def described(generation: str) -> str:
+    """Return the name of a generation for an operator."""
+    return "the first one" if generation == ROOT else generation
 
 
 class ReadableFolder(Protocol):

@@ -211,14 +211,14 @@ class Rebuild:
         except LeaseLostError as error:
             raise SwitchInterruptedError(self._checkpoint.path, error.owner) from error
 
-    def roll_back(self, now_ms: int) -> tuple[Activation, Handover]:
-        """Activate the generation that was active before.
+    def roll_back(self, former: str, now_ms: int) -> tuple[Activation, Handover]:
+        """Activate the generation that was active before, which `former` returned.
 
-        Raises ActivationConflictError, SwitchInterruptedError, and what `former` and `plan` raise.
+        Raises ActivationConflictError, also if another one was activated since, SwitchInterruptedError, and what
+        `former` and `plan` raise.
 
         Its job reads the records that came since; those that the topics do not hold any more stop it.
         """
-        former = self.former()
 
         def unchanged() -> str:
             if self.former() != former:

@@ -16,6 +16,7 @@ from services.runtime.kafka.clients import KafkaClients
 from services.runtime.terminal import TerminalConsole
 from services.tools.cli.spark import selected, spark_session
 from services.tools.topics.growth import PartitionGrowth
+from spark_app.checkpoint.generations import described
 from spark_app.lifecycle.rebuild import Rebuild
 from spark_app.settings import JobSettings
 
@@ -97,7 +98,8 @@ class ApplicationRebuild:
     def prepare(self) -> bool:
         """Build a generation, or find the former one; return False if there is a reason to refuse the switch."""
         if self._options.rollback:
-            self._print(f"{self.name} goes back to {self._rebuild.former()}.")
+            self._generation = self._rebuild.former()
+            self._print(f"{self.name} goes back to {described(self._generation)}.")
             return True
         return self.build()
 
@@ -120,7 +122,7 @@ class ApplicationRebuild:
     def switch(self) -> None:
         """Stop the running job, and activate the new generation, or the former one, for the next job."""
         if self._options.rollback:
-            self._activation, self._handover = self._rebuild.roll_back(_now_ms())
+            self._activation, self._handover = self._rebuild.roll_back(self._generation, _now_ms())
         else:
             self._activation, self._handover = self._rebuild.activate(self._generation, _now_ms(), self._grow)
         self._print(f"The active generation of {self.name} is {self._activation} now. A running job stops.")

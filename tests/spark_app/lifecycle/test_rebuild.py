@@ -165,14 +165,25 @@ def test_the_job_of_an_activated_generation_publishes_each_window(
 
 def test_a_checkpoint_that_was_never_rebuilt_has_no_way_back(rebuild: Rebuild) -> None:
     with pytest.raises(NoGenerationError):
-        rebuild.roll_back(milliseconds(datetime.now(UTC)))
+        rebuild.roll_back(rebuild.former(), milliseconds(datetime.now(UTC)))
+
+
+def test_a_rollback_goes_to_no_other_generation_than_the_one_it_has_named(
+    rebuild: Rebuild, checkpoint: CheckpointFolder
+) -> None:
+    """Else the second of two operators would activate the release again that both want to leave."""
+    activate(checkpoint, "generation-1", 9, 5)
+    former = rebuild.former()
+    rebuild.roll_back(former, 20)
+    with pytest.raises(ActivationConflictError):
+        rebuild.roll_back(former, 30)
 
 
 def test_there_is_no_way_back_to_fewer_partitions(rebuild: Rebuild, checkpoint: CheckpointFolder) -> None:
     write(checkpoint, identity(everything.application(), [TopicIdentity("events", "id", 1)], 1), 5)
     activate(checkpoint, "generation-1", 9, 5)
     with pytest.raises(PartitionsAddedError, match=f"with 1 partitions, and they have {PARTITIONS}"):
-        rebuild.roll_back(milliseconds(datetime.now(UTC)))
+        rebuild.roll_back(rebuild.former(), milliseconds(datetime.now(UTC)))
 
 
 @pytest.mark.parametrize(
@@ -205,7 +216,7 @@ def test_a_switch_leaves_out_the_windows_that_are_closed(
     if watermark is not None:
         write_watermark(active, datetime.fromtimestamp(watermark / 1000, UTC))
     store_missing(others[1], 50)
-    closing.roll_back(20)
+    closing.roll_back(closing.former(), 20)
     assert stored_windows(others[0]) == UnpublishedWindows(closed=tuple(expected))
     activate(checkpoint, "generation-1", 30, 25)
     closing.activate("generation-2", 40)
@@ -219,7 +230,7 @@ def test_a_rebuild_after_a_rollback_leaves_out_what_the_newer_generation_has_clo
     for folder, watermark in ((checkpoint, now - timedelta(days=1)), (checkpoint.below("generation-1"), now)):
         write_watermark(folder, watermark)
     activate(checkpoint, "generation-1", 9, 5)
-    closing.roll_back(20)
+    closing.roll_back(closing.former(), 20)
     closing.activate("generation-2", 30)
     assert stored_windows(checkpoint.below("generation-2")).closed == ((BEGINNING, milliseconds(now)),)
 
@@ -244,7 +255,7 @@ def test_a_rollback_leaves_no_windows_out_that_are_published_again(
     """Each window is published with each event: the snapshots of the new epoch replace those before."""
     activate(checkpoint, "generation-1", 9, 5)
     write_watermark(checkpoint.below("generation-1"), datetime.now(UTC))
-    rebuild.roll_back(20)
+    rebuild.roll_back(rebuild.former(), 20)
     assert stored_windows(checkpoint) == UnpublishedWindows()
 
 
@@ -263,7 +274,7 @@ def test_no_build_from_before_a_rollback_is_continued_or_activated(
     write(begun, mine, 15)
     store_missing(begun, milliseconds(now))
     assert closing.plan(20).generation == "generation-2"
-    closing.roll_back(20)
+    closing.roll_back(closing.former(), 20)
     assert closing.plan(30).generation == "generation-30"
     with pytest.raises(ActivationConflictError):
         closing.activate("generation-2", 30)

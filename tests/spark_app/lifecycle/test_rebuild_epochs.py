@@ -59,7 +59,7 @@ def test_an_activated_state_has_a_later_epoch_than_any_job(flights: Rebuild, che
     """The checkpoint is lost, or a job of another one has run since."""
     assert flights.activate("generation-1", NOW_MS)[0].epoch == RECORDED + 1
     activate(checkpoint, "generation-2", RECORDED + 10, 0)
-    assert flights.roll_back(NOW_MS)[0].epoch == RECORDED + 11
+    assert flights.roll_back(flights.former(), NOW_MS)[0].epoch == RECORDED + 11
 
 
 def test_a_build_merges_the_answers_of_each_job(flights: Rebuild, monkeypatch: pytest.MonkeyPatch) -> None:

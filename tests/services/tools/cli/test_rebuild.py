@@ -104,12 +104,12 @@ def test_a_rollback_names_the_generation_before_it_switches_to_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With --dry-run it does no more than that."""
-    found = Mock(former=Mock(side_effect=["generation-1", NoGenerationError("checkpoint/newest")]))
+    found = Mock(former=Mock(side_effect=[".", NoGenerationError("checkpoint/newest")]))
     monkeypatch.setattr(rebuild, "PartitionGrowth", Mock())
     monkeypatch.setattr(rebuild, "Rebuild", Mock(return_value=found))
     monkeypatch.setattr(rebuild, "ApplicationRebuild", ApplicationRebuild)
     assert main(["rebuild", "--rollback", "--dry-run", "--application", "totals"]) == 0
-    assert capsys.readouterr().out == "totals goes back to generation-1.\n"
+    assert capsys.readouterr().out == "totals goes back to the first one.\n"
     assert main(["rebuild", "--rollback"]) == 1
     assert "checkpoint/newest" in capsys.readouterr().err
     found.roll_back.assert_not_called()
