@@ -59,6 +59,8 @@ class Savepoint(BaseModel):
     """The broker's time of the record at the offset, where there is one."""
     files: int
     bytes: int
+    has_checksums: bool = True
+    """Whether files and bytes count Hadoop's files of checksums, as those of earlier releases do."""
 
     @property
     def positions(self) -> Positions:
@@ -85,7 +87,8 @@ def create(
         raise EmptyCheckpointError(folder.path)
     if target.names():
         raise FolderNotEmptyError(target.path)
-    batch, sizes = _copied(folder, target)
+    batch, copied = _copied(folder, target)
+    sizes = [size for path, size in copied.items() if not _is_checksum(path)]
     ends = committed_positions(target) or {}
     looked_up = times(stored.identity, ends)
     savepoint = Savepoint(
@@ -100,13 +103,14 @@ def create(
         next_times=_nested(looked_up.next),
         files=len(sizes),
         bytes=sum(sizes),
+        has_checksums=False,
     )
     target.write_new(FILE, savepoint.model_dump_json(indent=1))
     return savepoint
 
 
-def _copied(folder: CheckpointFolder, target: CheckpointFolder) -> tuple[int, list[int]]:
-    """Copy the files of the last commit; return the batch, and the sizes of the files.
+def _copied(folder: CheckpointFolder, target: CheckpointFolder) -> tuple[int, dict[str, int]]:
+    """Copy the files of the last commit; return the batch, and the sizes of the files by their paths.
 
     Spark deletes the files of a batch once it has committed a hundred others. Then a later commit is copied.
     """
@@ -114,12 +118,11 @@ def _copied(folder: CheckpointFolder, target: CheckpointFolder) -> tuple[int, li
         batch = last_batch(folder)
         paths = list(commit_files(folder, batch or 0))
         sizes = {path: folder.copy(path, target) for path in paths}
-        copied = [size for size in sizes.values() if size is not None]
+        copied = {path: size for path, size in sizes.items() if size is not None}
         if batch is not None and len(copied) == len(paths) and f"{COMMITS}/{batch}" in sizes:
             return batch, copied
-        for path, size in sizes.items():
-            if size is not None:
-                target.delete(path)
+        for path in copied:
+            target.delete(path)
     raise FilesDeletedError(folder.path)
 
 
@@ -214,13 +217,21 @@ def copy_checkpoint(  # noqa: PLR0913, PLR0917  # from where, to where, as what
 def _require_complete(source: CheckpointFolder, savepoint: Savepoint) -> None:
     """Require that a savepoint lacks no files, and no parts of them. Raises UnreadableSavepointError.
 
-    A copy may have more files: some programs write a checksum beside each.
+    A copy may have more files. Programs that copy with Hadoop leave out the checksums of a local file system, or write
+    them beside each file: they stand in for no data.
     """
-    sizes = [source.size(path) or 0 for path in source.files() if path != FILE]
+    paths = [path for path in source.files() if path != FILE and (savepoint.has_checksums or not _is_checksum(path))]
+    sizes = [source.size(path) or 0 for path in paths]
     size = sum(sizes)
     if len(sizes) < savepoint.files or size < savepoint.bytes:
         problem = f"it has {size} bytes in {len(sizes)} files, and was made with {savepoint.bytes} in {savepoint.files}"
         raise UnreadableSavepointError(source.path, problem)
+
+
+def _is_checksum(path: str) -> bool:
+    """Return whether a file has the checksums of another one, which Hadoop's client hides on a local file system."""
+    name = path.rpartition("/")[2]
+    return name.startswith(".") and name.endswith(".crc")
 
 
 def parse(content: str, path: str) -> Savepoint:
