@@ -171,7 +171,10 @@ class NoGenerationError(JobError, PermanentError):
     """There is no earlier generation to go back to."""
 
     def __init__(self, checkpoint: str) -> None:
-        super().__init__(f"the checkpoint {checkpoint} was never rebuilt: there is no generation to go back to")
+        super().__init__(
+            f"the checkpoint {checkpoint} has no generation to go back to: it was never rebuilt, or the former one is "
+            "deleted"
+        )
         self.checkpoint = checkpoint
 
 

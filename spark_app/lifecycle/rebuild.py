@@ -230,10 +230,10 @@ class Rebuild:
     def former(self) -> str:
         """Return the generation that was active before. Raises NoGenerationError, PartitionsAddedError."""
         former = previous(self._checkpoint)
-        if former is None:
+        stored = found_at(generation_folder(self._checkpoint, former)) if former else None
+        if former is None or stored is None:
             raise NoGenerationError(self._settings.checkpoint)
-        stored = found_at(generation_folder(self._checkpoint, former))
-        if stored is not None and stored.identity.partitions != self._partitions:
+        if stored.identity.partitions != self._partitions:
             raise PartitionsAddedError(former, stored.identity.partitions, self._partitions)
         return former
 

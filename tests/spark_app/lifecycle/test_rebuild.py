@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from contracts import Emit
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS
 from spark_app.checkpoint.folder import CheckpointFolder
-from spark_app.checkpoint.generations import activate, active
+from spark_app.checkpoint.generations import activate, activations, active
 from spark_app.checkpoint.identity import identity, write
 from spark_app.checkpoint.republish import is_republication_due
 from spark_app.checkpoint.unpublished_windows import (
@@ -85,6 +85,11 @@ def write_watermark(checkpoint: CheckpointFolder, time: datetime) -> None:
     """Write what Spark's logs have of a committed batch with this watermark."""
     checkpoint.overwrite(f"{OFFSETS}/0", f'v1\n{{"batchWatermarkMs":{milliseconds(time)}}}')
     checkpoint.overwrite(f"{COMMITS}/0", "v1")
+
+
+def write_identity(checkpoint: CheckpointFolder) -> None:
+    """Write the identity of a generation to which a rollback goes back."""
+    write(checkpoint, identity(everything.application(), [TopicIdentity("events", "id", PARTITIONS)], PARTITIONS), 5)
 
 
 def test_a_plan_counts_the_records_that_a_live_window_can_have(
@@ -172,11 +177,20 @@ def test_a_rollback_goes_to_no_other_generation_than_the_one_it_has_named(
     rebuild: Rebuild, checkpoint: CheckpointFolder
 ) -> None:
     """Else the second of two operators would activate the release again that both want to leave."""
+    for folder in (checkpoint, checkpoint.below("generation-1")):
+        write_identity(folder)
     activate(checkpoint, "generation-1", 9, 5)
     former = rebuild.former()
     rebuild.roll_back(former, 20)
     with pytest.raises(ActivationConflictError):
         rebuild.roll_back(former, 30)
+
+
+def test_there_is_no_way_back_to_a_generation_that_is_deleted(rebuild: Rebuild, checkpoint: CheckpointFolder) -> None:
+    activate(checkpoint, "generation-1", 9, 5)
+    with pytest.raises(NoGenerationError, match="the former one is deleted"):
+        rebuild.former()
+    assert len(activations(checkpoint)) == 1
 
 
 def test_there_is_no_way_back_to_fewer_partitions(rebuild: Rebuild, checkpoint: CheckpointFolder) -> None:
@@ -216,6 +230,7 @@ def test_a_switch_leaves_out_the_windows_that_are_closed(
     if watermark is not None:
         write_watermark(active, datetime.fromtimestamp(watermark / 1000, UTC))
     store_missing(others[1], 50)
+    write_identity(checkpoint)
     closing.roll_back(closing.former(), 20)
     assert stored_windows(others[0]) == UnpublishedWindows(closed=tuple(expected))
     activate(checkpoint, "generation-1", 30, 25)
@@ -229,6 +244,7 @@ def test_a_rebuild_after_a_rollback_leaves_out_what_the_newer_generation_has_clo
     now = datetime.now(UTC)
     for folder, watermark in ((checkpoint, now - timedelta(days=1)), (checkpoint.below("generation-1"), now)):
         write_watermark(folder, watermark)
+    write_identity(checkpoint)
     activate(checkpoint, "generation-1", 9, 5)
     closing.roll_back(closing.former(), 20)
     closing.activate("generation-2", 30)
@@ -253,6 +269,7 @@ def test_a_rollback_leaves_no_windows_out_that_are_published_again(
     rebuild: Rebuild, checkpoint: CheckpointFolder
 ) -> None:
     """Each window is published with each event: the snapshots of the new epoch replace those before."""
+    write_identity(checkpoint)
     activate(checkpoint, "generation-1", 9, 5)
     write_watermark(checkpoint.below("generation-1"), datetime.now(UTC))
     rebuild.roll_back(rebuild.former(), 20)
@@ -268,6 +285,7 @@ def test_no_build_from_before_a_rollback_is_continued_or_activated(
     mine = identity(application, identify(settings, application), PARTITIONS)
     newer, begun = checkpoint.below("generation-1"), checkpoint.below("generation-2")
     write_watermark(checkpoint, now - timedelta(days=1))
+    write_identity(checkpoint)
     activate(checkpoint, "generation-1", 9, 5)
     store_missing(newer, milliseconds(now - timedelta(hours=12)))
     write_watermark(newer, now)

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from examples.flights.application import app
 from spark_app.checkpoint.generations import activate
+from spark_app.checkpoint.identity import identity, write
 from spark_app.lifecycle import rebuild
 from spark_app.lifecycle.rebuild import Rebuild, RebuildPlan
 from spark_app.settings import JobSettings
@@ -58,6 +59,7 @@ def flights(checkpoint: Any) -> Rebuild:  # noqa: ARG001  # where it writes
 def test_an_activated_state_has_a_later_epoch_than_any_job(flights: Rebuild, checkpoint: Any) -> None:
     """The checkpoint is lost, or a job of another one has run since."""
     assert flights.activate("generation-1", NOW_MS)[0].epoch == RECORDED + 1
+    write(checkpoint.below("generation-1"), identity(app, TOPICS, 1), 5)
     activate(checkpoint, "generation-2", RECORDED + 10, 0)
     assert flights.roll_back(flights.former(), NOW_MS)[0].epoch == RECORDED + 11
 
