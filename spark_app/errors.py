@@ -113,6 +113,18 @@ class PartialCheckpointError(JobError, PermanentError):
         self.found = found
 
 
+class LostGenerationError(JobError, PermanentError):
+    """A generation of the checkpoint was activated, and has no stateloop.json."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(
+            f"{folder} is the active generation of the checkpoint, and has no stateloop.json, as when it is deleted or "
+            "was not copied: restore it from a backup, run `stateloop rebuild`, or restore a savepoint into an empty "
+            "STATELOOP_CHECKPOINT"
+        )
+        self.folder = folder
+
+
 class UnreadableCheckpointError(JobError, PermanentError):
     """The checkpoint's stateloop.json is damaged, or another release wrote it."""
 

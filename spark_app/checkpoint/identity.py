@@ -8,6 +8,7 @@ from contracts.model.application import Application
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.errors import (
     ForeignCheckpointError,
+    LostGenerationError,
     PartialCheckpointError,
     ReplacedCheckpointError,
     UnreadableCheckpointError,
@@ -78,14 +79,17 @@ def identity(application: Application, topics: list[TopicIdentity], state_partit
     return CheckpointIdentity(state_model=state_model(application), topics=facts, state_partitions=state_partitions)
 
 
-def claim(folder: CheckpointFolder, mine: CheckpointIdentity, now_ms: int) -> int:
+def claim(folder: CheckpointFolder, mine: CheckpointIdentity, now_ms: int, *, is_activated: bool = False) -> int:
     """Return the checkpoint's epoch: the time of its creation, in milliseconds since 1970.
 
-    A new checkpoint gets this job's identity, and `now_ms` as its epoch. One that exists is compared. Raises
-    ForeignCheckpointError, PartialCheckpointError and UnreadableCheckpointError.
+    A new checkpoint gets this job's identity, and `now_ms` as its epoch. One that exists is compared. A generation that
+    was activated exists: its epoch has snapshots, and those of an empty state have lower versions. Raises
+    LostGenerationError, ForeignCheckpointError, PartialCheckpointError and UnreadableCheckpointError.
     """
     stored = found_at(folder)
     if stored is None:
+        if is_activated:
+            raise LostGenerationError(folder.path)
         if left := QUERY_FILES.intersection(folder.names()):
             raise PartialCheckpointError(folder.path, left)
         write(folder, mine, now_ms)

@@ -85,7 +85,8 @@ class ApplicationJob:
         with kept(lease, lambda: stop_queries(own), self.report.warning, fence):
             folder, activation = active_folder(checkpoint), active(checkpoint)
             now_ms = max(time.time_ns() // 1_000_000, former + 1)  # the clock may be behind a former job's
-            epoch = claim(folder, identity(application, topics, state_partitions), now_ms)
+            mine = identity(application, topics, state_partitions)
+            epoch = claim(folder, mine, now_ms, is_activated=activation is not None)
             published = activation.epoch if activation else epoch
             if published != former:
                 owners.claim(published)

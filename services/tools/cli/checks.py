@@ -26,7 +26,7 @@ from services.tools.broker.jars import up_to_date
 from services.tools.broker.java import find_java
 from spark_app.checkpoint.generations import ROOT, active
 from spark_app.checkpoint.identity import FILE, QUERY_FILES, CheckpointIdentity, identity, parse
-from spark_app.errors import PartialCheckpointError
+from spark_app.errors import LostGenerationError, PartialCheckpointError
 from spark_app.query.processor.step import require_packages
 from spark_app.raw.query import check_extra
 from spark_app.topics.identity import TopicIdentity, identify, identify_topic
@@ -194,6 +194,8 @@ def _generation(folder: LocalFolder, mine: CheckpointIdentity, activation: Activ
     """Check what the job continues from. Raises OSError."""
     path, content = folder.path, folder.read(FILE)
     if content is None:
+        if activation:
+            return failed(CHECKPOINT, LostGenerationError(str(path)))
         if left := QUERY_FILES.intersection(folder.names()):
             return failed(CHECKPOINT, PartialCheckpointError(str(path), left))
         return ok(CHECKPOINT, f"{path} does not exist yet: the job creates it")

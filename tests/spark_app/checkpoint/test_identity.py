@@ -12,6 +12,7 @@ from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.identity import CheckpointFile, CheckpointIdentity, claim, identity, parse, verify
 from spark_app.errors import (
     ForeignCheckpointError,
+    LostGenerationError,
     PartialCheckpointError,
     ReplacedCheckpointError,
     UnreadableCheckpointError,
@@ -132,4 +133,14 @@ def test_the_remains_of_a_deleted_checkpoint_are_refused(spark: SparkSession, tm
     folder = CheckpointFolder(spark, str(tmp_path))
     with pytest.raises(PartialCheckpointError, match=rf"no stateloop\.json, and has {left}, .*delete the folder"):
         claim(folder, MINE, EPOCH)
+    assert folder.names() == [left]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("left", ["state", "none"])
+def test_no_state_begins_where_one_was_activated(spark: SparkSession, tmp_path: Path, left: str) -> None:
+    (tmp_path / left).mkdir()
+    folder = CheckpointFolder(spark, str(tmp_path))
+    with pytest.raises(LostGenerationError, match=r"run `stateloop rebuild`"):
+        claim(folder, MINE, EPOCH, is_activated=True)
     assert folder.names() == [left]

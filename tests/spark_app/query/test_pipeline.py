@@ -12,6 +12,8 @@ import pytest
 from contracts.records.fold import present
 from contracts.records.record import Record, timestamp_ms
 from contracts.wire import DeadLetter, Snapshot, decode_snapshot
+from spark_app.checkpoint.folder import CheckpointFolder
+from spark_app.checkpoint.generations import activate
 from spark_app.checkpoint.identity import CheckpointFile, identity
 from tests import everything
 from tests.everything import NOW, answer_record, event_record
@@ -101,6 +103,18 @@ def test_a_checkpoint_of_other_topics_is_refused_by_the_job(
     (ended,) = job.lines("ended")
     assert "belongs to another job: its state has 9 partitions, this job 2; it read topic" in ended["why"]
     assert "run `stateloop rebuild`" in ended["why"]
+
+
+def test_a_lost_generation_that_is_active_is_refused_by_the_job(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    """Its job would publish lower versions under the epoch of the lost state, which readers drop."""
+    activate(CheckpointFolder(spark, str(tmp_path / "checkpoint")), "generation-7", 9, 0)
+    job = HostedJob(spark, topics.kafka, tmp_path, everything.application()).start()
+    assert job.wait() == 1
+    (ended,) = job.lines("ended")
+    assert "generation-7 is the active generation of the checkpoint, and has no stateloop.json" in ended["why"]
+    assert not (tmp_path / "checkpoint" / "generation-7").exists()
 
 
 def test_a_checkpoint_of_a_newer_release_is_refused_by_the_job(

@@ -185,6 +185,14 @@ def test_the_active_generation_of_a_checkpoint_is_checked(tmp_path: Path) -> Non
     assert (finding.result, str(built) in finding.text) == (CheckResult.FAILED, True)
 
 
+def test_an_active_generation_that_is_lost_fails(tmp_path: Path) -> None:
+    activation = Activation(generation="generation-7", epoch=9)
+    (tmp_path / "stateloop.active.1").write_text(activation.model_dump_json())
+    (finding,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
+    assert finding.result == CheckResult.FAILED
+    assert "run `stateloop rebuild`" in finding.text
+
+
 def test_a_checkpoint_that_cannot_be_read_fails(tmp_path: Path) -> None:
     (tmp_path / "stateloop.active.1").write_text("{")
     (finding,) = checks.checkpoint(settings(tmp_path), app, TOPICS)
