@@ -84,6 +84,11 @@ def printable(text: str) -> str:
     return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
+def print_line(line: str) -> None:
+    """Print a line of data, as it is where a program reads it."""
+    print(printable(line) if sys.stdout.isatty() else line, flush=True)  # noqa: T201
+
+
 def _problems(error: Exception) -> Sequence[BaseException]:
     """Return the errors that the product raised on purpose, alone or in a group; none if there is another one."""
     from contracts.errors import StateloopError  # noqa: PLC0415  # takes 0.3 s, without which help prints

@@ -20,7 +20,7 @@ from services.client.paths import has_path, rows, text, unknown_path, value_at
 from services.client.settings import ClientSettings
 from services.client.tables import coverage, fields, happened, heading, missing, states, windows
 from services.client.watch import Mark, WatchFilter
-from services.runtime.command_line import ExitCode, UsageError, printable
+from services.runtime.command_line import ExitCode, UsageError, print_line
 from services.runtime.terminal import TerminalConsole
 from services.tools.cli.commands.queries import NEWEST
 
@@ -83,7 +83,7 @@ class Queries:
         if isinstance(answer, Found):
             await self._check_fields(state, [path for path in options.fields if not has_path(answer.value, path)])
         if self.is_json:
-            _write(line(answer))
+            print_line(line(answer))
         elif isinstance(answer, Found):
             self.console.print(heading(answer))
             self.console.print(fields(answer))
@@ -107,7 +107,7 @@ class Queries:
         ):
             answers.append(answer)
             if self.is_json:
-                _write(line(answer))
+                print_line(line(answer))
         await self._check_fields(
             state, [path for path in options.fields if not any(has_path(answer.value, path) for answer in answers)]
         )
@@ -119,7 +119,7 @@ class Queries:
         """Write where a key has data, and where gaps."""
         answer = await self.client.coverage(state, key, start=options.start, end=options.end, field=options.field)
         if self.is_json:
-            _write(line(answer))
+            print_line(line(answer))
         else:
             self.console.print(missing(answer) if isinstance(answer, NeverSeen) else coverage(answer))
         return ExitCode.ABSENT if isinstance(answer, NeverSeen) else ExitCode.OK
@@ -141,7 +141,7 @@ class Queries:
             return await self._keys_of_window(state, options.window, options)
         keys = self.client.keys(state, prefix=options.prefix, where=dict(options.where), silent_for=options.silent_for)
         async for key in keys:
-            _write(line(key) if self.is_json else key)
+            print_line(line(key) if self.is_json else key)
         return ExitCode.OK
 
     async def _keys_of_window(self, state: str, window: datetime, options: KeysOptions) -> ExitCode:
@@ -154,9 +154,9 @@ class Queries:
             limit=options.top,
         ):
             if self.is_json:
-                _write(line(item if options.by else item.key))
+                print_line(line(item if options.by else item.key))
             else:
-                _write(f"{item.key}\t{text(value_at(item.value, options.by))}" if options.by else item.key)
+                print_line(f"{item.key}\t{text(value_at(item.value, options.by))}" if options.by else item.key)
         return ExitCode.OK
 
     async def states(self) -> ExitCode:
@@ -164,7 +164,7 @@ class Queries:
         known = await self.client.states()
         if self.is_json:
             for state in known:
-                _write(line(state))
+                print_line(line(state))
         else:
             self.console.print(states(known))
         return ExitCode.OK
@@ -187,7 +187,7 @@ class Queries:
             updates = self.client.watch(state, key, window=window)
         async for update in updates:
             if self.is_json or isinstance(update, Mark):
-                _write(line(update))
+                print_line(line(update))
                 continue
             of_window = not isinstance(update, Found) or update.window_end is not None
             place = update.key, update.window_start if of_window else None
@@ -198,11 +198,6 @@ class Queries:
             else:
                 before.pop(place, None)
         return ExitCode.OK
-
-
-def _write(line: str) -> None:
-    """Print a line, as it is where a program reads it."""
-    print(printable(line) if sys.stdout.isatty() else line, flush=True)
 
 
 def _read_options(options: GetOptions) -> ReadOptions:

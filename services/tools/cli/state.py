@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from pyspark.sql import functions as F  # noqa: N812
 
 from contracts.settings import read
+from services.runtime.command_line import print_line
 from services.runtime.kafka.broker_check import require_broker
 from services.tools.cli.spark import selected, spark_session
 from spark_app.lifecycle.export import declared, export, write_files
@@ -47,7 +48,8 @@ def export_files(folder: str, kind: Literal["parquet", "json"], name: str | None
 def _print_windows(spark: SparkSession, application: Application, settings: JobSettings, key: str) -> int:
     lines = list[str]()
     _read(spark, application, settings, partial(_take, key=key, lines=lines))
-    print("\n".join(lines), end="\n" if lines else "")
+    for line in lines:
+        print_line(line)
     return len(lines)
 
 

@@ -15,7 +15,7 @@ from contracts.errors import PermanentError, RetryableError
 from contracts.model.suite import load_suite
 from contracts.records.tables import TableRows, check_row_key, encode_row
 from contracts.settings import ApplicationSettings, read
-from services.runtime.command_line import ExitCode, report
+from services.runtime.command_line import ExitCode, print_line, report
 from services.runtime.errors import TopicReadError
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.kafka.broker_check import require_broker
@@ -87,14 +87,14 @@ def print_row(name: str, key: str) -> ExitCode:
     rows = _stored(name)
     if key not in rows:
         return ExitCode.ABSENT
-    print(_line(key, rows[key]))
+    print_line(_line(key, rows[key]))
     return ExitCode.OK
 
 
 def print_rows(name: str) -> None:
     """Print all rows as JSON, in the order of their keys. Raises StateloopError."""
     for key, row in sorted(_stored(name).items()):
-        print(_line(key, row))
+        print_line(_line(key, row))
 
 
 def _stored(name: str) -> Mapping[str, TableRow]:
@@ -108,7 +108,7 @@ def _write(settings: TableSettings, application: Application, table: Table, key:
     TopicOwners(application, KafkaAdmin(settings.client(), "topic-owners"), partial(report, "table")).check()
     writer = TableWriter(KafkaClients(settings.client()))
     version = writer.write(application.topics.table(table), key, value, settings.author)
-    print(f"{table.name} {key}: version {version}")
+    print_line(f"{table.name} {key}: version {version}")
 
 
 def _table(settings: TableSettings, name: str) -> tuple[Application, Table]:

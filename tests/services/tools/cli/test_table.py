@@ -101,6 +101,16 @@ def test_rows_are_put_listed_and_removed(
 
 
 @pytest.mark.kafka
+def test_rows_control_no_terminal(commands: Commands) -> None:
+    commands.topics()
+    assert "\x9b2J" in commands.table("put", "limits", "\x9b2J", '{"speed": 5}').stdout
+    assert orjson.loads(commands.table("list", "limits").stdout)["key"] == "\x9b2J"
+    commands.environment.setattr("sys.stdout.isatty", lambda: True)
+    for arguments in (("list", "limits"), ("get", "limits", "\x9b2J")):
+        assert r'"key":"\x9b2J"' in commands.table(*arguments).stdout
+
+
+@pytest.mark.kafka
 def test_the_query_service_compares_versions_and_writes(
     broker: EmbeddedBroker, topics_prefix: str, commands: Commands
 ) -> None:
