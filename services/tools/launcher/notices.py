@@ -56,6 +56,11 @@ class TerminalNotices:
         self._note(part, f"died, starts again in {pause_s:g} s")
         self._say(f"[yellow]![/] {part.name} died, and starts again in {pause_s:g} s", why)
 
+    def refused(self, part: ProcessSpec, why: str, pause_s: float) -> None:
+        """Show that the system does not start the process, and why."""
+        self._note(part, f"cannot start, is tried every {pause_s:g} s")
+        self._say(f"[yellow]![/] {part.name} cannot start, and is tried again every {pause_s:g} s", why)
+
     def again(self, part: ProcessSpec) -> None:
         """Show that the process was restarted."""
         self._note(part, "runs again")

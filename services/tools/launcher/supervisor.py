@@ -55,6 +55,10 @@ class Notices(Protocol):
         """The process exited, and restarts after a pause."""
         ...
 
+    def refused(self, part: ProcessSpec, why: str, pause_s: float) -> None:
+        """The system does not start the process again; the next try is after each pause."""
+        ...
+
     def again(self, part: ProcessSpec) -> None:
         """The process was restarted."""
         ...
@@ -84,6 +88,7 @@ class Supervised:
         self.ready = False
         self.done = False
         self.start_at = 0.0
+        self.is_refused = False
 
     def is_ready(self) -> bool:
         """Return whether the next process may start; once true, it stays true."""
@@ -161,9 +166,18 @@ class Supervisor:
         try:
             run.start_again()
         except StartFailedError as error:
-            self._died(run, error.why)
+            self._refused(run, error.why)
         else:
+            run.is_refused = False
             self._notices.again(run.part)
+
+    def _refused(self, run: Supervised, why: str) -> None:
+        """Set the time of the next try. It is no death: the system may be without space for minutes."""
+        pause_s = run.part.restart.longest_pause_s
+        run.start_at = self._clock() + pause_s
+        if not run.is_refused:
+            self._notices.refused(run.part, why, pause_s)
+        run.is_refused = True
 
     def _ended(self, run: Supervised, process: RunningProcess, code: int) -> None:
         if code == 0 and run.part.finishes:

@@ -48,9 +48,11 @@ def test_a_change_that_cannot_be_written_is_printed_and_written_with_the_next(fo
     (folders.data / blocked).mkdir()
     reporter.starting(JOB)
     reporter.died(JOB, "killed", 1)
+    reporter.refused(JOB, "No space left on device", 8)
     reporter.stopping(JOB)
     reporter.stopped(JOB, by_itself=True)
     assert "job died, and starts again in 1 s" in printed.getvalue()
+    assert "job cannot start, and is tried again every 8 s\n  No space" in printed.getvalue()
     (folders.data / blocked).rmdir()
     reporter.starting(SERVER)
     assert json.loads(folders.status.read_text()) == {"job": "stopped", "server": "starting"}
