@@ -3,7 +3,8 @@
 Readers order snapshots by (window start, epoch, version). A checkpoint that was restored or rebuilt has a new epoch,
 under which no window was published yet. So its job first runs one micro-batch in complete mode, in which Spark gives
 every row of the state to the sink, and not only those that changed. The request names the last batch that precedes it,
-so a crash repeats the batch until it is committed, and no other.
+so a crash repeats the batch until it is committed, and no other. If the state is damaged and the job goes back to a
+batch before, it publishes each window once more.
 """
 
 from spark_app.checkpoint.commit_log import last_batch
@@ -27,8 +28,12 @@ def request_republication(checkpoint: CheckpointFolder) -> None:
 
 
 def is_republication_due(checkpoint: CheckpointFolder) -> bool:
-    """Return whether the next batch has to publish each window."""
-    return checkpoint.read(FILE) == str(_last(checkpoint))
+    """Return whether the next batch has to publish each window.
+
+    It has until one after the request is committed. Batches before the request may have been forgotten since.
+    """
+    requested = checkpoint.read(FILE)
+    return requested is not None and int(requested) >= _last(checkpoint)
 
 
 def _last(checkpoint: CheckpointFolder) -> int:

@@ -6,6 +6,7 @@ import pytest
 from typing_extensions import override
 
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS
+from spark_app.checkpoint.damage import forget_batches
 from spark_app.checkpoint.republish import is_republication_due, request_republication
 from tests.simulation.savepoints import MemoryFolder
 
@@ -29,6 +30,20 @@ def test_a_request_is_there_after_a_power_failure() -> None:
     assert is_republication_due(folder)
 
 
+def test_a_request_outlasts_damage_that_the_first_start_finds() -> None:
+    """Without it, the job would publish idle windows under no new epoch."""
+    folder: Any = MemoryFolder("a generation")
+    for batch in range(6):
+        commit(folder, batch)
+    request_republication(folder)
+    forget_batches(folder, 4)
+    assert is_republication_due(folder)
+    for batch in (4, 5, 6):
+        assert is_republication_due(folder)
+        commit(folder, batch)
+    assert not is_republication_due(folder)
+
+
 @pytest.mark.parametrize(("committed", "planned"), [((), (0,)), ((4, 5), (4, 5)), ((4, 5), (4, 5, 6))])
 def test_the_next_batch_repeats_no_batch_that_was_planned_only(
     committed: tuple[int, ...], planned: tuple[int, ...]
@@ -46,3 +61,9 @@ def test_the_next_batch_repeats_no_batch_that_was_planned_only(
     folder.overwrite(f"{OFFSETS}/6", "v1")
     folder.overwrite(f"{COMMITS}/6", "v1")
     assert not is_republication_due(folder)
+
+
+def commit(folder: Any, batch: int) -> None:
+    """Write a batch to both logs."""
+    for log in (OFFSETS, COMMITS):
+        folder.overwrite(f"{log}/{batch}", "v1")
