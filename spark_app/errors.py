@@ -211,6 +211,17 @@ class StateDamagedError(JobError, RetryableError):
         self.batch = batch
 
 
+class WholeStateDamagedError(JobError, RetryableError):
+    """The zip file of a whole state is damaged."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"the file {path} of the state is damaged: try again when the job, which may run meanwhile, has committed "
+            "some more batches. If it does not start, run `stateloop rebuild`, or restore a savepoint"
+        )
+        self.path = path
+
+
 class LeaseLostError(JobError, RetryableError):
     """Another job took the checkpoint over while this one was frozen or could not reach it."""
 

@@ -16,17 +16,18 @@ from io import BytesIO
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS, forget
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.checkpoint.unpublished_windows import FILE as UNPUBLISHED_WINDOWS
+from spark_app.errors import WholeStateDamagedError
 
 QUERY_ID = "metadata"
 SOURCES, STATE = "sources", "state"
 VERSION = re.compile(r"\.?(\d+)(?:_[0-9a-f-]+)?(?:\.\w+)*")
 """A file of one version of the state, such as `7_5cf2714d-….changelog` or `7_5cf2714d-….zip`, or its checksum."""
-WHOLE = re.compile(r"(\d+)_([0-9a-f-]+)\.zip")
 PARTITION = re.compile(r"state/(\d+)/(\d+)/(?!_).+")
 """The path of a file of one partition of one operator, other than of its schema."""
-SUFFIX = ".changelog"
-CHANGELOG = re.compile(r"state/(\d+)/(\d+)/(\d+)_([0-9a-f-]+)\.changelog")
-"""The path of the changes of one version of a partition of an operator, by one attempt."""
+CHANGES, WHOLE = ".changelog", ".zip"
+"""The ends of the paths of the changes of one version of a partition, and of its whole state."""
+ATTEMPT = re.compile(r"state/(\d+)/(\d+)/(\d+)_([0-9a-f-]+)\.(?:changelog|zip)")
+"""The path of the changes or the whole state of one version of a partition of an operator, by one attempt."""
 Partitions = Mapping[tuple[int, int], list[str]]
 """The paths of a state, by operator and partition."""
 SHARED = re.compile(r"\.?(.+?)(?:\.crc)*")
@@ -42,28 +43,12 @@ def commit_files(folder: CheckpointFolder, batch: int) -> Iterator[str]:
     partitions, others = state_files(folder)
     yield from others
     first = batch
-    for place, paths in partitions.items():
-        whole = last_whole(folder, place, paths, batch) or 0
+    for paths in partitions.values():
+        whole = last_whole(folder, paths, batch)
         first = min(first, whole)
         yield from _state(folder, paths, whole, batch + 1)
     for log in (OFFSETS, COMMITS):
         yield from _between(folder.files(log), first - 1, batch)
-
-
-def changelogs(folder: CheckpointFolder, partitions: Partitions, batch: int) -> Iterator[str]:
-    """Yield the changelogs that are needed to continue after this batch, or to repeat it."""
-    for place, paths in partitions.items():
-        whole = last_whole(folder, place, paths, batch) or 0
-        yield from (path for path in paths if path.endswith(SUFFIX) and whole <= (version_of(path) or 0) <= batch + 1)
-
-
-def whole_states(folder: CheckpointFolder, partitions: Partitions, batch: int) -> Iterator[tuple[int, str]]:
-    """Yield the files of the whole states from which the state after a batch is read, each with its version."""
-    for place, paths in partitions.items():
-        whole = last_whole(folder, place, paths, batch + 1)
-        if whole is not None:
-            files = _state(folder, paths, whole, whole)
-            yield from ((whole, path) for path in files if not path.endswith((SUFFIX, ".crc")))
 
 
 def forget_commit(folder: CheckpointFolder, batch: int) -> None:
@@ -71,21 +56,34 @@ def forget_commit(folder: CheckpointFolder, batch: int) -> None:
     forget(folder, COMMITS, batch)
 
 
-def last_whole(folder: CheckpointFolder, place: tuple[int, int], paths: Iterable[str], last: int) -> int | None:
-    """Return the version of the last whole state of a partition up to a version; None without one.
+def last_whole(folder: CheckpointFolder, paths: Iterable[str], last: int) -> int:
+    """Return the version of the last whole state of a partition up to a version; 0 without one.
 
-    A batch that failed may have left one of another attempt, which the commit log does not name.
+    A batch that failed, or was forgotten, may have left one of another attempt, which the commit log does not name.
     """
-    whole_states = [(int(whole[1]), whole[2]) for path in paths if (whole := WHOLE.fullmatch(path.rpartition("/")[2]))]
-    for version, attempt in sorted(whole_states, reverse=True):
-        if version <= last and attempt in _attempts(folder, version - 1, *place):
-            return version
-    return None
+    versions = [(version_of(path) or 0, path) for path in paths if path.endswith(WHOLE)]
+    found = (
+        version for version, path in sorted(versions, reverse=True) if version <= last and not is_replaced(folder, path)
+    )
+    return next(found, 0)
 
 
-def is_replaced(folder: CheckpointFolder, changelog: str) -> bool:
-    """Return whether a changelog is of an attempt that the commit log does not name: Spark reads another one."""
-    match = CHANGELOG.fullmatch(changelog)
+def whole_state(folder: CheckpointFolder, whole: str, paths: Iterable[str]) -> Iterator[str]:
+    """Yield the zip file of a whole state, and those paths of its partition that it names.
+
+    Raises WholeStateDamagedError.
+    """
+    yield whole
+    names = _shared_files(folder, whole)
+    yield from (path for path in paths if path.rpartition("/")[2] in names)
+
+
+def is_replaced(folder: CheckpointFolder, path: str) -> bool:
+    """Return whether a file is of an attempt that the commit log does not name: Spark reads another one.
+
+    It may read each attempt of a batch whose commit it has deleted.
+    """
+    match = ATTEMPT.fullmatch(path)
     if match is None:
         return False
     operator, partition, version = (int(number) for number in match.groups()[:3])
@@ -116,31 +114,34 @@ def _attempts(folder: CheckpointFolder, batch: int, operator: int, partition: in
 
 
 def _state(folder: CheckpointFolder, paths: Iterable[str], first: int, last: int) -> Iterator[str]:
-    """Yield the files of these versions of a partition."""
+    """Yield the files of these versions of a partition, but the whole states of attempts that were replaced."""
     shared, needed = [], set[str]()
     for path in paths:
         version = version_of(path)
         if version is None:
             shared.append(path)
-        elif first <= version <= last:
+        elif first <= version <= last and not (path.endswith(WHOLE) and is_replaced(folder, path)):
             yield path
-            if WHOLE.fullmatch(path.rpartition("/")[2]):
-                needed.update(_shared_files(folder, path))
+            if path.endswith(WHOLE):
+                needed |= _shared_files(folder, path)
     for path in shared:
         name = SHARED.fullmatch(path.rpartition("/")[2])
         if name and name[1] in needed:
             yield path
 
 
-def _shared_files(folder: CheckpointFolder, whole: str) -> Iterator[str]:
-    """Yield the names of the files that a whole state consists of, other than those in its zip file."""
+def _shared_files(folder: CheckpointFolder, whole: str) -> set[str]:
+    """Return the names of the files that a whole state consists of, other than those in its zip file."""
     content = folder.read_bytes(whole)
     if content is None:  # deleted meanwhile
-        return
-    with zipfile.ZipFile(BytesIO(content)) as archive:
-        files = json.loads(archive.read("metadata").splitlines()[1])
-    yield from (file["dfsSstFileName"] for file in files.get("sstFiles", ()))
-    yield from (file["dfsLogFileName"] for file in files.get("logFiles", ()))
+        return set()
+    try:
+        with zipfile.ZipFile(BytesIO(content)) as archive:
+            files = json.loads(archive.read("metadata").splitlines()[1])
+        named = [file["dfsSstFileName"] for file in files.get("sstFiles", ())]
+        return {*named, *(file["dfsLogFileName"] for file in files.get("logFiles", ()))}
+    except Exception as error:  # of zipfile, each decompressor, or json: by which bit is flipped
+        raise WholeStateDamagedError(f"{folder.path}/{whole}") from error
 
 
 def _between(paths: Iterable[str], first: int, last: int) -> Iterator[str]:

@@ -4,13 +4,21 @@ Spark refuses to read such a state, at each start. It reads an older one than a 
 has all changelogs since the first batch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
-from spark_app.checkpoint.commit_files import Partitions, changelogs, is_replaced, state_files, version_of, whole_states
+from spark_app.checkpoint.commit_files import (
+    CHANGES,
+    WHOLE,
+    is_replaced,
+    last_whole,
+    state_files,
+    version_of,
+    whole_state,
+)
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS, forget, last_batch
 from spark_app.checkpoint.folder import CheckpointFolder
-from spark_app.errors import StateDamagedError
+from spark_app.errors import StateDamagedError, WholeStateDamagedError
 
 UNREADABLE_STATE = "[CANNOT_LOAD_STATE_STORE"
 """The beginning of the conditions in Spark's errors when it does not read the state."""
@@ -36,7 +44,11 @@ def first_damaged_batch(checkpoint: CheckpointFolder, *, with_whole_states: bool
     last = batch = last_batch(checkpoint)
     partitions, _ = state_files(checkpoint)
     while batch is not None and batch >= 0:
-        versions = _damaged_versions(checkpoint, partitions, batch, is_damaged, with_whole_states=with_whole_states)
+        versions = [
+            version
+            for paths in partitions.values()
+            for version in _damaged_versions(checkpoint, paths, batch, is_damaged, with_whole_states=with_whole_states)
+        ]
         if not versions:
             break
         batch = min(versions) - 2  # the state before the version's batch may need another whole state
@@ -45,19 +57,35 @@ def first_damaged_batch(checkpoint: CheckpointFolder, *, with_whole_states: bool
 
 def _damaged_versions(
     checkpoint: CheckpointFolder,
-    partitions: Partitions,
+    paths: Sequence[str],
     batch: int,
     is_damaged: Callable[[str], bool],
     *,
     with_whole_states: bool,
-) -> list[int]:
-    """Return the versions with damaged files, of those from which the state after a batch is read."""
-    needed = changelogs(checkpoint, partitions, batch)
-    damaged = [path for path in needed if is_damaged(path) and not is_replaced(checkpoint, path)]
-    versions = [version_of(path) or 1 for path in damaged]
-    if with_whole_states and not versions:
-        versions = [version for version, path in whole_states(checkpoint, partitions, batch) if is_damaged(path)]
-    return versions
+) -> Iterator[int]:
+    """Yield the versions whose files are damaged, of those from which a partition is read after a batch."""
+    last = batch + 1
+    whole = last_whole(checkpoint, paths, last)
+    changes = [
+        (version, path)
+        for path in paths
+        if path.endswith(CHANGES) and whole < (version := version_of(path) or 0) <= last
+    ]
+    yield from (version for version, path in changes if is_damaged(path) and not is_replaced(checkpoint, path))
+    for name in paths if with_whole_states else ():
+        is_last = name.endswith(WHOLE) and version_of(name) == whole
+        if is_last and not is_replaced(checkpoint, name) and _is_whole_damaged(checkpoint, name, paths, is_damaged):
+            yield whole
+
+
+def _is_whole_damaged(
+    checkpoint: CheckpointFolder, whole: str, paths: Sequence[str], is_damaged: Callable[[str], bool]
+) -> bool:
+    """Return whether any file of a whole state is damaged. The zip file may be without a checksum, and cut."""
+    try:
+        return any(map(is_damaged, whole_state(checkpoint, whole, paths)))
+    except WholeStateDamagedError:
+        return True
 
 
 def forget_batches(checkpoint: CheckpointFolder, first: int) -> None:

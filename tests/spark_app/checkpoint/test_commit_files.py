@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from spark_app.checkpoint.commit_files import commit_files, version_of
+from spark_app.errors import WholeStateDamagedError
 
 ID = "5cf2714d-2c76-4510-a962-9557f4ef30{:02}"
 FAILED = ID.format(99)
@@ -21,9 +22,15 @@ class LocalFolder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.path = str(path)
+        self.damaged: set[str] = set()
+        """The ends of the paths of files that do not have their checksum. The others have none."""
 
-    def names(self) -> list[str]:
-        return [path.name for path in self._path.iterdir()]
+    def names(self, name: str = ".") -> list[str]:
+        return [path.name for path in (self._path / name).iterdir()]
+
+    def is_damaged(self, name: str) -> bool:
+        return name.endswith(tuple(self.damaged))
 
     def files(self, name: str) -> list[str]:
         return [str(path.relative_to(self._path)) for path in (self._path / name).rglob("*") if path.is_file()]
@@ -78,6 +85,7 @@ def folder(tmp_path: Path) -> LocalFolder:
     made.whole("state/0/0", 7, FAILED, "3-c.sst")
     made.whole("state/0/0", 9, ID.format(8), "4-d.sst")
     made.whole("state/0/0", 10, ID.format(9), "5-e.sst")
+    made.write(f"state/0/0/7_{FAILED}.zip", b"cut")
     return made
 
 
@@ -91,8 +99,15 @@ def test_a_commit_needs_the_last_whole_state_and_the_changelogs_since(folder: Lo
     assert versions == {5, 6, 7, 8, 9}, "8 is the state that a repeated batch begins with, and 9 the committed one"
     shared = {Path(path).name for path in paths if "SSTs" in path and not path.endswith("crc")}
     assert {"1-a.sst", "2-b.sst", "4-d.sst"} <= shared
-    assert "5-e.sst" not in shared
+    assert not {"3-c.sst", "5-e.sst"} & shared, "of an attempt that failed, and of a batch that is not committed"
+    assert f"state/0/0/7_{FAILED}.zip" not in paths
     assert "state/0/0/_metadata/schema" in paths
+
+
+def test_a_damaged_whole_state_is_reported_with_a_way_out(folder: LocalFolder) -> None:
+    folder.write(f"state/0/0/9_{ID.format(8)}.zip", b"cut")
+    with pytest.raises(WholeStateDamagedError, match=rf"9_{ID.format(8)}\.zip of the state is damaged: try again when"):
+        needed(folder, 8)
 
 
 def test_the_changelogs_of_a_partition_without_a_whole_state_are_all_needed(folder: LocalFolder) -> None:

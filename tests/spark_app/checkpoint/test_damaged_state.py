@@ -119,8 +119,7 @@ def test_the_next_start_continues_before_a_damaged_whole_state(
     monkeypatch.setattr(CheckpointFolder, "is_damaged", lambda _, name: name in paths)
     folder = CheckpointFolder(spark, str(tmp_path))
     assert first_damaged_batch(folder, with_whole_states=True) == first
-    with_changelogs = {name for name in damaged if name.endswith(".changelog")} == {"4_a.changelog"}
-    assert first_damaged_batch(folder, with_whole_states=False) == (3 if with_changelogs else None)
+    assert first_damaged_batch(folder, with_whole_states=False) is None
 
 
 @pytest.mark.parametrize("deleted", range(13))
