@@ -211,6 +211,17 @@ class StateDamagedError(JobError, RetryableError):
         self.batch = batch
 
 
+class UnreadableStateError(JobError, PermanentError):
+    """The state is damaged, and so is each earlier one that the checkpoint still has."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(
+            f"the state cannot be read: in the checkpoint {folder}, files are damaged that each of its batches needs. "
+            "Run `stateloop rebuild`, or restore a savepoint"
+        )
+        self.folder = folder
+
+
 class WholeStateDamagedError(JobError, RetryableError):
     """The zip file of a whole state is damaged."""
 

@@ -18,7 +18,7 @@ from spark_app.checkpoint.commit_files import (
 )
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS, forget, last_batch
 from spark_app.checkpoint.folder import CheckpointFolder
-from spark_app.errors import StateDamagedError, WholeStateDamagedError
+from spark_app.errors import StateDamagedError, UnreadableStateError, WholeStateDamagedError
 
 UNREADABLE_STATE = "[CANNOT_LOAD_STATE_STORE"
 """The beginning of the conditions in Spark's errors when it does not read the state."""
@@ -30,7 +30,8 @@ def require_undamaged(checkpoint: CheckpointFolder, failures: int) -> None:
     """Require that no changelog is damaged which the next start reads; after some failures, no whole state either.
 
     Else have the next start continue before its batch, as after a crash in that batch, and raise StateDamagedError:
-    what this run of the job knows is newer than the state.
+    what this run of the job knows is newer than the state. Raises UnreadableStateError, and forgets nothing, if no
+    earlier state can be read.
     """
     batch = first_damaged_batch(checkpoint, with_whole_states=failures >= FAILURES)
     if batch is not None:
@@ -63,7 +64,7 @@ def _damaged_versions(
     *,
     with_whole_states: bool,
 ) -> Iterator[int]:
-    """Yield the versions whose files are damaged, of those from which a partition is read after a batch."""
+    """Yield the versions whose files are damaged or gone, of those from which a partition is read after a batch."""
     last = batch + 1
     whole = last_whole(checkpoint, paths, last)
     changes = [
@@ -71,6 +72,7 @@ def _damaged_versions(
         for path in paths
         if path.endswith(CHANGES) and whole < (version := version_of(path) or 0) <= last
     ]
+    yield from {*range(whole + 1, last + 1)}.difference(version for version, _ in changes)
     yield from (version for version, path in changes if is_damaged(path) and not is_replaced(checkpoint, path))
     for name in paths if with_whole_states else ():
         is_last = name.endswith(WHOLE) and version_of(name) == whole
@@ -89,14 +91,17 @@ def _is_whole_damaged(
 
 
 def forget_batches(checkpoint: CheckpointFolder, first: int) -> None:
-    """Remove this batch and the later ones from Spark's logs, unless the batch before them is not known any more.
+    """Remove this batch and the later ones from Spark's logs.
 
     Without a batch the job begins with the first records. The last batch goes first, and its commit before its offsets:
-    a crash between leaves what a crash in the middle of a batch leaves.
+    a crash between leaves what a crash in the middle of a batch leaves. Raises UnreadableStateError if the batch before
+    them is not known any more.
     """
-    if first and not all(checkpoint.has(f"{log}/{first - 1}") for log in (COMMITS, OFFSETS)):
-        return
-    known = {int(name) for log in (COMMITS, OFFSETS) for name in checkpoint.names(log) if name.isdecimal()}
-    for batch in sorted(known, reverse=True):
+    logs = (COMMITS, OFFSETS)
+    commits, offsets = ({int(name) for name in checkpoint.names(log) if name.isdecimal()} for log in logs)
+    can_continue = first - 1 in commits & offsets if first else min(offsets, default=0) == 0
+    if not can_continue:
+        raise UnreadableStateError(checkpoint.path)
+    for batch in sorted(commits | offsets, reverse=True):
         for log in (COMMITS, OFFSETS) if batch >= first else ():
             forget(checkpoint, log, batch)

@@ -1,4 +1,4 @@
-"""A job whose whole states are damaged continues before them."""
+"""A job whose whole states are damaged continues before them, or names the command that builds the state anew."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from spark_app.checkpoint.commit_files import commit_files
 from spark_app.checkpoint.damage import FAILURES, require_undamaged
-from spark_app.errors import StateDamagedError
+from spark_app.errors import StateDamagedError, UnreadableStateError
 from tests.spark_app.checkpoint.test_commit_files import LocalFolder
 
 if TYPE_CHECKING:
@@ -27,10 +27,6 @@ class Checkpoint(LocalFolder):
             self.write(f"commits/{batch}", content.encode())
             for partition in range(partitions):
                 self.write(f"state/0/{partition}/{batch + 1}_{attempt}.changelog")
-
-    def has(self, name: str) -> bool:
-        """Return whether there is a file of this name."""
-        return (self._path / name).exists()
 
     def delete(self, name: str) -> None:
         """Delete a file, if there is one."""
@@ -78,3 +74,46 @@ def test_a_whole_state_of_an_attempt_that_was_replaced_is_not_read(checkpoint: C
     paths = {path for path in commit_files(folder, 5) if path.startswith("state/")}
     assert {"state/0/0/5_b.zip", "state/0/0/SSTs/c.sst"} <= paths
     assert not {"state/0/0/5_a.zip", "state/0/0/SSTs/b.sst"} & paths
+
+
+@pytest.mark.parametrize(
+    ("oldest", "first"),
+    [pytest.param("x.sst", 106, id="intact"), pytest.param("a.sst", None, id="damaged as well")],
+)
+def test_the_oldest_whole_state_is_of_a_batch_whose_commit_is_deleted(
+    tmp_path: Path, oldest: str, first: int | None
+) -> None:
+    """Spark has the last hundred commits, and the last whole state before."""
+    folder = Checkpoint(tmp_path)
+    folder.commit(*range(95, 201))
+    for batch in range(95, 100):
+        folder.delete(f"commits/{batch}")
+        folder.delete(f"offsets/{batch}")
+    folder.whole("state/0/0", 95, "a", oldest)
+    for version in range(107, 202, 12):
+        folder.whole("state/0/0", version, "a", "a.sst")
+    folder.damaged = {"a.sst"}
+    if first is not None:
+        assert folder.continues_before() == first
+        assert folder.continues_before() is None
+        return
+    with pytest.raises(UnreadableStateError, match=r"cannot be read.* Run `stateloop rebuild`, or restore a savepoint"):
+        folder.continues_before()
+    assert len(folder.names("commits")) == len(folder.names("offsets")) == 101
+
+
+def test_a_partition_without_an_older_whole_state_is_not_read_from_nothing(tmp_path: Path) -> None:
+    """A savepoint has the last whole state of each partition, and the commits since the oldest one."""
+    folder = Checkpoint(tmp_path)
+    folder.commit(*range(2, 9), partitions=2)
+    for version in range(3, 7):
+        folder.delete(f"state/0/1/{version}_a.changelog")
+    folder.whole("state/0/0", 3, "a", "a.sst")
+    folder.whole("state/0/1", 7, "a", "b.sst")
+    folder.damaged = {"1/7_a.changelog"}
+    assert folder.continues_before() is None, "the whole state has its changes"
+    folder.damaged = {"b.sst"}
+    with pytest.raises(UnreadableStateError):
+        folder.continues_before()
+    folder.damaged = {"8_a.changelog"}
+    assert folder.continues_before() == 7
