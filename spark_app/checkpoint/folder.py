@@ -119,9 +119,10 @@ class CheckpointFolder:
         return None
 
     def is_damaged(self, name: str) -> bool:
-        """Return whether a file does not have the checksum that was written with it.
+        """Return whether a file of a state does not have the checksum that was written with it.
 
         On a local file system Spark writes one beside the file; HDFS has its own, and object stores verify themselves.
+        A crash of the machine may leave both empty, and no file of a state is.
         """
         try:
             with self._refusals():
@@ -146,7 +147,7 @@ class CheckpointFolder:
         folder, slash, own = name.rpartition("/")
         sums, size = self.read_bytes(f"{folder}{slash}.{own}.crc"), self.size(name)
         if sums is None or size is None or not sums.startswith(CRC_MAGIC):  # Hadoop's client ignores those too
-            return False
+            return size == 0
         block = int.from_bytes(sums[len(CRC_MAGIC) : CRC_HEADER], "big")
         return block > 0 and (len(sums) - CRC_HEADER) // CRC_SIZE > math.ceil(size / block)
 

@@ -125,3 +125,9 @@ def test_a_file_whose_checksums_are_lost_is_not_called_damaged(
     spark.sparkContext.parallelize([2000 * "a"], 1).saveAsTextFile(str(tmp_path / "text"))
     (tmp_path / "text" / ".part-00000.crc").write_bytes(sums)
     assert not CheckpointFolder(spark, str(tmp_path)).is_damaged("text/part-00000")
+
+
+def test_an_empty_file_whose_checksums_are_lost_is_damaged(spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("5_a.zip", ".5_a.zip.crc"):
+        (tmp_path / name).touch()
+    assert CheckpointFolder(spark, str(tmp_path)).is_damaged("5_a.zip")
