@@ -215,16 +215,20 @@ def changelogs(folder: Path) -> list[Path]:
     return [*folder.glob(f"checkpoint/state/*/*/{max(commits, default=-1) + 1}_*.changelog")]
 
 
+def whole_states(folder: Path) -> list[Path]:
+    """Return the zip file of the last whole state of each partition, which the next start reads."""
+    partitions = [[*partition.glob("*.zip")] for partition in folder.glob("checkpoint/state/*/*")]
+    return [max(found, key=lambda path: int(path.name.partition("_")[0])) for found in partitions if found]
+
+
 def sst_files(folder: Path) -> list[Path]:
     """Return the SST files of the last whole state of each partition, which the next start reads."""
     found: list[Path] = []
-    for partition in folder.glob("checkpoint/state/*/*"):
-        whole = sorted(partition.glob("*.zip"), key=lambda path: int(path.name.partition("_")[0]))
-        if whole:
-            with zipfile.ZipFile(whole[-1]) as archive:
-                files = json.loads(archive.read("metadata").splitlines()[1])["sstFiles"]
-            names = {file["dfsSstFileName"] for file in files}
-            found += [path for path in partition.glob("**/*.sst") if path.name in names]
+    for whole in whole_states(folder):
+        with zipfile.ZipFile(whole) as archive:
+            files = json.loads(archive.read("metadata").splitlines()[1])["sstFiles"]
+        names = {file["dfsSstFileName"] for file in files}
+        found += [path for path in whole.parent.glob("**/*.sst") if path.name in names]
     return found
 
 
@@ -296,5 +300,7 @@ FAULTS = (
     Fault(36, "a store cut in half", damaged("query", store, cut)),
     Fault(36, "a flipped bit in a changelog", damaged("job", changelogs, flip)),
     Fault(36, "a flipped bit in an SST file", damaged("job", sst_files, flip)),
+    Fault(36, "a flipped bit in the zip of a whole state", damaged("job", whole_states, flip)),
     Fault(36, "a changelog cut in half", damaged("job", changelogs, cut)),
+    Fault(36, "the zip of a whole state cut in half", damaged("job", whole_states, cut)),
 )  # fmt: skip
