@@ -217,19 +217,34 @@ def changelogs(folder: Path) -> list[Path]:
 
 def whole_states(folder: Path) -> list[Path]:
     """Return the zip file of the last whole state of each partition, which the next start reads."""
-    partitions = [[*partition.glob("*.zip")] for partition in folder.glob("checkpoint/state/*/*")]
-    return [max(found, key=lambda path: int(path.name.partition("_")[0])) for found in partitions if found]
+    return [found[-1] for found in _by_partition(folder)]
 
 
 def sst_files(folder: Path) -> list[Path]:
-    """Return the SST files of the last whole state of each partition, which the next start reads."""
-    found: list[Path] = []
-    for whole in whole_states(folder):
-        with zipfile.ZipFile(whole) as archive:
-            files = json.loads(archive.read("metadata").splitlines()[1])["sstFiles"]
-        names = {file["dfsSstFileName"] for file in files}
-        found += [path for path in whole.parent.glob("**/*.sst") if path.name in names]
-    return found
+    """Return the SST files that the last whole state of each partition does not share with the one before.
+
+    Where each whole state has a damaged file, a person has to rebuild the state, or to restore a savepoint.
+    """
+    by_partition = [(found[-1].parent, [_sst_names(whole) for whole in found]) for found in _by_partition(folder)]
+    return [
+        path
+        for partition, names in by_partition
+        for path in partition.glob("**/*.sst")
+        if path.name in names[-1].difference(*names[-2:-1])
+    ]
+
+
+def _by_partition(folder: Path) -> list[list[Path]]:
+    """Return the zip files of the whole states of each partition that has one, oldest first."""
+    each = [partition.glob("*.zip") for partition in folder.glob("checkpoint/state/*/*")]
+    found = [sorted(paths, key=lambda path: int(path.name.partition("_")[0])) for paths in each]
+    return [paths for paths in found if paths]
+
+
+def _sst_names(whole: Path) -> set[str]:
+    """Return the names of the SST files of a whole state."""
+    with zipfile.ZipFile(whole) as archive:
+        return {file["dfsSstFileName"] for file in json.loads(archive.read("metadata").splitlines()[1])["sstFiles"]}
 
 
 def flip(path: Path, load: Load) -> None:
