@@ -110,11 +110,13 @@ def test_a_lost_generation_that_is_active_is_refused_by_the_job(
 ) -> None:
     """Its job would publish lower versions under the epoch of the lost state, which readers drop."""
     activate(CheckpointFolder(spark, str(tmp_path / "checkpoint")), "generation-7", 9, 0)
-    job = HostedJob(spark, topics.kafka, tmp_path, everything.application()).start()
-    assert job.wait() == 1
+    job, lost = HostedJob(spark, topics.kafka, tmp_path, everything.application()), tmp_path / "checkpoint/generation-7"
+    job.start()
+    until(lambda: job.ended() or lost.exists(), "an error")
+    assert job.stop() == 1
     (ended,) = job.lines("ended")
-    assert "generation-7 is the active generation of the checkpoint, and has no stateloop.json" in ended["why"]
-    assert not (tmp_path / "checkpoint" / "generation-7").exists()
+    assert f"{lost} is the active generation of the checkpoint, and has no stateloop.json" in ended["why"]
+    assert not lost.exists()
 
 
 def test_a_checkpoint_of_a_newer_release_is_refused_by_the_job(
