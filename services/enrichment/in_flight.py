@@ -79,7 +79,8 @@ class PendingRequest:
         if self.record.size <= LARGEST_HEAD:
             return self.record.size
         self.record = self.record._replace(value=(self.record.value or b"")[:LARGEST_HEAD])
-        return self.record.size + len(orjson.dumps(self.request.inputs))
+        # One by one, as they were digested: inside a dictionary an own result may be nested deeper than orjson writes.
+        return self.record.size + sum(len(orjson.dumps(value)) for value in self.request.inputs.values())
 
     def answered(self) -> Request:
         """Return the request that was answered: its version changes no more."""

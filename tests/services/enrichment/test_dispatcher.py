@@ -90,7 +90,7 @@ async def test_a_running_request_keeps_only_its_inputs_and_the_head_of_its_recor
     state.partition.track(1, 1)
     Dispatcher("registry", 1, 1000, Gated(), asyncio.create_task, run).add(state, one)
     assert one.record == record._replace(value=b"x" * LARGEST_HEAD)
-    assert backpressure.bytes == LARGEST_HEAD + len(b'{"plate":"P1"}')
+    assert backpressure.bytes == LARGEST_HEAD + len(b'"P1"')
     await until(lambda: backpressure.count == backpressure.bytes == 0)
 
 

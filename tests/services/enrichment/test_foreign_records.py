@@ -2,24 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
 import pytest
+from pydantic import BaseModel
 
+from contracts import Api, Application, Enriched, Latest, State, Topics, enrichment
+from contracts.planning.fingerprint import fingerprint, round_fingerprint
 from contracts.types.key import LARGEST_KEY
-from contracts.wire import LARGEST_COUNT
+from contracts.wire import LARGEST_COUNT, LARGEST_HEAD
 from tests.services.enrichment.calls.virtual import virtually
-from tests.services.enrichment.fleet import snapshot
+from tests.services.enrichment.fleet import QUICK, Seen, answer, app, snapshot
 from tests.services.enrichment.in_memory import Gated, Log, running, until
 
 GOOD = snapshot(1, "P1", "d1").encode()
 
 
-async def _worked(foreign: bytes) -> tuple[list[str], list[str]]:
+class Guess(BaseModel):
+    name: str = ""
+
+
+class Guessed(State):
+    plate: Annotated[str | None, Latest()]
+    guess: Annotated[Guess | None, Enriched()]
+
+
+@enrichment(api="registry", rounds=3)
+async def guess(api: Api, plate: str, guess: Guess | None) -> Guess:
+    return await api.get("/guess", Guess, plate=plate, last=guess.name if guess else "")
+
+
+iterative = Application(
+    name="fleet",
+    event=Seen,
+    state=Guessed,
+    enrichments=(guess,),
+    apis={"registry": QUICK},
+    topics=Topics(replay=True),
+)
+
+
+async def _worked(foreign: bytes, application: Application = app) -> tuple[list[str], list[str]]:
     """Return the reasons of the dead letters, and the devices that have answers, of a foreign and a good record."""
     log, gated = Log([foreign, GOOD]), Gated().let()
-    async with running(log, gated):
+    async with running(log, gated, application):
         await until(lambda: 2 in log.committed)
     devices = sorted({feedback.device_id for feedback in gated.feedback()})
     return [dead_letter.reason for dead_letter in gated.dead_letters()], devices
@@ -45,3 +72,14 @@ def test_a_record_that_no_answer_can_have_is_a_dead_letter(fields: dict[str, Any
 def test_an_input_that_is_nested_deeply_is_a_dead_letter(depth: int) -> None:
     foreign = snapshot(1, "PLATE", "d2").encode().replace(b'"PLATE"', b"[" * depth + b"]" * depth)
     assert virtually(_worked(foreign)) == (["undecodable_snapshot"], ["d1"])
+
+
+@pytest.mark.parametrize(("depth", "answered"), [(253, ["d1", "d2"]), (254, ["d1", "d2"]), (255, ["d1"])])
+def test_an_own_result_that_is_nested_deeply_ends_no_worker(depth: int, answered: list[str]) -> None:
+    """A round reads the result; what is too deep for a digest is a dead letter, as another input is."""
+    first = round_fingerprint(fingerprint(guess, {"plate": "P2"}), 1, None)
+    slot = answer(1, first, {"name": "RESULT"})
+    own = b'{"more":' * depth + b'"' + b"x" * LARGEST_HEAD + b'"' + b"}" * depth
+    foreign = snapshot(2, "P2", "d2", guess=slot).encode().replace(b'{"name":"RESULT"}', own)
+    rejected = [] if "d2" in answered else ["undecodable_snapshot"]
+    assert virtually(_worked(foreign, iterative)) == (rejected, answered)
