@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from contracts.model.application import Application
 from contracts.model.enrichment import Enrichment
+from contracts.model.tracing import carried
 from contracts.planning.admission import admit
 from contracts.planning.fingerprint import fingerprint, skip_fingerprint
 from contracts.planning.inputs import NO_INPUTS, Inputs, inputs_of
@@ -208,7 +209,7 @@ def _request(enrichment: Enrichment, inputs: Inputs, snapshot: Snapshot, skipped
         as_of=snapshot.as_of,
         inputs=inputs.values,
         skipped=skipped,
-        traceparent=snapshot.traceparent,
+        traceparent=carried(snapshot.traceparent),
         round=inputs.round,
         epoch=snapshot.epoch,
         alias=enrichment.aliases.get(enrichment.name),

@@ -83,3 +83,16 @@ def test_an_own_result_that_is_nested_deeply_ends_no_worker(depth: int, answered
     foreign = snapshot(2, "P2", "d2", guess=slot).encode().replace(b'{"name":"RESULT"}', own)
     rejected = [] if "d2" in answered else ["undecodable_snapshot"]
     assert virtually(_worked(foreign, iterative)) == (rejected, answered)
+
+
+def test_a_trace_context_that_is_none_is_not_passed_on() -> None:
+    """A client refuses a record of 2 MB."""
+    foreign = snapshot(1, "P2", "d2").model_copy(update={"traceparent": "x" * 2_000_000}).encode()
+    log, gated = Log([foreign]), Gated().let()
+
+    async def worked() -> None:
+        async with running(log, gated):
+            await until(lambda: 1 in log.committed)
+
+    virtually(worked())
+    assert {feedback.traceparent for feedback in gated.feedback()} == {None}
