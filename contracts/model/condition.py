@@ -29,8 +29,8 @@ class Condition:
     def unmet(self, inputs: Mapping[str, Any]) -> str | None:
         """Return why these inputs, as on the wire, cause no call; None if they cause one."""
         try:
-            typed = {name: kind.validate_python(inputs[name], by_name=True) for name, kind in self._types.items()}
-            met = bool(self.predicate(**typed))  # a result without a truth value raises, as pandas.NA
+            values = typed(self._types, inputs)
+            met = bool(self.predicate(**values))  # a result without a truth value raises, as pandas.NA
         except AUTHOR_ERRORS as error:  # one device must not stop all others
             return f"{self.name} raised {type(error).__name__}"
         return None if met else f"{self.name} is false"
@@ -38,6 +38,14 @@ class Condition:
     @cached_property
     def _types(self) -> dict[str, TypeAdapter[Any]]:
         return {name: TypeAdapter(kind) for name, kind in self.kinds.items()}
+
+
+def typed(types: Mapping[str, TypeAdapter[Any]], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return inputs, as on the wire, in these types. Raises ValidationError.
+
+    A result is on the wire by the names of its fields; their aliases are the names of the API.
+    """
+    return {name: one.validate_python(inputs[name], by_alias=False, by_name=True) for name, one in types.items()}
 
 
 def condition(where: str, when: Predicate, needs: Mapping[str, Any]) -> Condition:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from contracts.errors import DeclarationError
 from contracts.model.batch import Batch
-from contracts.model.condition import Condition, Predicate, condition
+from contracts.model.condition import Condition, Predicate, condition, typed
 from contracts.model.policy import NO_TIME, spelled
 from contracts.types.columns import constraints, is_model, without_none
 from contracts.types.quantize import Quantize
@@ -87,11 +87,8 @@ class Enrichment:
         return {need.name: TypeAdapter(need.kind) for need in self.needs}
 
     def typed(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return inputs, as on the wire, in the types of the parameters. Raises ValidationError.
-
-        A result is on the wire by the names of its fields; their aliases are those of the API.
-        """
-        return {name: kind.validate_python(inputs[name], by_name=True) for name, kind in self._types.items()}
+        """Return inputs, as on the wire, in the types of the parameters. Raises ValidationError."""
+        return typed(self._types, inputs)
 
     def __call__(self, api: Api, **inputs: Any) -> Awaitable[BaseModel]:
         """Run the function itself, as a test would."""

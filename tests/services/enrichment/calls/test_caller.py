@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import orjson
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from contracts import (
     AbsentError,
@@ -44,7 +44,12 @@ class Part(BaseModel):
 
 
 class Seat(BaseModel):
+    """The alias of one field is the name of another."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
     row_number: int = Field(alias="rowNumber")
+    door: int | None = Field(default=None, alias="row_number")
 
 
 class Found(BaseModel):
@@ -127,13 +132,13 @@ async def test_a_number_that_json_does_not_have_is_a_failure() -> None:
 
 
 async def test_an_alias_of_a_result_is_the_name_of_the_api_only() -> None:
-    @enrichment(api="registry", when=lambda seat: seat.row_number == 7)
+    @enrichment(api="registry", when=lambda seat: (seat.row_number, seat.door) == (7, 3))
     async def fare(_: Api, seat: Seat) -> Found:
-        return Found(count=seat.row_number)
+        return Found(count=10 * seat.row_number + (seat.door or 0))
 
     @enrichment(api="registry")
     async def seat(_: Api, plate: str) -> Seat:
-        return Seat.model_validate({"rowNumber": len(plate)})
+        return Seat.model_validate({"rowNumber": len(plate), "row_number": 3})
 
     class Ride(State):
         plate: Annotated[str | None, Latest()]
@@ -145,11 +150,13 @@ async def test_an_alias_of_a_result_is_the_name_of_the_api_only() -> None:
     loop.send(Seen(device_id="d", event_id="e", ts=EPOCH, first_seen=EPOCH, plate="1234567"))
     await loop.settle()
     found = loop.snapshot("d").enrichments
-    assert (found["seat"].result, found["fare"].status) == ({"row_number": 7}, "result")
+    assert (found["seat"].result, found["fare"].status) == ({"row_number": 7, "door": 3}, "result")
     retrier = CallRetrier(Policy(), sleep=lambda _: asyncio.sleep(0), draw=min, on_retry=lambda: None)
     caller = Caller(app, dict.fromkeys(app.by_name, Nothing()), dict.fromkeys(app.by_name, retrier))
     request = Request("d", EPOCH, "fare", "f", 1, EPOCH, {"seat": found["seat"].result})
-    assert (await caller.answer(request)).result == {"number": 0.0, "count": 7, "parts": []}
+    assert (await caller.answer(request)).result == {"number": 0.0, "count": 73, "parts": []}
+    request = Request("d", EPOCH, "seat", "f", 1, EPOCH, {"plate": "1234567"})
+    assert (await caller.answer(request)).result == found["seat"].result
     document = schemas(app)["snapshot"]
     assert "row_number" in document["$defs"]["Seat"]["properties"]
 
