@@ -53,8 +53,9 @@ class FakeApi:
         answer = next_answer(**values) if callable(next_answer) else next_answer
         if isinstance(answer, CallError):
             raise answer
+        document = answer.model_dump(by_alias=True) if isinstance(answer, BaseModel) else answer
         try:
-            return answer_of(model, answer.model_dump() if isinstance(answer, BaseModel) else answer, echoed)
+            return answer_of(model, document, echoed)
         except ValidationError as error:
             raise PermanentCallError(f"the answer to {target} does not fit {model.__name__}: {error}") from error
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from contracts import (
     AbsentError,
@@ -41,6 +41,10 @@ class Owner(BaseModel):
 
 class Score(BaseModel):
     points: int
+
+
+class Seat(BaseModel):
+    row_number: int = Field(alias="rowNumber")
 
 
 class Car(State):
@@ -133,6 +137,11 @@ async def test_a_key_of_a_batch_is_prepared_by_itself() -> None:
     with pytest.raises(AbsentError):
         await api.get_one(batch, "B")
     assert api.calls == ["/owners?plate=A1", "/owners?plate=B"]
+
+
+async def test_a_prepared_model_has_the_aliases_of_the_api() -> None:
+    seat = Seat.model_validate({"rowNumber": 7})
+    assert await FakeApi({"/seat": seat}).get("/seat", Seat) == seat
 
 
 async def test_a_budget_stops_further_requests() -> None:
