@@ -29,7 +29,7 @@ class BaseEvent(BaseModel):
             where = f"{cls.__name__}.{name}"
             columns.sql_type(field.annotation, where)
             _check_nested_times(field.annotation, where)
-        for model in (cls, *columns.models(cls)):
+        for model in columns.models(cls):
             _check_defaults(model)
             _check_aliases(model)
         bounds(cls)

@@ -68,19 +68,22 @@ def is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
-def models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models inside a type: in a model's fields, in a list's items, in a dict's values."""
+def models(annotation: Any, known: tuple[type[BaseModel], ...] = ()) -> tuple[type[BaseModel], ...]:
+    """The known models, and those of a type: itself, and in a model's fields, in a list's items, in a dict's values."""
     inner, _ = without_none(annotation)
-    fields = inner.model_fields.values() if is_model(inner) else ()
-    for part in (*(field.annotation for field in fields), *get_args(inner)):
-        if is_model(without_none(part)[0]):
-            yield without_none(part)[0]
-        yield from models(part)
+    if inner in known:
+        return known
+    parts = get_args(inner)
+    if is_model(inner):
+        known, parts = (*known, inner), tuple(field.annotation for field in inner.model_fields.values())
+    for part in parts:
+        known = models(part, known)
+    return known
 
 
 def check_nulls(model: type[BaseModel]) -> None:
     """Raise DeclarationError for a null that would become a default: it is as if missing on the wire."""
-    for one in (model, *models(model)):
+    for one in models(model):
         for name, field in one.model_fields.items():
             default = None if field.is_required() else field.default_factory or field.default
             if default is not None and without_none(field.annotation)[1]:

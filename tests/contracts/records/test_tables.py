@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from contracts import DeclarationError, Table
 from contracts.records.record import Record, timestamp_ms
 from contracts.records.tables import RowRejectedError, TableRows, encode_row, parse_row
+from contracts.types.columns import models
 from contracts.types.key import LARGEST_KEY
 
 if TYPE_CHECKING:
@@ -114,6 +115,19 @@ def test_a_row_whose_record_the_table_would_reject_is_neither_tested_nor_written
 
 class Filled(BaseModel):
     high: float | None = 25.0
+
+
+class Clause(BaseModel):
+    """A rule of rules."""
+
+    any_of: list[Clause] = []
+    low: Limit | None = None
+
+
+def test_the_model_of_a_row_may_have_itself_inside() -> None:
+    assert models(Clause) == (Clause, Limit)
+    rule = parse_row(Table("rules", Clause), "k", b'{"any_of": [{"low": {"speed": 1}}]}')
+    assert rule == Clause(any_of=[Clause(low=Limit(speed=1))])
 
 
 def test_a_null_that_would_become_the_default_of_a_row_is_refused() -> None:
