@@ -47,7 +47,8 @@ def _check_defaults(model: type[BaseModel]) -> None:
 
 def _check_aliases(model: type[BaseModel]) -> None:
     for name, field in model.model_fields.items():
-        if alias := field.alias or field.validation_alias or field.serialization_alias:
+        aliases = field.alias, field.validation_alias, field.serialization_alias
+        if alias := next((alias for alias in aliases if alias not in (None, name)), None):
             where, write = f"{model.__name__}.{name}", "Name the field as the record does; a Raw source renames fields"
             raise DeclarationError(where, f"has the alias {alias!r}, and the job reads fields by name", write)
 

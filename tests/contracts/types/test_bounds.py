@@ -141,6 +141,7 @@ def test_a_result_takes_only_what_the_job_can_check(result: type[BaseModel], mes
 def test_an_event_has_no_alias() -> None:
     with pytest.raises(DeclarationError, match=r"Own\.own: has the alias 'it'"):
         declared(int | None, alias="it")
+    assert declared(int | None, alias="own").model_fields["own"].alias == "own"
 
 
 def test_an_instant_has_a_year_from_1_to_9999_in_utc() -> None:
