@@ -25,11 +25,11 @@ class PendingCommit(NamedTuple):
 class GroupMembership:
     """The proofs that a consumer is a member of its group. Called in the consumer's thread.
 
-    The client sends heartbeats as long as the process runs, so the start of a poll is a proof. It is none while the
-    group leaves a commit unanswered: it may not receive the heartbeats either. After a pause it is none: the group may
-    have given the partitions to others while the process was frozen, and until the client finds out, it returns records
-    that it had fetched before. Then only a commit is a proof that began after the pause, and that the group has
-    accepted.
+    The client sends heartbeats as long as the process runs, so the start of a poll is a proof. While the group leaves a
+    commit unanswered, a poll proves no more than the start of the commit: the group may not receive the heartbeats
+    either. After a pause a poll is no proof: the group may have given the partitions to others while the process was
+    frozen, and until the client finds out, it returns records that it had fetched before. Then only a commit is a proof
+    that began after the pause, and that the group has accepted.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -46,9 +46,7 @@ class GroupMembership:
         if now - self._polled_at > FRESH_S:
             self._resumed_at = now
         self._polled_at = now
-        is_unanswered = bool(self._pending) and now - self._pending[0].began_at > FRESH_S
-        if self._resumed_at is None and not is_unanswered:
-            self.proven_at = now
+        self._prove_by_poll()
 
     def begin_commit(self, positions: Mapping[int, int]) -> None:
         """Note that a commit of these positions begins."""
@@ -75,6 +73,13 @@ class GroupMembership:
             return
         self._pending.remove(answered)
         if accepted:
+            self._prove_by_poll()
             self.proven_at = max(self.proven_at, answered.began_at)
             if self._resumed_at is not None and answered.began_at >= self._resumed_at:
                 self._resumed_at = None
+
+    def _prove_by_poll(self) -> None:
+        """Take the start of the last poll for a proof, or of the oldest unanswered commit if that is earlier."""
+        if self._resumed_at is None:
+            unanswered = self._pending[0].began_at if self._pending else self._polled_at
+            self.proven_at = max(self.proven_at, min(unanswered, self._polled_at))

@@ -50,18 +50,44 @@ def test_after_a_pause_no_poll_is_a_proof_until_the_group_accepts_a_commit_that_
 
 
 @pytest.mark.parametrize("accepted", [True, False])
-def test_no_poll_is_a_proof_while_the_group_leaves_a_commit_unanswered(*, accepted: bool) -> None:
+def test_a_poll_proves_no_more_than_the_begin_of_a_commit_that_the_group_leaves_unanswered(*, accepted: bool) -> None:
     clock, member = polling()
     proven_at = clock.now
     for position in range(2, 12):
         member.begin_commit({0: position})
         clock.now += 1
         member.poll()
-    assert member.proven_at == proven_at + FRESH_S
+        assert member.proven_at == proven_at
     for position in range(2, 11):
         member.end_commit({0: position}, accepted=accepted)
     member.poll()
-    assert member.proven_at == clock.now, "the last commit is a second old"
+    assert member.proven_at == clock.now - 1, "the last commit began then"
+    member.end_commit({0: 11}, accepted=accepted)
+    member.poll()
+    assert member.proven_at == clock.now
+
+
+def test_an_answered_commit_delays_no_proof() -> None:
+    """A poll serves the answer after its start, so each one may find a commit."""
+    clock, member = polling()
+    member.begin_commit({0: 1})
+    for position in range(2, 12):
+        clock.now += FRESH_S
+        member.poll()
+        member.begin_commit({0: position})
+        member.end_commit({0: position - 1}, accepted=True)
+        assert member.proven_at == clock.now
+
+
+def test_a_commit_that_is_answered_late_leaves_the_polls_since_then_as_proofs() -> None:
+    clock, member = polling()
+    member.begin_commit({0: 2})
+    for _ in range(4):
+        clock.now += FRESH_S
+        member.poll()
+    clock.now += 1
+    member.end_commit({0: 2}, accepted=True)
+    assert member.proven_at == clock.now - 1
 
 
 def test_a_commit_that_is_refused_proves_nothing() -> None:
