@@ -70,7 +70,8 @@ class EnrichmentHandler(Handler[PartitionState]):
         self._spawn: CreateTask
         self._states: list[PartitionState] = []
         apis = set(self._planner.api_of.values())
-        share = max(1, settings.unfinished_bytes // (2 * max(1, len(apis))))  # reading resumes at half of the limit
+        # Reading resumes at half of the limit, and each API exceeds its share by a request.
+        share = max(1, 3 * settings.unfinished_bytes // (8 * max(1, len(apis))))
         in_flight = settings.in_flight, share
         self._dispatchers = {
             api: Dispatcher(api, *in_flight, dependencies.availability, self._create_task, self._answer) for api in apis

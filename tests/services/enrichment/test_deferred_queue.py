@@ -262,6 +262,19 @@ async def test_large_snapshots_of_an_outage_do_not_stop_other_apis(large: str) -
         await until(lambda: LATER in log.committed)
 
 
+async def test_large_snapshots_are_read_on_while_all_apis_are_down() -> None:
+    text = "x" * 10_000
+    log, gated = Log([snapshot(1, text + str(number), f"d{number}").encode() for number in range(LATER)]), Gated()
+    gated.acks.set()
+    async with running(log, gated, APART, unfinished_bytes=20 * len(text), in_flight=FEW):
+        await until(lambda: log.pauses > 1)
+        gated.down = {"prices", "registry"}
+        await until(lambda: log.read == LATER)
+        gated.let()
+        back(gated)
+        await until(lambda: LATER in log.committed)
+
+
 async def test_older_requests_that_are_deferred_late_are_resumed_first() -> None:
     log, gated = Log(cars(2 * FEW)), SlowQuotes()
     gated.let()
