@@ -92,7 +92,7 @@ class PostgresqlStore(SinkStore):
                 except _NotMovedError:
                     await self._check_positions(batch.moves)
                 except REFUSALS as error:
-                    refused = await self._refused(batch.steps) or await self._refused(batch.steps, at_once=True)
+                    refused = await self._refused(batch.steps) or await self._refused(batch.steps, error)
                     if not refused:
                         raise StoreUnavailableError(_reason(error)) from error
                     raise RowsRefusedError(refused) from error
@@ -165,15 +165,17 @@ class PostgresqlStore(SinkStore):
         document = orjson.dumps([_document(row) for row in _ordered(rows)]).decode()
         return (await self._connection.execute(self._queries.write, (document,))).rowcount
 
-    async def _refused(self, steps: Sequence[Step], *, at_once: bool = False) -> list[RefusedRow]:
+    async def _refused(self, steps: Sequence[Step], at_commit: Error | None = None) -> list[RefusedRow]:
         """Find the rows that cannot be written, after the others of the batch; all of it is rolled back.
 
-        `at_once` checks the constraints that the end of a transaction checks with each row.
+        The constraint of an error at the end of a transaction is checked with each row. Others are not: the batch may
+        fulfil them at its end only, as when it deletes a row and writes it again.
         """
         refused: list[RefusedRow] = []
         async with self._connection.transaction(force_rollback=True):
-            if at_once:
-                await self._connection.execute(queries.CHECK_AT_ONCE)
+            if at_commit is not None:
+                diagnosis = at_commit.diag
+                await self._connection.execute(queries.check_at_once(diagnosis.schema_name, diagnosis.constraint_name))
             for step in steps:
                 await self._remove(step.deletions)
                 refused += await self._write_accepted(_ordered(step.rows))

@@ -28,7 +28,7 @@ SESSION = "SELECT set_config('idle_in_transaction_session_timeout', '60s', false
 """The server aborts the transaction of a dead sink, which locks its positions."""
 LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(hashtextextended('stateloop sink', 0))"
 """Two sinks do not create one table."""
-CHECK_AT_ONCE = "SET CONSTRAINTS ALL IMMEDIATE"
+CHECK_AT_ONCE = "SET CONSTRAINTS {} IMMEDIATE"
 POSITIONS_TABLE = "stateloop_positions"
 CREATE_POSITIONS = """
 CREATE TABLE stateloop_positions (
@@ -95,6 +95,12 @@ REMOVE_EXPIRED = """
 DELETE FROM {table} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM {table} WHERE expires_at <= %s ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED
 ))"""
+
+
+def check_at_once(schema: str | None, constraint: str | None) -> sql.Composed:
+    """Check a constraint at the end of each statement; all of them if an error names none, as that of a trigger."""
+    named = sql.Identifier(schema, constraint) if schema and constraint else sql.SQL("ALL")
+    return sql.SQL(CHECK_AT_ONCE).format(named)
 
 
 class TableQueries:

@@ -223,6 +223,47 @@ async def test_a_constraint_over_rows_refuses_no_other_row(
     await store.close()
 
 
+async def test_a_row_that_is_deleted_and_written_again_may_be_referred_to(postgresql_server: PostgresqlServer) -> None:
+    """Beside a row that another constraint of the commit refuses."""
+    where = target()
+    store = postgresql_server.store(where)
+    await store.open()
+    assert await store.write(BATCH) == 2
+    table, others = sql.Identifier(where.name), sql.Identifier(f"{where.name}_others")
+    with psycopg.connect(postgresql_server.url) as connection:
+        refers = "CREATE TABLE {} (key text REFERENCES {} DEFERRABLE INITIALLY DEFERRED, epoch bigint UNIQUE)"
+        connection.execute(sql.SQL(refers).format(others, table))
+        connection.execute(sql.SQL("INSERT INTO {} VALUES ({}, {})").format(others, ROW.key, ROW.epoch))
+        referred = "ALTER TABLE {} ADD FOREIGN KEY (epoch) REFERENCES {} (epoch) DEFERRABLE INITIALLY DEFERRED"
+        connection.execute(sql.SQL(referred).format(table, others))
+    deleted, again = Step((Deletion(ROW.key, None),), ()), Step((), (ROW, ROW._replace(key="late", epoch=99)))
+    with pytest.raises(RowsRefusedError) as error:
+        await store.write(RowBatch((deleted, again), {0: Move(1, 2)}))
+    assert [one.row.key for one in error.value.refused] == ["late"]
+    assert await store.write(RowBatch((deleted, Step((), (ROW,))), {0: Move(1, 2)})) == 2
+    with pytest.raises(StoreUnavailableError, match="ForeignKeyViolation"):
+        await store.write(RowBatch((deleted,), {0: Move(2, 3)}))
+    await store.close()
+
+
+async def test_a_trigger_that_names_no_constraint_refuses_its_rows_only(postgresql_server: PostgresqlServer) -> None:
+    where = target()
+    store = postgresql_server.store(where)
+    await store.open()
+    table, refuse = sql.Identifier(where.name), sql.Identifier(f"{where.name}_refuse")
+    body = "BEGIN RAISE check_violation; END"
+    with psycopg.connect(postgresql_server.url) as connection:
+        function = "CREATE FUNCTION {}() RETURNS trigger LANGUAGE plpgsql AS {}"
+        connection.execute(sql.SQL(function).format(refuse, body))
+        trigger = """CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON {} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+        WHEN (new.key = 'b') EXECUTE FUNCTION {}()"""
+        connection.execute(sql.SQL(trigger).format(table, refuse))
+    with pytest.raises(RowsRefusedError) as error:
+        await store.write(BATCH)
+    assert [one.row.key for one in error.value.refused] == ["b"]
+    await store.close()
+
+
 @pytest.mark.parametrize("kind", [RedisStore, PostgresqlStore])
 @pytest.mark.parametrize(
     "rest", ["://user:hunter2/x@127.0.0.1:1/0", "://user:hunter2@127.0.0.1:1/0", "://%zz:hunter2@h:p"]
