@@ -46,8 +46,8 @@ class BatchedCalls:
     async def answer(self, enrichment: str, retrier: CallRetrier, batch: Batch[M], key: str) -> tuple[bytes, M]:
         """Return the body and the model of one key, from a call that many keys share. Raises a CallError.
 
-        `retrier` repeats the call as a whole: keys that waited separately would need a call each. No further
-        attempt requests a key for which no request waits any more, as after its partition has moved.
+        `retrier` repeats the call as a whole: keys that waited separately would need a call each. An
+        attempt requests no key for which no request waits when it begins, as after its partition has moved.
         """
         batch_target(batch, [key])  # one that cannot be sent fails here, alone
         call: _Call[M] | None = self._open.get((enrichment, batch))
