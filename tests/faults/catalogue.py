@@ -225,12 +225,12 @@ def sst_files(folder: Path) -> list[Path]:
 
     Where each whole state has a damaged file, a person has to rebuild the state, or to restore a savepoint.
     """
-    by_partition = [(found[-1].parent, [_sst_names(whole) for whole in found]) for found in _by_partition(folder)]
     return [
         path
-        for partition, names in by_partition
-        for path in partition.glob("**/*.sst")
-        if path.name in names[-1].difference(*names[-2:-1])
+        for found in _by_partition(folder)
+        for own in [_sst_names(found[-1]).difference(*map(_sst_names, found[-2:-1]))]
+        for path in found[-1].parent.glob("**/*.sst")
+        if path.name in own
     ]
 
 
@@ -242,9 +242,13 @@ def _by_partition(folder: Path) -> list[list[Path]]:
 
 
 def _sst_names(whole: Path) -> set[str]:
-    """Return the names of the SST files of a whole state."""
-    with zipfile.ZipFile(whole) as archive:
-        return {file["dfsSstFileName"] for file in json.loads(archive.read("metadata").splitlines()[1])["sstFiles"]}
+    """Return the names of the SST files of a whole state; none of one that an earlier fault has damaged."""
+    try:
+        with zipfile.ZipFile(whole) as archive:
+            files = json.loads(archive.read("metadata").splitlines()[1])["sstFiles"]
+    except zipfile.BadZipFile:
+        return set()
+    return {file["dfsSstFileName"] for file in files}
 
 
 def flip(path: Path, load: Load) -> None:
