@@ -24,7 +24,7 @@ class WatchLimits:
     mark_every_s: float = 5.0
     """How often a client receives a mark, which also shows that the connection is alive."""
     stalled_s: float = 60.0
-    """How long a client may read nothing before it is disconnected."""
+    """How long, at most twice as long, a client may read nothing of what is unsent before it is disconnected."""
 
     @property
     def relayed_keys(self) -> int:

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from aiohttp import web
     from aiohttp.abc import AbstractStreamWriter
+
+    from services.query.http.connection import AiohttpConnection
 
 UNSENT_BYTES = 16 * 1024
 """Bytes that may be unsent, in the transport and again in the socket."""
 
 
 class ClientWriter:
-    """Implements StreamWriter for one connection. `stalled_s` is how long it waits for a client that reads nothing."""
+    """Implements StreamWriter for one connection. A client that reads nothing for `stalled_s` is disconnected."""
 
     def __init__(self, request: web.Request, writer: AbstractStreamWriter | None, stalled_s: float) -> None:
         if request.transport is None or writer is None:
             raise ConnectionResetError("the client is gone")
         self._transport = request.transport
         self._writer = writer
-        self._stalled_s = stalled_s
+        cast("AiohttpConnection", request.protocol).unread.restart(stalled_s)
         self._transport.set_write_buffer_limits(UNSENT_BYTES)
         found = self._transport.get_extra_info("socket")
         if found is not None and hasattr(socket, "TCP_NOTSENT_LOWAT"):
@@ -40,13 +42,8 @@ class ClientWriter:
         self._transport.write(data)
 
     async def drain(self) -> None:
-        """Wait until the client has read most of it. Raises ConnectionResetError when it does not."""
+        """Wait until the client has read most of it. Raises ConnectionResetError when it is gone."""
         if self.is_writable:
             await asyncio.sleep(0)
-            return
-        try:
-            async with asyncio.timeout(self._stalled_s):
-                await self._writer.drain()
-        except TimeoutError:
-            self._transport.abort()
-            raise ConnectionResetError("the client reads nothing") from None
+        else:
+            await self._writer.drain()

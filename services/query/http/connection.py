@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from services.query.http.fast_path import REQUEST_LINE
 from services.query.http.responses import problem_response
+from services.query.http.unread_timer import UnreadTimer
 from services.query.lookup.problems import Problem
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ END = b"\r\n\r\n"
 PIPELINED_MAX = 32
 """How many requests of one read are parsed separately: as many as aiohttp queues."""
 IDLE_S = 75.0
-"""After how long without a request, or with a response of which the client reads nothing, a connection is closed."""
+"""After how long without a request, or with unsent bytes of which the client reads nothing, a connection is closed."""
 REQUESTS_PER_TURN = 8
 """How many requests of aiohttp begin in one turn of the event loop: one takes 150 µs."""
 
@@ -57,34 +58,21 @@ class RequestPacer:
             asyncio.get_running_loop().call_soon(self._start)
 
 
-class UnreadTimer:
-    """Closes a connection whose client reads nothing of a response for `IDLE_S`. `cancel` it when the response is sent.
-
-    A client that reads slowly gets the whole response.
-    """
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.Handle = self._loop.call_soon(self._look, None)
-
-    def cancel(self) -> None:
-        """Leave the connection open."""
-        self._timer.cancel()
-
-    def _look(self, before: int | None) -> None:
-        """Close the connection if as many bytes are unsent as before."""
-        unsent = self._transport.get_write_buffer_size()
-        if unsent == before:
-            self._transport.abort()
-        else:
-            self._timer = self._loop.call_later(IDLE_S, self._look, unsent)
-
-
 class AiohttpConnection(web.RequestHandler):
     """A connection that aiohttp answers. It queues 32 requests, and then stops reading."""
 
-    __slots__ = ()
+    __slots__ = ("unread",)
+    unread: UnreadTimer
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.unread = UnreadTimer(cast("asyncio.Transport", transport), IDLE_S)
+
+    @override
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self.unread.cancel()
+        super().connection_lost(exc)
 
     @override
     def data_received(self, data: bytes) -> None:
@@ -100,19 +88,6 @@ class AiohttpConnection(web.RequestHandler):
             super().data_received(data[start : end + len(END)])
             start = end + len(END)
         super().data_received(data[start:])
-
-    @override
-    async def finish_response(
-        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> tuple[web.StreamResponse, bool]:
-        """Send the response, as long as the client reads it. A watch has a timeout of its own until it ends."""
-        if self.transport is None:
-            return await super().finish_response(request, resp, start_time)
-        timer = UnreadTimer(self.transport)
-        try:
-            return await super().finish_response(request, resp, start_time)
-        finally:
-            timer.cancel()
 
     @override
     def handle_error(
@@ -141,6 +116,7 @@ class FastConnection(asyncio.Protocol):
     _transport: asyncio.Transport
     _meter: RateMeter
     _timer: asyncio.TimerHandle
+    _unread: UnreadTimer
 
     def __init__(
         self, fast_path: FastPath, opened: set[FastConnection], hand_over: Callable[[], asyncio.Protocol]
@@ -166,6 +142,7 @@ class FastConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._meter = self._fast_path.address_meter(peer[0] if peer else "")
         self._timer = self._loop.call_later(IDLE_S, self._expire)
+        self._unread = UnreadTimer(self._transport, IDLE_S)
         self._opened.add(self)
 
     @override
@@ -250,8 +227,10 @@ class FastConnection(asyncio.Protocol):
         return self._fast_path.answer(line, caller, data[end + 4 :], caller.meter or self._meter)
 
     def _expire(self) -> None:
-        """Close it after a long time without an answered request, also when the client does not read."""
-        left_s = self._active + IDLE_S - self._loop.time() if self.waiting is None else IDLE_S
+        """Close it after a long time without a request. While a response is made or sent, no time counts."""
+        if self.waiting is not None or self._transport.get_write_buffer_size():
+            self._active = self._loop.time()
+        left_s = self._active + IDLE_S - self._loop.time()
         if left_s > 0:
             self._timer = self._loop.call_later(left_s, self._expire)
         else:
@@ -259,4 +238,5 @@ class FastConnection(asyncio.Protocol):
 
     def _leave(self) -> None:
         self._timer.cancel()
+        self._unread.cancel()
         self._opened.discard(self)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -17,10 +16,8 @@ from hypothesis import strategies as st
 from contracts.metrics import query as metrics
 from contracts.model.named_state import QueryOptions
 from services.query.cluster import PartitionStatus, Role
-from services.query.http import connection
 from tests.services.query.http.instance import Instance, Response, answering, request
 from tests.services.query.in_memory import NOW, MemoryRouting, ScratchStore, a_state, dependencies_of, until
-from tests.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 
 SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
 HOUR = 3_600_000
-MORE_THAN_SOCKETS_BUFFER = 32 * 1024 * 1024
 READ_AT_ONCE = 512 * 1024
 """The most bytes that the event loop passes in one read."""
 GET = request("/v1/states/flights/UA1")
@@ -177,39 +173,6 @@ async def test_responses_to_a_client_that_reads_nothing_are_bounded() -> None:
             assert hot.dependencies.counts.get(metrics.REQUESTS) < 1000, "a closed connection gets no 200 MB"
             for _ in range(2000):
                 assert (await connection.response()).status == 200
-
-
-async def test_a_client_that_reads_nothing_of_a_response_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "IDLE_S", 0.05)
-    dependencies = dependencies_of(a_state())
-    store = dependencies.stores["flights"]
-    assert isinstance(store, ScratchStore)
-    store.put("UA1", value=b'{"a":"' + b"x" * MORE_THAN_SOCKETS_BUFFER + b'"}')
-    async with answering(dependencies, hot=False) as plain:
-        before = asyncio.all_tasks()
-        with socket.create_connection(("127.0.0.1", plain.port)) as client:
-            client.sendall(GET)
-            await until(lambda: asyncio.all_tasks() > before)
-            await until(lambda: asyncio.all_tasks() == before)
-
-
-def test_a_client_that_reads_slowly_stays_connected() -> None:
-    transport = Mock()
-    transport.get_write_buffer_size.return_value = 100
-
-    async def read() -> None:
-        timer = connection.UnreadTimer(transport)
-        for unsent in (90, 50, 49, 48):
-            await asyncio.sleep(connection.IDLE_S / 2)
-            transport.get_write_buffer_size.return_value = unsent
-            await asyncio.sleep(connection.IDLE_S / 2)
-            transport.abort.assert_not_called()
-        await asyncio.sleep(connection.IDLE_S)
-        transport.abort.assert_called_once()
-        timer.cancel()
-
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(read())
 
 
 async def test_a_failure_is_answered_by_both_fronts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import tracemalloc
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import orjson
 import pytest
@@ -17,6 +18,7 @@ from aiohttp import ClientSession, TCPConnector
 
 from contracts.metrics import query as names
 from contracts.model.named_state import QueryOptions
+from services.query.http.connection import AiohttpConnection
 from services.query.lookup.authentication import ANONYMOUS
 from services.query.push.filter import SubscriptionFilter
 from tests.deadline import DEADLINE_S
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 OTHERS = 1000
 BIG = "x" * 20_000
+CLOSE = bytes([0x88, 0x80]) + b"\0" * 4
+"""A masked frame that closes a WebSocket."""
 
 
 @pytest.fixture
@@ -207,6 +211,23 @@ async def test_a_client_or_instance_that_stalls_for_long_is_disconnected(request
             assert time.monotonic() - began >= 0.3
         async with watching(instance, "/v1/states/flights/b/watch") as events:
             assert (await events.next()).event == "never_seen"
+
+
+async def test_a_closed_websocket_whose_client_reads_nothing_is_disconnected() -> None:
+    """Its transport waits until all is sent."""
+    original = AiohttpConnection.connection_lost
+    with patch.object(AiohttpConnection, "connection_lost", autospec=True, side_effect=original) as lost:
+        async with (
+            Instance(limits=replace(QUICK, stalled_s=0.3)).serving() as instance,
+            silent(instance, relaying("a")) as client,
+        ):
+            (stream,) = streams(instance)
+            while not stream.names.waiting:
+                instance.change("a", instance.offset + 1, {"pad": BIG})
+                await asyncio.sleep(0)
+            await asyncio.get_running_loop().sock_sendall(client, CLOSE)
+            await eventually(lambda: not streams(instance))
+            await eventually(lambda: lost.called)
 
 
 async def _all_of(client: socket.socket, end: bytes) -> bytes:
