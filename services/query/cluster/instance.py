@@ -97,8 +97,8 @@ class Instance:
         if after_contact and not membership.knows(announcement):
             self._announced = None  # an instance that joins, or returns, needs our state at once
         self.lease_table.receive(announcement, at)
+        self._take_watermarks(announcement, after_contact=after_contact)
         if after_contact:
-            self._take_watermarks(announcement)
             self._check_partitions(announcement)
 
     def _check_address(self, announcement: Announcement, *, is_alive: bool) -> None:
@@ -113,10 +113,10 @@ class Instance:
             if self._same_address[announcement.store] > 1:
                 self.address_taken_by = announcement.instance
 
-    def _take_watermarks(self, announcement: Announcement) -> None:
-        """Advance the watermarks to the announced ones; those of instances that are gone are not used.
+    def _take_watermarks(self, announcement: Announcement, *, after_contact: bool) -> None:
+        """Advance the watermarks to the announced ones; without contact, no further than the broker's clock gives.
 
-        They may come from records that are no longer on the topics; live instances have seen the others too. A
+        The rest may come from records that are no longer on the topics; live instances have seen the others too. A
         watermark that no current record could give is rejected, because it would expire all windows.
         """
         limit = self._now() + AHEAD_MS
@@ -125,7 +125,9 @@ class Instance:
             if store is None or state.watermark <= store.watermark():
                 continue
             if state.watermark <= limit:
-                store.advance_watermark(state.watermark)
+                by_clock = clock_watermark(self._states[name], timestamp_ms(self._broker_clock.now()))
+                expired = 0 if by_clock is None else min(state.watermark, by_clock)
+                store.advance_watermark(state.watermark if after_contact else expired)
             elif (name, announcement.store) not in self._rejected:
                 self._rejected.add((name, announcement.store))
                 facts = {"instance": announcement.instance, "state": name, "watermark": state.watermark}

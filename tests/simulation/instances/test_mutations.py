@@ -206,7 +206,7 @@ SLOW = Script(
 
 @mutation(SLOW)
 def an_instance_expires_windows_by_its_own_clock_alone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Instance, "_take_watermarks", lambda *_: None)
+    patch.setattr(Instance, "_take_watermarks", lambda *_, **__: None)
 
 
 @mutation(SLOW)

@@ -214,6 +214,32 @@ def test_an_instance_that_leaves_announces_its_last_watermark() -> None:
     assert world.processes["a"].mark.watermark() == NOW
 
 
+@pytest.mark.parametrize("kills", [False, True])
+def test_a_window_that_the_last_instance_expired_stays_expired_at_one_that_starts_then(*, kills: bool) -> None:
+    """Its own clock is behind, so that it would answer the window as live again."""
+    world, partition = owned("ab", seed=1)
+    world.expires_by_clock = True
+    for disk in world.disks:
+        world.start(disk)
+    calm(world, 5)
+    world.leave(world.disks[0])
+    calm(world, 2)
+    world.time_of_day += 5_000
+    calm(world, 2)
+    expired = world.processes["b"].mark.watermark()
+    assert expired == NOW + 5_000 - GRACE // timedelta(milliseconds=1)
+    world.processes["b"].mark.advance_watermark(NOW + 5_000)  # by a record
+    calm(world, 2)
+    (world.kill if kills else world.leave)(world.disks[1])
+    world.start(world.disks[0])
+    process = world.processes["a"]
+    process.ahead_ms = -60_000
+    world.assign(partition, ["a"])
+    calm(world, 10)
+    assert world.answering(partition) == ["a"]
+    assert process.mark.watermark() == expired, "the record may no longer be on the topic"
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_no_lease_is_released_for_an_instance_that_waits_for_one_that_is_gone(seed: int) -> None:
     """One is killed, and another started in its place: the partition of a third one is answered all the time."""
