@@ -210,7 +210,8 @@ class WebSockets:
 def _close_code(refused: Problem | None) -> WSCloseCode:
     if refused is None:
         return WSCloseCode.GOING_AWAY
-    return WSCloseCode.TRY_AGAIN_LATER if refused.kind == "too_slow" else WSCloseCode.POLICY_VIOLATION
+    codes = {"too_slow": WSCloseCode.TRY_AGAIN_LATER, "failed": WSCloseCode.INTERNAL_ERROR}
+    return codes.get(refused.kind, WSCloseCode.POLICY_VIOLATION)
 
 
 def _host(origin: str) -> str | None:

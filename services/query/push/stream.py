@@ -8,6 +8,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from services.query.lookup.problems import Problem
 from services.query.push.event import CHANGED, REMOVED, STATE, EventKind
 from services.query.push.stream_items import (
     BATCH_BYTES,
@@ -17,17 +18,17 @@ from services.query.push.stream_items import (
     ProgressMark,
     StreamRefused,
     StreamReset,
-    SubscriptionDenied,
     deliver,
+    denies,
     remove_subscription,
     size_of,
 )
+from services.query.store import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from services.query.lookup.authentication import Principal
-    from services.query.lookup.problems import Problem
     from services.query.push.event import Answer, Present, Reason
     from services.query.push.names import Cause, ClientLag, Name, WaitingNames
     from services.query.push.reader import NameReader
@@ -150,11 +151,7 @@ class Stream:
     def subscribe(self, subscription: Subscription) -> None:
         """Add a subscription. The denial of an earlier one of this name is dropped."""
         self.subscriptions[subscription.name] = subscription
-        self._first = deque(
-            item
-            for item in self._first
-            if not (isinstance(item, SubscriptionDenied) and item.name == subscription.name)
-        )
+        self._first = deque(item for item in self._first if not denies(subscription.name, item))
 
     def withdraw(self, subscription: Subscription) -> None:
         """Remove everything that waits for the subscription."""
@@ -233,19 +230,13 @@ class Stream:
                 self._write_at_once = None
 
     def flush(self) -> None:
-        """Write what waits: at once, if there is nothing else to send and the client takes it.
-
-        An unexpected error ends this stream alone: the caller flushes others, too.
-        """
+        """Write what waits: at once, if there is nothing else to send and the client takes it."""
         if self._write_at_once is None or self._first or self._scans or self._initial:
             self._woken.set()
             return
         try:
             self._write_at_once()
         except ConnectionError:
-            self.end()
-        except Exception:
-            log.exception("a watching connection failed and ends")
             self.end()
         if self._has_items:
             self._woken.set()
@@ -306,12 +297,18 @@ class Stream:
         return bool(here or self._first or self._is_mark_due or self._copied)
 
     def _write(self, writer: StreamWriter, encode: Callable[[StreamItem], bytes]) -> None:
-        """Write until there is nothing more, or the client has enough for now."""
-        while self._has_items and writer.is_writable:
-            item = self.next_item()
-            if item is None:  # names without an event, or an empty page: other streams have their turn
-                return
-            writer.write(encode(item))
+        """Write until there is nothing more, or the client has enough for now. An unexpected error ends it alone."""
+        try:
+            while self._has_items and writer.is_writable:
+                item = self.next_item()
+                if item is None:  # names without an event, or an empty page: other streams have their turn
+                    return
+                writer.write(encode(item))
+        except (ConnectionError, StoreError):
+            raise
+        except Exception:
+            log.exception("a watching connection failed and ends")
+            self.cut_off(Problem("failed", "Reconnect: the service failed to send a change"))
 
     def _read_names(self) -> list[Delivery]:
         """Read the oldest names, and return about as many deliveries as are written at once."""

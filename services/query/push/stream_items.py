@@ -96,6 +96,11 @@ def deliver(answer: Answer, subscription: Subscription, at: float, deliveries: l
     deliveries.append(Delivery(answer, [subscription.name], at))
 
 
+def denies(name: str, item: StreamItem | EarlierVersions) -> bool:
+    """Return whether the item is the denial of the client's subscription of this name."""
+    return isinstance(item, SubscriptionDenied) and item.name == name
+
+
 def size_of(item: StreamItem) -> int:
     """The bytes of the answers of an item."""
     return sum(len(delivery.answer.body) for delivery in item) if isinstance(item, list) else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,11 +20,13 @@ from services.query.push.stream_items import (
     InitialStateSent,
     PartitionsStarted,
     ProgressMark,
+    StreamRefused,
     StreamReset,
     SubscriptionDenied,
 )
 from services.query.push.subscription import Subscription
 from services.query.store import Entry, Update
+from services.query.store.errors import StoreClosedError
 from tests.services.query.push.stream_world import FILTERS, KEYS, STATUSES, World
 
 if TYPE_CHECKING:
@@ -250,18 +253,50 @@ class _Writer:
         await asyncio.sleep(0)
 
 
+@pytest.mark.parametrize("is_flushed", [True, False])
 async def test_an_item_that_cannot_be_encoded_ends_its_stream_alone(
-    stream: Stream, caplog: pytest.LogCaptureFixture
+    stream: Stream, caplog: pytest.LogCaptureFixture, *, is_flushed: bool
 ) -> None:
-    def fail(_: StreamItem) -> bytes:
-        raise ValueError("no such year")
+    """With a problem: at an end in order, another instance would count on what was under way."""
+    sent = []
 
-    running = asyncio.create_task(stream.run(_Writer(), fail))
-    await asyncio.sleep(0)  # it waits for items
+    def encode(item: StreamItem) -> bytes:
+        if item == [COPY]:
+            raise ValueError("no such year")
+        sent.append(item)
+        return b"{}"
+
+    running = asyncio.create_task(stream.run(_Writer(), encode))
+    if is_flushed:
+        await asyncio.sleep(0)  # it waits for items
     stream.copy(COPY)
     stream.flush()
     await running
     assert "no such year" in caplog.text
+    (refused,) = sent
+    assert isinstance(refused, StreamRefused)
+    assert refused.problem.kind == "failed"
+
+
+async def test_an_item_that_never_can_be_encoded_ends_its_stream(stream: Stream) -> None:
+    def fail(_: StreamItem) -> bytes:
+        raise ValueError("no such year")
+
+    stream.copy(COPY)
+    await stream.run(_Writer(), fail)
+
+
+async def test_an_error_of_the_store_does_not_end_the_stream_alone(stream: Stream) -> None:
+    def fail(_: StreamItem) -> bytes:
+        raise StoreClosedError(Path("store"))
+
+    running = asyncio.create_task(stream.run(_Writer(), fail))
+    await asyncio.sleep(0)
+    stream.copy(COPY)
+    with pytest.raises(StoreClosedError):
+        stream.flush()
+    stream.end()
+    await running
 
 
 async def test_what_an_ended_subscription_would_have_received_takes_no_room(stream: Stream) -> None:
