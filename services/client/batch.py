@@ -42,6 +42,8 @@ class BatchRead:
     at: datetime | None
     high_water_marks: HighWaterMarks
     answers: dict[str, Answer[Any]] = field(default_factory=dict)
+    keys_per_request: int = KEYS_PER_REQUEST
+    """The largest number of keys that no service has refused as too many."""
 
     async def run(self, sender: RequestSender, deadline_s: float) -> list[Answer[Any]]:
         """Return the results in the order of the keys. Raises as for one key, for the first that failed."""
@@ -54,21 +56,23 @@ class BatchRead:
             except RejectedError as error:
                 if error.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE or len(keys) == 1:
                     raise
-                half = len(keys) // 2
-                await send(url, keys[:half])
-                await send(url, keys[half:])
+                self.keys_per_request = min(self.keys_per_request, (len(keys) + 1) // 2)
+                await send_all(url, keys)
+
+        async def send_all(url: str, keys: Sequence[str]) -> None:
+            size = self.keys_per_request
+            requests = [send(url, keys[start : start + size]) for start in range(0, len(keys), size)]
+            results = await asyncio.gather(*requests, return_exceptions=True)
+            for failure in sorted(filter(None, results), key=lambda each: isinstance(each, AttemptFailedError)):
+                raise failure
 
         async def once(url: str, left_s: float) -> None:
             open_keys = [key for key in dict.fromkeys(self.keys) if key not in self.answers]
-            starts = range(0, len(open_keys), KEYS_PER_REQUEST)
-            requests = [send(url, open_keys[start : start + KEYS_PER_REQUEST]) for start in starts]
             try:
                 async with asyncio.timeout(left_s):  # also of those that wait for room
-                    results = await asyncio.gather(*requests, return_exceptions=True)
+                    await send_all(url, open_keys)
             except TimeoutError:
                 raise AttemptFailedError(f"{len(open_keys)} keys were not answered in time") from None
-            for failure in sorted(filter(None, results), key=lambda each: isinstance(each, AttemptFailedError)):
-                raise failure
 
         if self.keys:
             await sender.retry(f"{len(self.keys)} keys of {self.state}", deadline_s, once)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,6 +31,9 @@ from tests.services.client.fake_service import (
 from tests.services.client.test_get import Flight
 from tests.services.query.http.instance import answering
 from tests.services.query.in_memory import a_state, dependencies_of
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 
 async def test_answers_are_in_the_order_of_the_keys(fake: Fake) -> None:
@@ -61,6 +64,21 @@ async def test_a_request_that_the_service_refuses_as_too_large_is_sent_in_parts(
     ):
         found = await states.get_many("flights", keys)
         assert [(type(one), one.key) for one in found] == [(NeverSeen, key) for key in keys]
+
+
+async def test_a_size_that_the_service_refuses_is_not_sent_again(fake: Fake) -> None:
+    sizes = list[int]()
+
+    async def refuse(fake: Fake, request: web.Request) -> web.StreamResponse:
+        sizes.append(len((await request.json())["keys"]))
+        return await problem_response(*(("too_large", 413) if sizes[-1] > 30 else ("catching_up", 503)))(fake, request)
+
+    fake.always = refuse
+    async with Client(fake.url) as states:
+        with pytest.raises(CatchingUpError):
+            await states.get_many("flights", [f"k{number}" for number in range(100)], deadline=0.5)
+    assert sizes[:7] == [100, 50, 50, 25, 25, 25, 25], "a part that fails stops no other"
+    assert set(sizes[7:]) == {25}
 
 
 async def test_a_key_alone_that_the_service_refuses_as_too_large_is_an_error() -> None:
