@@ -20,6 +20,7 @@ from services.query.push.stream_items import (
     StreamReset,
     deliver,
     denies,
+    is_earlier,
     remove_subscription,
     size_of,
 )
@@ -165,13 +166,14 @@ class Stream:
     def pause(self, subscription: Subscription, partition: int, fed: int) -> None:
         """Send nothing more of a partition that this instance does not serve any more: another one continues.
 
-        That one does not find a removal that waits here: a client of many keys reads again.
+        That one sends no earlier versions, and finds no removal that waits here: a client of many keys reads again.
         """
         is_removal_lost = subscription.filter.key is None and self.names.has_removal(subscription, partition)
         subscription.pause(partition, fed, self.names.withdraw(subscription, partition))
         for _, item in self._initial:
             if item.subscription is subscription:
                 item.partitions.discard(partition)
+        self._first = deque(item for item in self._first if not is_earlier(subscription, item))
         if is_removal_lost:
             self.reset()
 

@@ -101,6 +101,11 @@ def denies(name: str, item: StreamItem | EarlierVersions) -> bool:
     return isinstance(item, SubscriptionDenied) and item.name == name
 
 
+def is_earlier(subscription: Subscription, item: StreamItem | EarlierVersions) -> bool:
+    """Return whether the item has the earlier versions of the key of the subscription."""
+    return isinstance(item, EarlierVersions) and item.subscription is subscription
+
+
 def size_of(item: StreamItem) -> int:
     """The bytes of the answers of an item."""
     return sum(len(delivery.answer.body) for delivery in item) if isinstance(item, list) else 0

@@ -241,6 +241,17 @@ def test_an_ended_subscription_receives_nothing(stream: Stream) -> None:
     assert stream.next_item() is None
 
 
+def test_no_earlier_version_is_sent_of_a_partition_that_another_instance_serves() -> None:
+    """It would have the role of an instance that does not serve it."""
+    world = World()
+    world.subscribe(0, current=False)
+    (one,) = world.views
+    world.stream.send_first(EarlierVersions(one, iter([[COPY], [COPY]])))
+    assert world.stream.next_item() == [COPY]
+    world.lose(3)
+    assert world.stream.next_item() is None
+
+
 class _Writer:
     """A client that takes everything."""
 
