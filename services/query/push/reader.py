@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from services.query.dependencies import Dependencies
-    from services.query.lookup.version_reference import DeliveredOrder
     from services.query.push.filter import WindowChoice
     from services.query.push.subscription import StoreScan, Subscription
-    from services.query.store import Position
+    from services.query.store import EntryOrder, Position
 
 PAGE_MAX = 100
 """The largest number of keys per page: about a millisecond, in which the event loop does nothing else."""
@@ -129,21 +129,23 @@ class NameReader:
         if subscription.filter.window != "newest" or subscription.filter.silent_for is not None:
             return iter(())
         earlier = [Present(entry, is_closed=False) for entry in self._stores[state].versions(key)[:-1]]
-        orders = {present.order for present in earlier if subscription.record_state(key, present.order)}
+        wanted = [present for present in earlier if subscription.record_state(key, present.order)]
+        orders = deque(present.entry.order for present in wanted)
         next_ones = partial(self._next_versions, subscription, Name(state, key), orders, at)
         return iter(next_ones, [])
 
     def _next_versions(
-        self, subscription: Subscription, name: Name, orders: set[DeliveredOrder], at: float
+        self, subscription: Subscription, name: Name, orders: deque[EntryOrder], at: float
     ) -> list[Delivery]:
         """Take the first of these versions, as many as are written at once."""
-        found, size = list[Delivery](), 0
-        for entry in self._stores[name.state].versions(name.key) if orders else ():
-            present = Present(entry, is_closed=False)
-            if present.order in orders and size < BATCH_BYTES:
-                orders.remove(present.order)
-                found.append(Delivery(self.answer(name, present), [subscription.name], at))
-                size += len(found[-1].answer.body)
+        found, store = list[Delivery](), self._stores[name.state]
+        for entry in store.earlier_versions(name.key, orders[0], BATCH_BYTES)[:PAGE_MAX] if orders else ():
+            while orders and orders[0] < entry.order:
+                orders.popleft()
+            if orders and orders[0] == entry.order:
+                orders.popleft()
+                answer = self.answer(name, Present(entry, is_closed=False))
+                found.append(Delivery(answer, [subscription.name], at))
         return found
 
     def page(self, scan: StoreScan) -> Sequence[tuple[str, Entry]]:

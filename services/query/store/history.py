@@ -45,9 +45,23 @@ class History:
         """Return the earlier entries, oldest first."""
         return [data for _, data in self._entries(txn, database, _prefix(name))] if self._limit else []
 
-    def _entries(self, txn: Transaction[bytes], database: _Database, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def since(
+        self, txn: Transaction[bytes], database: _Database, name: bytes, order: EntryOrder, size: int
+    ) -> list[bytes]:
+        """Return the earlier entries from this order on, oldest first, until they have this many bytes."""
+        found, prefix = list[bytes](), _prefix(name)
+        for _, data in self._entries(txn, database, prefix, _version_key(prefix, order)) if self._limit else ():
+            found.append(data)
+            size -= len(data)
+            if size <= 0:
+                break
+        return found
+
+    def _entries(
+        self, txn: Transaction[bytes], database: _Database, prefix: bytes, first: bytes | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
         with txn.cursor(database) as cursor:
-            if not cursor.set_range(prefix):
+            if not cursor.set_range(first or prefix):
                 return
             for name, data in cursor:
                 if not name.startswith(prefix):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from contracts.model.named_state import NamedState
     from services.query.store.buckets import TimeBuckets
-    from services.query.store.entry import Change, Entry, Update
+    from services.query.store.entry import Change, Entry, EntryOrder, Update
     from services.query.store.environment import Slot
     from services.query.store.scan import Page, Scan
 
@@ -112,6 +112,16 @@ class Store:
             if found is None:
                 return []
             stored = [*self._history.all(txn, found.slot.history, found.name), found.data]
+        return [unpack(data, self._index.columns_count) for data in stored]
+
+    def earlier_versions(self, key: str, order: EntryOrder, size: int) -> list[Entry]:
+        """Return the entries before the present one, from this order on, until they have `size` bytes, oldest first."""
+        (first, end), name, slots = self._starts(None), self._names.encode(key), self._newest_first
+        with self._begin() as txn:
+            found = None if name is None else self._names.newest(txn, slots, name, first, end)
+            if found is None:
+                return []
+            stored = self._history.since(txn, found.slot.history, found.name, order, size)
         return [unpack(data, self._index.columns_count) for data in stored]
 
     def windows(self, key: str, *, start: int | None, end: int | None, newest_first: bool, limit: int) -> list[Entry]:

@@ -97,6 +97,10 @@ class StoreMachine(RuleBasedStateMachine):
         for key in KEYS:
             assert self.store.get(key) == self.model.get(key)
             assert self.store.versions(key) == self.model.versions(key)
+            earlier = self.model.versions(key)[:-1]
+            for at, entry in enumerate(earlier):
+                assert self.store.earlier_versions(key, entry.order, 1 << 20) == earlier[at:]
+                assert self.store.earlier_versions(key, entry.order, 1) == earlier[at : at + 1]
 
     @invariant()
     def windows_are_the_same(self) -> None:

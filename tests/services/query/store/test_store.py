@@ -191,6 +191,20 @@ def test_versions_of_any_size_keep_their_order(store: Store) -> None:
     assert [one.version for one in store.versions("a")] == versions
 
 
+def test_earlier_versions_are_those_from_an_order_on_as_many_as_have_the_size(tmp_path: Path) -> None:
+    store = Store(tmp_path, named(history=30), "boot")
+    store.apply([update(key, 1, version) for version in range(-5, 15) for key in ("a", "b")], {})
+    *earlier, present = store.versions("a")
+    assert (len(earlier), present.version) == (19, 14)
+    for at, entry in enumerate(earlier):
+        assert store.earlier_versions("a", entry.order, 1 << 20) == earlier[at:]
+        assert store.earlier_versions("a", entry.order, 1) == earlier[at : at + 1]
+    assert store.earlier_versions("a", present.order, 1) == store.earlier_versions("absent", present.order, 1) == []
+    before_all = earlier[0].order[0], 0, -9
+    assert store.earlier_versions("a", before_all, 1) == earlier[:1], "that version is not kept"
+    store.close()
+
+
 def test_the_watermark_and_the_expiries_survive_a_restart(tmp_path: Path) -> None:
     first = Store(tmp_path, named(), "boot")
     first.advance_watermark(700)
