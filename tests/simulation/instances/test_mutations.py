@@ -178,7 +178,7 @@ ROUNDS = tuple(Written(5.0 + number // 8 + number % 8 / 100, f"k{number % 8}") f
 """More keys change at once than may wait for a client."""
 
 
-@mutation(Script(8, ROUNDS, room=0), is_found_by_seeds=True)
+@mutation(Script(8, ROUNDS, room=0))
 def a_client_that_was_reset_does_not_subscribe_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(watch, "RESET", "")
 

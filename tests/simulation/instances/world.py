@@ -56,7 +56,7 @@ SMALL = (
 )
 """Limits that no script would reach."""
 WAITING_KEYS, WAITING_WINDOWS = 3, 12
-"""The names that may wait for a client: all keys do not have room, but the windows of one key do."""
+"""The names that may wait for a client: the windows of one key have room, and all keys of one instance do not."""
 PROGRESS_S = 1.0
 """Between two batches of the job."""
 NOTICED_S = 3.0
