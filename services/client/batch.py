@@ -56,7 +56,7 @@ class BatchRead:
             except RejectedError as error:
                 if error.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE or len(keys) == 1:
                     raise
-                self.keys_per_request = min(self.keys_per_request, (len(keys) + 1) // 2)
+                self.keys_per_request = min(self.keys_per_request, len(keys) // 2)
                 await send_all(url, keys)
 
         async def send_all(url: str, keys: Sequence[str]) -> None:
