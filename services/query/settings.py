@@ -98,7 +98,7 @@ class QuerySettings(ApplicationSettings):
     )
     """The interval of marks on a watch stream; clients close a stream without messages after 20 seconds."""
     watch_stalled: Annotated[Duration, Field(ge=timedelta(seconds=1))] = timedelta(seconds=WatchLimits.stalled_s)
-    """A watching client that reads nothing for so long is disconnected."""
+    """A watching client that reads nothing for so long, at most twice as long, is disconnected."""
     stop_within: Duration = timedelta(seconds=5)
     """How long open requests may take after a stop signal."""
     stuck_after: Duration = timedelta(seconds=120)
