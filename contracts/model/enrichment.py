@@ -90,6 +90,11 @@ class Enrichment:
         """Return inputs, as on the wire, in the types of the parameters. Raises ValidationError."""
         return typed(self._types, inputs)
 
+    @staticmethod
+    def written(result: BaseModel) -> dict[str, Any]:
+        """Return a result as on the wire: by the names of its fields, without nulls. `typed` reads it."""
+        return result.model_dump(mode="json", by_alias=False, exclude_none=True)
+
     def __call__(self, api: Api, **inputs: Any) -> Awaitable[BaseModel]:
         """Run the function itself, as a test would."""
         return self.function(api, **inputs)

@@ -144,7 +144,7 @@ class Loop:
             except RetryableCallError as failure:
                 last = failure
             else:
-                return result.model_dump(mode="json", by_alias=False, exclude_none=True)
+                return enrichment.written(result)
         raise last or PermanentCallError("no attempt is allowed")
 
 

@@ -129,7 +129,7 @@ class _Prepared:
         if not isinstance(result, self._one.result):
             declared = self._one.result.__name__
             raise PermanentCallError(f"the function gave {type(result).__name__}, not {declared} as declared")
-        wire = result.model_dump(mode="json", by_alias=False, exclude_none=True)
+        wire = self._one.written(result)
         record = orjson.dumps({self._one.name: wire})
         if len(record) > self._largest:  # the feedback reports it with its size
             return wire
