@@ -68,14 +68,21 @@ def last_whole(folder: CheckpointFolder, paths: Iterable[str], last: int) -> int
     return next(found, 0)
 
 
-def whole_state(folder: CheckpointFolder, whole: str, paths: Iterable[str]) -> Iterator[str]:
-    """Yield the zip file of a whole state, and those paths of its partition that it names.
+def shared_files(folder: CheckpointFolder, whole: str) -> set[str]:
+    """Return the names of the files that a whole state consists of, other than those in its zip file.
 
     Raises WholeStateDamagedError.
     """
-    yield whole
-    names = _shared_files(folder, whole)
-    yield from (path for path in paths if path.rpartition("/")[2] in names)
+    content = folder.read_bytes(whole)
+    if content is None:  # deleted meanwhile
+        return set()
+    try:
+        with zipfile.ZipFile(BytesIO(content)) as archive:
+            files = json.loads(archive.read("metadata").splitlines()[1])
+        named = [file["dfsSstFileName"] for file in files.get("sstFiles", ())]
+        return {*named, *(file["dfsLogFileName"] for file in files.get("logFiles", ()))}
+    except Exception as error:  # of zipfile, each decompressor, or json: by which bit is flipped
+        raise WholeStateDamagedError(f"{folder.path}/{whole}") from error
 
 
 def is_replaced(folder: CheckpointFolder, path: str) -> bool:
@@ -123,25 +130,11 @@ def _state(folder: CheckpointFolder, paths: Iterable[str], first: int, last: int
         elif first <= version <= last and not (path.endswith(WHOLE) and is_replaced(folder, path)):
             yield path
             if path.endswith(WHOLE):
-                needed |= _shared_files(folder, path)
+                needed |= shared_files(folder, path)
     for path in shared:
         name = SHARED.fullmatch(path.rpartition("/")[2])
         if name and name[1] in needed:
             yield path
-
-
-def _shared_files(folder: CheckpointFolder, whole: str) -> set[str]:
-    """Return the names of the files that a whole state consists of, other than those in its zip file."""
-    content = folder.read_bytes(whole)
-    if content is None:  # deleted meanwhile
-        return set()
-    try:
-        with zipfile.ZipFile(BytesIO(content)) as archive:
-            files = json.loads(archive.read("metadata").splitlines()[1])
-        named = [file["dfsSstFileName"] for file in files.get("sstFiles", ())]
-        return {*named, *(file["dfsLogFileName"] for file in files.get("logFiles", ()))}
-    except Exception as error:  # of zipfile, each decompressor, or json: by which bit is flipped
-        raise WholeStateDamagedError(f"{folder.path}/{whole}") from error
 
 
 def _between(paths: Iterable[str], first: int, last: int) -> Iterator[str]:

@@ -12,9 +12,9 @@ from spark_app.checkpoint.commit_files import (
     WHOLE,
     is_replaced,
     last_whole,
+    shared_files,
     state_files,
     version_of,
-    whole_state,
 )
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS, forget, last_batch
 from spark_app.checkpoint.folder import CheckpointFolder
@@ -36,6 +36,7 @@ def require_undamaged(checkpoint: CheckpointFolder, failures: int) -> None:
     batch = first_damaged_batch(checkpoint, with_whole_states=failures >= FAILURES)
     if batch is not None:
         forget_batches(checkpoint, batch)
+        delete_whole_states(checkpoint, batch)
         raise StateDamagedError(batch)
 
 
@@ -83,11 +84,13 @@ def _damaged_versions(
 def _is_whole_damaged(
     checkpoint: CheckpointFolder, whole: str, paths: Sequence[str], is_damaged: Callable[[str], bool]
 ) -> bool:
-    """Return whether any file of a whole state is damaged. The zip file may be without a checksum, and cut."""
+    """Return whether any file of a whole state is damaged or gone. The zip file may be without a checksum, and cut."""
     try:
-        return any(map(is_damaged, whole_state(checkpoint, whole, paths)))
+        names = shared_files(checkpoint, whole)
     except WholeStateDamagedError:
         return True
+    shared = [path for path in paths if path.rpartition("/")[2] in names]
+    return len(shared) < len(names) or any(map(is_damaged, (whole, *shared)))
 
 
 def forget_batches(checkpoint: CheckpointFolder, first: int) -> None:
@@ -105,3 +108,14 @@ def forget_batches(checkpoint: CheckpointFolder, first: int) -> None:
     for batch in sorted(commits | offsets, reverse=True):
         for log in (COMMITS, OFFSETS) if batch >= first else ():
             forget(checkpoint, log, batch)
+
+
+def delete_whole_states(checkpoint: CheckpointFolder, batch: int) -> None:
+    """Delete the zip files, and their checksums, of the states after this batch and the later ones.
+
+    Spark reads every zip file of a partition before it deletes old files there, and deletes none while one is damaged.
+    """
+    partitions, _ = state_files(checkpoint)
+    for path in (path for paths in partitions.values() for path in paths):
+        if WHOLE in path and (version_of(path) or 0) > batch:
+            checkpoint.delete(path)

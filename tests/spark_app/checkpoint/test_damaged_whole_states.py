@@ -63,6 +63,22 @@ def test_the_zip_file_may_be_damaged(checkpoint: Checkpoint, size: int, damaged:
     assert checkpoint.continues_before() is None
 
 
+def test_a_file_of_a_whole_state_may_be_gone(checkpoint: Checkpoint) -> None:
+    checkpoint.delete("state/0/0/SSTs/b.sst")
+    assert checkpoint.continues_before() == 4
+    assert checkpoint.continues_before() is None
+
+
+def test_the_whole_states_of_forgotten_batches_are_deleted(checkpoint: Checkpoint) -> None:
+    """Spark deletes no old files of a partition as long as one of its zip files is damaged."""
+    for name in (".5_a.zip.crc", "5_a.zip.crc", ".5_a.zip.crc.crc"):
+        checkpoint.write(f"state/0/0/{name}")
+    checkpoint.whole("state/0/0", 6, "b", "c.sst")
+    checkpoint.damaged = {"5_a.zip"}
+    assert checkpoint.continues_before() == 4
+    assert sorted(name for name in checkpoint.names("state/0/0") if ".zip" in name) == ["3_a.zip"]
+
+
 @pytest.mark.parametrize("damaged", ["5_a.zip", "b.sst", "5_a.changelog"])
 def test_a_whole_state_of_an_attempt_that_was_replaced_is_not_read(checkpoint: Checkpoint, damaged: str) -> None:
     checkpoint.commit(4, attempt="b")
