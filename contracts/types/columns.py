@@ -128,7 +128,12 @@ def sql_type(annotation: Any, where: str, *, times: str = "TIMESTAMP") -> str:
 
 
 def struct_type(model: type[BaseModel], where: str, *, times: str = "STRING") -> str:
-    """The Spark SQL struct of a model. Times inside a struct stay the text that they are on the wire."""
+    """The Spark SQL struct of a model. Times inside a struct stay the text that they are on the wire.
+
+    Raises DeclarationError for a model that contains itself.
+    """
+    if any(model in models(field.annotation) for field in model.model_fields.values()):
+        raise DeclarationError(where, f"{model.__name__} contains itself", "Write `str`, and send it as JSON text")
     fields = ", ".join(
         f"`{name}`: {sql_type(field.annotation, f'{where}.{name}', times=times)}"
         for name, field in model.model_fields.items()

@@ -170,6 +170,14 @@ def test_an_event_takes_no_default_and_no_constraint_that_the_job_cannot_check()
         type("Wrong", (Event,), {"__annotations__": {"name": str}, "name": Field(pattern="a+")})
     with pytest.raises(DeclarationError, match="has no place on the wire"):
         type("Wrong", (Event,), {"__annotations__": {"raw": bytes}})
+    with pytest.raises(DeclarationError, match=r"Wrong.tree: Tree contains itself. Write `str`"):
+        type("Wrong", (Event,), {"__annotations__": {"tree": Tree}})
+
+
+class Tree(BaseModel):
+    """A model that contains itself."""
+
+    children: dict[str, list["Tree"]] = {}
 
 
 def needing(reducer: Reducer, field: Any, need: Any) -> Application:
