@@ -53,9 +53,10 @@ class FakeApi:
         answer = next_answer(**values) if callable(next_answer) else next_answer
         if isinstance(answer, CallError):
             raise answer
-        document = answer.model_dump(by_alias=True) if isinstance(answer, BaseModel) else answer
+        is_model = isinstance(answer, BaseModel)
+        document = answer.model_dump(by_alias=False) if is_model else answer
         try:
-            return answer_of(model, document, echoed)
+            return answer_of(model, document, echoed, by_name=is_model)
         except ValidationError as error:
             raise PermanentCallError(f"the answer to {target} does not fit {model.__name__}: {error}") from error
 

@@ -58,10 +58,14 @@ def has_echo(model: type[BaseModel]) -> bool:
     return any(isinstance(part, Echo) for field in model.model_fields.values() for part in field.metadata)
 
 
-def answer_of(model: type[M], document: Any, values: Mapping[str, Any]) -> M:
-    """An answer to a call with these values, as the model. Raises ValidationError, MismatchError."""
+def answer_of(model: type[M], document: Any, values: Mapping[str, Any], *, by_name: bool = False) -> M:
+    """An answer to a call with these values, as the model. Raises ValidationError, MismatchError.
+
+    The document has the names of the API, which a model may declare as aliases, or the names of the fields.
+    """
+    by_alias = False if by_name else None  # None: as the model is configured
     try:
-        return model.model_validate(document, context={VALUES: values})
+        return model.model_validate(document, context={VALUES: values}, by_alias=by_alias, by_name=by_name or None)
     except ValidationError as error:
         for problem in error.errors(include_input=False, include_url=False):
             if problem["type"] == MISMATCH:

@@ -48,7 +48,7 @@ def commit_files(folder: CheckpointFolder, batch: int) -> Iterator[str]:
         first = min(first, whole)
         yield from _state(folder, paths, whole, batch + 1)
     for log in (OFFSETS, COMMITS):
-        yield from _between(folder.files(log), first - 1, batch)
+        yield from _between(folder.files(log), first - 2, batch)
 
 
 def forget_commit(folder: CheckpointFolder, batch: int) -> None:

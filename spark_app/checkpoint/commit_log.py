@@ -48,9 +48,13 @@ def parsed(offsets: str) -> Positions:
 def move(checkpoint: CheckpointFolder, positions: Positions) -> None:
     """Have the job continue from these positions, of other topics with the same names.
 
-    The batch before gets them too: an export repeats the last batch, which then has no records.
+    The batch before gets them too: an export repeats the last batch, which then has no records. No earlier batch can be
+    repeated, as after damage: its offsets, of the former topics, are deleted.
     """
     batch = last_batch(checkpoint) or 0
+    for name in checkpoint.names(OFFSETS):
+        if name.isdecimal() and int(name) < batch - 1:
+            forget(checkpoint, OFFSETS, int(name))
     for name in (str(batch), str(batch - 1)):
         content = checkpoint.read(f"{OFFSETS}/{name}")
         if content is not None:

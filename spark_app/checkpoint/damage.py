@@ -26,17 +26,18 @@ FAILURES = 3
 """The failures in a row after which the whole states are read, which may be large: a damaged file fails each time."""
 
 
-def require_undamaged(checkpoint: CheckpointFolder, failures: int) -> None:
+def require_undamaged(checkpoint: CheckpointFolder, failures: int, require_lease: Callable[[], object]) -> None:
     """Require that no changelog is damaged which the next start reads; after some failures, no whole state either.
 
     Else have the next start continue before its batch, as after a crash in that batch, and raise StateDamagedError:
     what this run of the job knows is newer than the state. Raises UnreadableStateError, and forgets nothing, if no
-    earlier state can be read.
+    earlier state can be read. `require_lease` raises an error if another job continues from the checkpoint: to read it
+    may take minutes.
     """
     batch = first_damaged_batch(checkpoint, with_whole_states=failures >= FAILURES)
     if batch is not None:
-        forget_batches(checkpoint, batch)
-        delete_whole_states(checkpoint, batch)
+        forget_batches(checkpoint, batch, require_lease)
+        delete_whole_states(checkpoint, batch, require_lease)
         raise StateDamagedError(batch)
 
 
@@ -71,10 +72,12 @@ def _damaged_versions(
     changes = [
         (version, path)
         for path in paths
-        if path.endswith(CHANGES) and whole < (version := version_of(path) or 0) <= last
+        if path.endswith(CHANGES)
+        and whole < (version := version_of(path) or 0) <= last
+        and not is_replaced(checkpoint, path)
     ]
     yield from {*range(whole + 1, last + 1)}.difference(version for version, _ in changes)
-    yield from (version for version, path in changes if is_damaged(path) and not is_replaced(checkpoint, path))
+    yield from (version for version, path in changes if is_damaged(path))
     for name in paths if with_whole_states else ():
         is_last = name.endswith(WHOLE) and version_of(name) == whole
         if is_last and not is_replaced(checkpoint, name) and _is_whole_damaged(checkpoint, name, paths, is_damaged):
@@ -93,24 +96,29 @@ def _is_whole_damaged(
     return len(shared) < len(names) or any(map(is_damaged, (whole, *shared)))
 
 
-def forget_batches(checkpoint: CheckpointFolder, first: int) -> None:
+def forget_batches(
+    checkpoint: CheckpointFolder, first: int, require_lease: Callable[[], object] = lambda: None
+) -> None:
     """Remove this batch and the later ones from Spark's logs.
 
     Without a batch the job begins with the first records. The last batch goes first, and its commit before its offsets:
     a crash between leaves what a crash in the middle of a batch leaves. Raises UnreadableStateError if the batch before
-    them is not known any more.
+    them is not known any more, or the offsets of the one before it, without which Spark does not start.
     """
+    require_lease()
     logs = (COMMITS, OFFSETS)
     commits, offsets = ({int(name) for name in checkpoint.names(log) if name.isdecimal()} for log in logs)
-    can_continue = first - 1 in commits & offsets if first else min(offsets, default=0) == 0
+    before = {first - 1, max(first - 2, 0)}
+    can_continue = first - 1 in commits and before <= offsets if first else min(offsets, default=0) == 0
     if not can_continue:
         raise UnreadableStateError(checkpoint.path)
     for batch in sorted(commits | offsets, reverse=True):
         for log in (COMMITS, OFFSETS) if batch >= first else ():
+            require_lease()
             forget(checkpoint, log, batch)
 
 
-def delete_whole_states(checkpoint: CheckpointFolder, batch: int) -> None:
+def delete_whole_states(checkpoint: CheckpointFolder, batch: int, require_lease: Callable[[], object]) -> None:
     """Delete the zip files, and their checksums, of the states after this batch and the later ones.
 
     Spark reads every zip file of a partition before it deletes old files there, and deletes none while one is damaged.
@@ -118,4 +126,5 @@ def delete_whole_states(checkpoint: CheckpointFolder, batch: int) -> None:
     partitions, _ = state_files(checkpoint)
     for path in (path for paths in partitions.values() for path in paths):
         if WHOLE in path and (version_of(path) or 0) > batch:
+            require_lease()
             checkpoint.delete(path)

@@ -30,10 +30,23 @@ def request_republication(checkpoint: CheckpointFolder) -> None:
 def is_republication_due(checkpoint: CheckpointFolder) -> bool:
     """Return whether the next batch has to publish each window.
 
-    It has until one after the request is committed. Batches before the request may have been forgotten since.
+    It has until one after the request is committed. If batches before the request were forgotten since, or a crash of
+    the machine left the request empty, it is made anew.
     """
-    requested = checkpoint.read(FILE)
-    return requested is not None and int(requested) >= _last(checkpoint)
+    requested, last = checkpoint.read(FILE), str(_last(checkpoint))
+    if requested is None or requested == last:
+        return requested is not None
+    if _is_before(requested, last):
+        return False
+    checkpoint.overwrite(FILE, last)
+    return True
+
+
+def _is_before(requested: str, last: str) -> bool:
+    try:
+        return int(requested) < int(last)
+    except ValueError:
+        return False
 
 
 def _last(checkpoint: CheckpointFolder) -> int:

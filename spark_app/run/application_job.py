@@ -82,7 +82,7 @@ class ApplicationJob:
         checkpoint = CheckpointFolder(own, settings.checkpoint)
         lease = acquire(checkpoint, this_job(java_pid(own)), time.monotonic, time.sleep)
         fence = Fence(own, lease.owner.id)
-        with kept(lease, lambda: stop_queries(own), self.report.warning, fence):
+        with kept(lease, lambda: stop_queries(own), self.report.warning, fence) as require_lease:
             folder, activation = active_folder(checkpoint), active(checkpoint)
             now_ms = max(time.time_ns() // 1_000_000, former + 1)  # the clock may be behind a former job's
             mine = identity(application, topics, state_partitions)
@@ -116,7 +116,7 @@ class ApplicationJob:
                 identities = identify(settings, application)
                 verify(folder, identity(application, identities, state_partitions), epoch)
                 if UNREADABLE_STATE in failures.problem:
-                    require_undamaged(folder, failures.count)
+                    require_undamaged(folder, failures.count, require_lease)
                 positions = committed_positions(folder) or {}
                 low.committed(positions)
                 lag.committed(first_offsets(settings, identities) | positions)

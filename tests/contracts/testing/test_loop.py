@@ -45,6 +45,8 @@ class Score(BaseModel):
 
 class Seat(BaseModel):
     row_number: int = Field(alias="rowNumber")
+    deck: int = Field(1, validation_alias="deckNumber")
+    code: str = Field("A", serialization_alias="seatCode")
 
 
 class Car(State):
@@ -140,7 +142,7 @@ async def test_a_key_of_a_batch_is_prepared_by_itself() -> None:
 
 
 async def test_a_prepared_model_has_the_aliases_of_the_api() -> None:
-    seat = Seat.model_validate({"rowNumber": 7})
+    seat = Seat.model_validate({"rowNumber": 7, "deckNumber": 2, "code": "B"})
     assert await FakeApi({"/seat": seat}).get("/seat", Seat) == seat
 
 

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from spark_app.checkpoint.commit_files import commit_files
 from spark_app.checkpoint.damage import FAILURES, require_undamaged
-from spark_app.errors import StateDamagedError, UnreadableStateError
+from spark_app.errors import LeaseLostError, StateDamagedError, UnreadableStateError
 from tests.spark_app.checkpoint.test_commit_files import LocalFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+DELETIONS = 6
+"""The looks at the lease before two batches are forgotten with a whole state: one, and one for each deletion."""
+
+
 class Checkpoint(LocalFolder):
-    """A checkpoint of one operator. The attempt of each batch is `a`."""
+    """A checkpoint of one operator, of this job. The attempt of each batch is `a`."""
+
+    @staticmethod
+    def require_lease() -> None:
+        """Raise LeaseLostError if the checkpoint is another job's."""
 
     def commit(self, *batches: int, partitions: int = 1, attempt: str = "a") -> None:
         """Commit batches, each with a changelog of every partition."""
@@ -36,7 +45,7 @@ class Checkpoint(LocalFolder):
         """Return the first batch that the next start forgets, after some failures; None if nothing is damaged."""
         this: Any = self
         try:
-            require_undamaged(this, FAILURES)
+            require_undamaged(this, FAILURES, self.require_lease)
         except StateDamagedError as error:
             return error.batch
         return None
@@ -61,6 +70,44 @@ def test_the_zip_file_may_be_damaged(checkpoint: Checkpoint, size: int, damaged:
     assert checkpoint.continues_before() == 4
     assert sorted(checkpoint.names("commits")) == ["0", "1", "2", "3"]
     assert checkpoint.continues_before() is None
+
+
+@pytest.mark.parametrize("deletions", range(12))
+def test_a_job_that_lost_its_lease_deletes_nothing_more(checkpoint: Checkpoint, deletions: int) -> None:
+    """It may stand still while it reads the state, and another one has committed batches when it wakes."""
+    left = deletions
+    checkpoint.damaged = {"b.sst"}
+    total = len(checkpoint.files("."))
+
+    def require_lease() -> None:
+        nonlocal left
+        if not left:
+            raise LeaseLostError(checkpoint.path, "another job")
+        left -= 1
+
+    checkpoint.require_lease = require_lease  # type: ignore[method-assign]
+    with pytest.raises(LeaseLostError) if deletions < DELETIONS else nullcontext():
+        assert checkpoint.continues_before() == 4
+    assert total - len(checkpoint.files(".")) == max(0, min(deletions, DELETIONS) - 1)
+
+
+def test_the_changelog_that_is_read_may_be_gone_beside_a_replaced_one(checkpoint: Checkpoint) -> None:
+    checkpoint.commit(5, attempt="b")
+    checkpoint.delete("state/0/0/6_b.changelog")
+    assert checkpoint.continues_before() == 5
+
+
+def test_the_oldest_batch_is_not_the_last_one_left(tmp_path: Path) -> None:
+    """Spark does not start after a batch without the offsets of the one before it, as of a savepoint."""
+    folder = Checkpoint(tmp_path)
+    folder.commit(*range(9, 15))
+    folder.whole("state/0/0", 10, "a", "a.sst")
+    folder.damaged = {"/12_a.changelog"}
+    assert folder.continues_before() == 11
+    folder.damaged = {"/11_a.changelog"}
+    with pytest.raises(UnreadableStateError):
+        folder.continues_before()
+    assert sorted(map(int, folder.names("offsets"))) == [9, 10]
 
 
 def test_a_file_of_a_whole_state_may_be_gone(checkpoint: Checkpoint) -> None:

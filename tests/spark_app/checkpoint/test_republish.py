@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS
 from spark_app.checkpoint.damage import forget_batches
-from spark_app.checkpoint.republish import is_republication_due, request_republication
+from spark_app.checkpoint.republish import FILE, is_republication_due, request_republication
 from tests.simulation.savepoints import MemoryFolder
 
 
@@ -23,8 +23,9 @@ def test_a_request_is_there_after_a_power_failure() -> None:
     """The activation after it is: without the request, its job would publish idle windows under no new epoch."""
     folder: Any = PowerlessFolder("a generation")
     request_republication(folder)
-    folder.create(f"{OFFSETS}/5", "v1")
-    folder.create(f"{COMMITS}/5", "v1")
+    for batch in (4, 5):
+        folder.create(f"{OFFSETS}/{batch}", "v1")
+        folder.create(f"{COMMITS}/{batch}", "v1")
     assert not is_republication_due(folder)
     request_republication(folder)
     assert is_republication_due(folder)
@@ -38,9 +39,18 @@ def test_a_request_outlasts_damage_that_the_first_start_finds() -> None:
     request_republication(folder)
     forget_batches(folder, 4)
     assert is_republication_due(folder)
-    for batch in (4, 5, 6):
-        assert is_republication_due(folder)
-        commit(folder, batch)
+    assert is_republication_due(folder), "until a batch is committed"
+    commit(folder, 4)
+    assert not is_republication_due(folder), "once, not until the batch of the request"
+
+
+@pytest.mark.parametrize("content", ["", "1\ufffd"])
+def test_a_request_that_a_crash_of_the_machine_left_unreadable_is_made_anew(content: str) -> None:
+    folder: Any = MemoryFolder("a generation")
+    commit(folder, 3)
+    folder.overwrite(FILE, content)
+    assert is_republication_due(folder)
+    commit(folder, 4)
     assert not is_republication_due(folder)
 
 
