@@ -208,12 +208,14 @@ class Instance:
         return found
 
     def announce(self, now: float, ts: datetime) -> Announcement:
-        """Return the announcement to write now. It includes the watermarks of the clock, so all instances get them."""
-        self._advance_by_clock()
+        """Return the announcement to write now. It includes the watermarks of the clock, so all instances get them.
+
+        This one gets them when it reads the announcement back: an instance that claims its partitions has read it then.
+        """
         self._number += 1
         self._announced = self._announceable(now)
         self.lease_table.sent(self._number, now)
-        return self._announcement(ts, self._announced_states(now))
+        return self._announcement(ts, self._at_clock(self._announced_states(now)))
 
     def snapshot(self, now: float, ts: datetime) -> Announcement:
         """Return the same for clients of this instance: with only the leases for which it answers now."""
@@ -351,16 +353,18 @@ class Instance:
             for name, store in self._stores.items()
         }
 
-    def _advance_by_clock(self) -> None:
-        """Advance the watermarks of states whose windows expire by the clock, also while no record comes.
+    def _at_clock(self, states: Mapping[str, AnnouncedState]) -> dict[str, AnnouncedState]:
+        """Return the states with the watermarks of the clock, by which their windows also expire while no record comes.
 
         The clock is the earlier of this instance's and the broker's, which the announcements show: live windows would
         expire at all instances by one clock that is ahead.
         """
         now = min(self._now(), timestamp_ms(self._broker_clock.now()))
-        for name, state in self._states.items():
-            if (watermark := clock_watermark(state, now)) is not None:
-                self._stores[name].advance_watermark(watermark)
+        watermarks = {name: clock_watermark(self._states[name], now) or 0 for name in states}
+        return {
+            name: one.model_copy(update={"watermark": max(one.watermark, watermarks[name])})
+            for name, one in states.items()
+        }
 
     def _announcement(self, ts: datetime, states: dict[str, AnnouncedState], *, leaving: bool = False) -> Announcement:
         me = self.me

@@ -40,12 +40,13 @@ from tests.simulation.mutations import Mutations
 from tests.simulation.verdict import instances_verdict as verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
     import pytest
 
     from contracts.api.windows import WindowsParameters
+    from contracts.wire.announcement import AnnouncedState
     from services.query.lookup.state_reader import WindowsRequest
     from services.query.store.entry import EntryOrder
     from tests.simulation.instances.script import Step
@@ -143,7 +144,7 @@ EXPIRING = Script(1, (Written(5.0, "k0"), Fault(20.0, "compact", "topic")), "tri
 
 @mutation(EXPIRING, is_found_by_seeds=True)
 def windows_do_not_expire_by_the_clock(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Instance, "_advance_by_clock", lambda _: None)
+    patch.setattr(Instance, "_at_clock", lambda _, states: states)
 
 
 @mutation(EXPIRING, is_found_by_seeds=True)
@@ -209,12 +210,30 @@ def an_instance_expires_windows_by_its_own_clock_alone(patch: pytest.MonkeyPatch
     patch.setattr(Instance, "_take_watermarks", lambda *_, **__: None)
 
 
-@mutation(SLOW)
-def a_watermark_goes_down(patch: pytest.MonkeyPatch) -> None:
-    def advance(store: Store, watermark: int) -> None:
-        store._announced_watermark = watermark  # noqa: SLF001
+@mutation(
+    Script(
+        1,
+        (
+            Fault(0.0, "clock", "a", 60.0, -30.0),
+            Written(8.0, "k0"),
+            Written(8.5, "k3"),
+            Fault(26.9, "cut", "b", 10.0, 2.0),
+        ),
+        "trips",
+        partitions=2,
+    )
+)
+def an_owner_expires_a_window_before_the_others_can_know(patch: pytest.MonkeyPatch) -> None:
+    # The announcement of its watermark did not arrive: its successor, whose clock was behind, served the window.
+    at_clock = Instance._at_clock  # noqa: SLF001
 
-    patch.setattr(Store, "advance_watermark", advance)
+    def advance(one: Instance, states: Mapping[str, AnnouncedState]) -> dict[str, AnnouncedState]:
+        found = at_clock(one, states)
+        for name, state in found.items():
+            one._stores[name].advance_watermark(state.watermark)  # noqa: SLF001
+        return found
+
+    patch.setattr(Instance, "_at_clock", advance)
 
 
 READ_LATE = Script(

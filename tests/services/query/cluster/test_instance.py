@@ -174,8 +174,8 @@ def test_no_window_expires_by_the_clock_of_one_instance() -> None:
     assert [process.mark.watermark() for process in world.processes.values()] == [NOW - grace] * 2
 
 
-def test_no_window_expires_by_a_watermark_that_was_not_announced() -> None:
-    """An instance expires windows only by a watermark that it has announced."""
+def test_a_window_expires_when_the_announcement_of_its_watermark_is_read_back() -> None:
+    """Before, a successor cannot know it: the announcement may never arrive."""
     world = World(random.Random(1), names="a", parts=1)
     world.expires_by_clock = True
     world.start(world.disks[0])
@@ -184,8 +184,14 @@ def test_no_window_expires_by_a_watermark_that_was_not_announced() -> None:
     for _ in range(50):
         world.time_of_day += 40
         calm(world, 0.1)
-        announced = [one.states["flights"].watermark for one in (*world.log, *process.outgoing) if one.states]
-        assert process.mark.watermark() <= max(announced)
+        assert process.mark.watermark() <= max(one.states["flights"].watermark for one in world.log if one.states)
+    process.cut_until = world.now + 5
+    world.time_of_day += 60_000
+    calm(world, 4)
+    assert process.outgoing
+    assert process.mark.watermark() < NOW
+    calm(world, 3)
+    assert process.mark.watermark() == world.time_of_day - GRACE // timedelta(milliseconds=1)
 
 
 @pytest.mark.parametrize("seed", range(30))
