@@ -52,12 +52,14 @@ class BatchRead:
         async def send(url: str, keys: Sequence[str]) -> None:
             try:
                 async with room:
-                    await sender.send_to(url, self._request(keys), ATTEMPT_S, lambda reply: self._read(keys, reply))
+                    if len(keys) <= self.keys_per_request:  # no other part was refused while this one waited
+                        await sender.send_to(url, self._request(keys), ATTEMPT_S, lambda reply: self._read(keys, reply))
+                        return
             except RejectedError as error:
                 if error.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE or len(keys) == 1:
                     raise
                 self.keys_per_request = min(self.keys_per_request, len(keys) // 2)
-                await send_all(url, keys)
+            await send_all(url, keys)
 
         async def send_all(url: str, keys: Sequence[str]) -> None:
             size = self.keys_per_request

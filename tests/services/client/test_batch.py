@@ -18,6 +18,7 @@ from services.client import (
     RejectedError,
     StaleReadError,
 )
+from services.client.batch import CONCURRENT_REQUESTS
 from tests.services.client.fake_service import (
     Fake,
     body_response,
@@ -79,6 +80,25 @@ async def test_a_size_that_the_service_refuses_is_not_sent_again(fake: Fake) -> 
             await states.get_many("flights", [f"k{number}" for number in range(100)], deadline=0.5)
     assert sizes[:7] == [100, 50, 50, 25, 25, 25, 25], "a part that fails stops no other"
     assert set(sizes[7:]) == {25}
+
+
+async def test_parts_that_wait_are_sent_in_the_size_that_the_service_accepts(fake: Fake) -> None:
+    keys, refused = [f"k{number}" for number in range(4000)], list[int]()
+    fake.put(*(entry(key, 1) for key in keys))
+
+    async def limited(fake: Fake, request: web.Request) -> web.StreamResponse:
+        if (size := len((await request.json())["keys"])) <= 12:
+            return await fake.correct_response(request)
+        refused.append(size)
+        return await problem_response("too_large", 413)(fake, request)
+
+    fake.always = limited
+    async with Client(fake.url) as states:
+        answers = await states.get_many("flights", keys)
+    assert [answer.key for answer in answers] == keys
+    assert max(refused.count(size) for size in (100, 50, 25)) <= CONCURRENT_REQUESTS, (
+        "only those that were on their way"
+    )
 
 
 async def test_a_key_alone_that_the_service_refuses_as_too_large_is_an_error() -> None:
