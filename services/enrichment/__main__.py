@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 import uvloop
@@ -14,6 +15,8 @@ from services.enrichment.settings import EnrichmentSettings
 from services.runtime.command_line import report, run
 from services.runtime.kafka.clients import accepted_clients
 
+log = logging.getLogger(__name__)
+
 
 def main() -> None:
     """Run a worker until a signal stops it. Raises StateloopError."""
@@ -24,6 +27,8 @@ def main() -> None:
     tracing = open_tracing(settings, (*groups, *webhooks))
     report("worker", settings.model_dump_json())
     logs.to(sys.stderr, tracing.trace_id if tracing else None)
+    for problem in settings.uncalled_apis(suite.applications):
+        log.warning(problem)
     tune_gc()
     uvloop.run(serve(settings, groups, webhooks, accepted_clients(settings), tracing))
 

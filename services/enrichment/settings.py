@@ -15,7 +15,7 @@ from services.enrichment.errors import ApiUnknownError
 from services.runtime.worker.subscription import GroupProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from contracts import Alerts, Application, Suite, Webhook
 
@@ -28,6 +28,8 @@ def _base_url(url: str) -> str:
 
 
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
+REFERENCE = "reference"
+"""The API that `stateloop up` and compose.yaml serve, whatever the application calls."""
 NOT_WITH_CONSUMER = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
 """The broker sets these, and not the client, under the protocol `consumer`."""
 
@@ -51,6 +53,22 @@ class ApiSettings(ApplicationSettings):
     """The secret by which the calls of a webhook are signed, by API, as {"pager": "whsec_…"}; or file:/path."""
     allowed_networks: tuple[IPvAnyNetwork, ...] = Field(default=(), examples=[["10.1.0.0/16"]])
     """Networks whose addresses may be called although they are not public, as ["10.1.0.0/16"]."""
+
+    def uncalled_apis(self, applications: Collection[Application]) -> list[str]:
+        """Return a line for each API that a setting names and these applications do not call, as a misspelt one."""
+        called = {api for application in applications for api in application.called_apis}
+        signed = {alerts.webhook.api for one in applications for alerts in one.alerts if alerts.webhook}
+        named = (
+            ("APIS", self.apis.keys() - {REFERENCE}, called),
+            ("API_HEADERS", self.api_headers.keys(), called),
+            ("WEBHOOK_SECRETS", self.webhook_secrets.keys(), signed),
+        )
+        return [
+            f"STATELOOP_{setting}: no {'webhook' if known is signed else 'API'} {name!r}; "
+            f"this application calls {', '.join(sorted(known)) or 'none'}"
+            for setting, names, known in named
+            for name in sorted(names - known)
+        ]
 
 
 class EnrichmentSettings(ApiSettings, WorkerLimitSettings):

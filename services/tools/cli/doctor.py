@@ -13,7 +13,7 @@ from contracts.settings import read
 from services.enrichment.settings import EnrichmentSettings
 from services.runtime.terminal import TerminalConsole
 from services.tools.cli import checks
-from services.tools.cli.checks import CheckResult, Finding, failed, ok
+from services.tools.cli.checks import CheckResult, Finding, failed, ok, warning
 from services.tools.cli.local_defaults import local_defaults
 from services.tools.cli.sink_check import SINK_URL, sink_store
 from spark_app.settings import JobSettings
@@ -48,6 +48,8 @@ def findings() -> Iterator[Finding]:
             yield from checks.checkpoint(own, application, topics)
     for application, raw in suite.raw_sources():
         yield checks.raw_source(settings, application, raw)
+    for problem in worker.uncalled_apis(suite.applications):
+        yield warning("APIs", problem)
     try:
         urls = worker.base_urls(suite.applications)
     except StateloopError as error:

@@ -23,7 +23,7 @@ from services.runtime import topic_owners
 from services.runtime.kafka.admin import KafkaAdmin
 from services.runtime.topic_owners import TopicOwners
 from services.tools.broker.readiness import wait_until
-from services.tools.cli import checks
+from services.tools.cli import checks, doctor
 from services.tools.cli.checks import CheckResult
 from spark_app.checkpoint.generations import ROOT, Activation
 from spark_app.checkpoint.identity import CheckpointFile, identity
@@ -66,6 +66,16 @@ def test_wrong_settings_are_the_only_finding() -> None:
     (line,) = done.stdout.splitlines()
     assert line.startswith("failed  Settings: STATELOOP_KAFAK")
     assert "STATELOOP_KAFKA" in line
+
+
+def test_an_api_that_the_application_does_not_call_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATELOOP_APPLICATION", "examples.weather.application:app")
+    monkeypatch.setenv("STATELOOP_KAFKA", "127.0.0.1:1")
+    monkeypatch.setenv("STATELOOP_API_HEADERS", '{"pagr": {"X-Key": "secret"}}')
+    monkeypatch.setattr(checks, "runtime", lambda _: [])
+    monkeypatch.setattr(checks, "topics", lambda *_: ([], []))
+    (found,) = [one for one in doctor.findings() if one.result is CheckResult.WARNING]
+    assert (found.subject, found.text.partition(";")[0]) == ("APIs", "STATELOOP_API_HEADERS: no API 'pagr'")
 
 
 def test_a_raw_topic_is_checked_and_its_decoder_must_be_able_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
