@@ -78,7 +78,7 @@ def read(model: type[Model]) -> Model:
     try:
         settings = model()
     except ValidationError as error:
-        problems = [(_field(detail["loc"]), detail["msg"]) for detail in error.errors()]
+        problems = [(_field(detail["loc"]), _problem(detail["loc"], detail["msg"])) for detail in error.errors()]
     except SettingsError as error:  # a value that is no JSON, where JSON is wanted
         named = re.search(r'field "(\w+)"', str(error))
         problems = [(field, _json_wanted(model, field)) for field in [named[1] if named else ""]]
@@ -98,3 +98,9 @@ def _json_wanted(model: type[BaseSettings], field: str) -> str:
 def _field(location: tuple[int | str, ...]) -> str:
     """Return the name of a problem's field; `*` for a check of several fields."""
     return str(location[0]) if location else "*"
+
+
+def _problem(location: tuple[int | str, ...], message: str) -> str:
+    """Return a problem, with the name or the number of the value inside its field that has it."""
+    inside = ".".join(map(str, location[1:]))
+    return f"{inside}: {message}" if inside else message
