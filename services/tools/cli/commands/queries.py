@@ -138,6 +138,8 @@ class GetOptions(QueryArguments):
             raise UsageError("--version, --min-version and --min-offset exclude each other: write one of them")
         if self.is_range and any(getattr(self, name) is not None for name in OF_ONE_WINDOW):
             raise UsageError("--from and --to select several windows; write them without options of one")
+        if self.wait is not None and self.min_version is None and self.min_offset is None:
+            raise UsageError("--wait needs --min-version or --min-offset: it waits for that state")
         if not self.is_range and (self.newest_first or self.limit is not None):
             raise UsageError("--newest-first and --limit need --from or --to")
 
