@@ -27,7 +27,7 @@ from services.tools.cli.commands.queries import NEWEST
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
     from services.client.read_options import ReadOptions
     from services.tools.cli.commands.queries import (
@@ -86,7 +86,7 @@ class Queries:
             print_line(line(answer))
         elif isinstance(answer, Found):
             self.console.print(heading(answer))
-            self.console.print(fields(answer))
+            self._print_table(fields(answer))
         else:
             self.console.print(missing(answer))
         if isinstance(answer, NeverSeen | NoWindow):
@@ -112,7 +112,7 @@ class Queries:
             state, [path for path in options.fields if not any(has_path(answer.value, path) for answer in answers)]
         )
         if not self.is_json:
-            self.console.print(windows(key, answers, options.fields), crop=False)
+            self._print_table(windows(key, answers, options.fields), crop=False)
         return ExitCode.OK if answers else ExitCode.ABSENT
 
     async def coverage(self, state: str, key: str, options: CoverageOptions) -> ExitCode:
@@ -121,8 +121,18 @@ class Queries:
         if self.is_json:
             print_line(line(answer))
         else:
-            self.console.print(missing(answer) if isinstance(answer, NeverSeen) else coverage(answer))
+            self._print_table(missing(answer) if isinstance(answer, NeverSeen) else coverage(answer))
         return ExitCode.ABSENT if isinstance(answer, NeverSeen) else ExitCode.OK
+
+    def _print_table(self, table: RenderableType, *, crop: bool = True) -> None:
+        """Print a table. Where it is piped, its lines end with their last values."""
+        if self.console.is_terminal:
+            self.console.print(table, crop=crop)
+            return
+        with self.console.capture() as captured:
+            self.console.print(table, crop=crop)
+        for row in captured.get().removesuffix("\n").split("\n"):
+            print_line(row.rstrip(" "))
 
     async def _check_fields(self, state: str, missing: Sequence[str]) -> None:
         """Raise UnknownFieldError for a path that no record of the state has, not one that this record lacks."""
@@ -166,7 +176,7 @@ class Queries:
             for state in known:
                 print_line(line(state))
         else:
-            self.console.print(states(known))
+            self._print_table(states(known))
         return ExitCode.OK
 
     async def watch(self, state: str, key: str | None, options: WatchOptions) -> ExitCode:

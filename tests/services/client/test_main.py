@@ -133,6 +133,22 @@ async def test_get_waits_for_an_event(fake: Fake) -> None:
     assert fake.requests == ["/v1/states/flights/UA%2F1545?min_offset=2%3A1047&wait=5.0"]
 
 
+async def test_get_without_a_version_or_an_offset_refuses_to_wait(
+    fake: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await command("get", "flights", KEY, "--wait", "5", url=fake.url) == 2
+    assert "--wait needs --min-version or --min-offset" in capsys.readouterr().err
+    assert not fake.requests
+
+
+async def test_piped_lines_of_a_table_end_with_their_last_value(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    fake.put(entry(KEY, 7, gate="x" * 60))
+    assert await command("get", "flights", KEY, url=fake.url) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "state.status  landed" in lines
+    assert f"state.gate    {'x' * 60}" in lines
+
+
 @pytest.mark.parametrize("position", ["1047", "2:", ":1047", "2:x", "-2:1"])
 async def test_get_rejects_an_invalid_partition_and_offset(
     fake: Fake, capsys: pytest.CaptureFixture[str], position: str
@@ -187,6 +203,7 @@ WRONG = [
     ["watch", "flights", "k", "--prefix", "p"],
     ["get", "flights", "k", "--version", "x"],
     ["get", "flights", "k", "--wait", "-1"],
+    ["get", "flights", "k", "--version", "7", "--wait", "5"],
     ["keys", "flights", "--where", "status"],
     ["get", "flights", "k", "--token", "secret"],
     ["--token", "secret", "get", "flights", "k"],
