@@ -94,7 +94,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "acls": Command(
             "services.tools.cli.commands.acls:acls", "print the commands that grant each part its rights on the brokers"
         ),
-        "schemas": Command("services.tools.cli.commands.schemas:schemas", "write the JSON Schema of its topics"),
+        "schemas": Command("services.tools.cli.commands.schemas:schemas", "write the JSON Schemas of its records"),
     },
     "Set up the shell": {
         "completion": Command(
