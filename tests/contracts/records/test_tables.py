@@ -103,6 +103,7 @@ class Band(BaseModel):
         ('{"low": 1, "high": -1e400}', "high: is not a finite number"),
         ('{"low": 1, "steps": [1, 9223372036854775808]}', "steps.1: is an integer of more than 64 bits"),
         ('{"low": null}', "low: Field required"),
+        ('{"low": 1, "high": null}', "high: Input should be a valid number"),
     ],
 )
 @pytest.mark.parametrize("act", [parse_row, partial(encode_row, author="ann")])
