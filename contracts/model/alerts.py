@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from contracts.errors import DeclarationError
+from contracts.model.function import check_function
 from contracts.model.named_state import NO_TIME, QueryOptions
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ class Alerts:
             problem = f"{self.rules.model.__name__} is no AlertRule"
             write = f"Write class {self.rules.model.__name__}(AlertRule): …"
             raise DeclarationError(f"Alerts({self.name!r})", problem, write)
+        check_function(f"Alerts({self.name!r}, opens=…)", self.opens, "snapshot", "rule")
+        if self.closes is not None:
+            check_function(f"Alerts({self.name!r}, closes=…)", self.closes, "snapshot", "rule")
 
     def is_true(self, snapshot: Snapshot, rule: Any) -> bool:
         """Return whether an alert that is not open opens."""

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from contracts.errors import AUTHOR_ERRORS, DeclarationError
+from contracts.model.function import check_plain
 
 Predicate = Callable[..., bool]
 
@@ -50,8 +51,7 @@ def typed(types: Mapping[str, TypeAdapter[Any]], inputs: Mapping[str, Any]) -> d
 
 def condition(where: str, when: Predicate, needs: Mapping[str, Any]) -> Condition:
     """The condition of an enrichment with these needs, by name. Raises DeclarationError."""
-    if inspect.iscoroutinefunction(when):
-        raise DeclarationError(where, "is async", "Write a plain function of the inputs: it decides, and calls nothing")
+    check_plain(where, when)
     taken = list(_names(where, when))
     if unknown := [name for name in taken if name not in needs]:
         write = f"Name one of these: {', '.join(needs)}"

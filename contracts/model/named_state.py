@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from contracts.errors import DeclarationError
+from contracts.model.function import check_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -78,6 +79,12 @@ class Derived:
     lifetime: timedelta | None = None
     query: QueryOptions = QueryOptions()
     tables: tuple[Table, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.tables:
+            check_function(f"Derived({self.name!r}) with tables=", self.of, "snapshot", "tables")
+        else:
+            check_function(f"Derived({self.name!r}) without tables=", self.of, "snapshot")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from contracts.errors import DeclarationError
 from contracts.model.event import BaseEvent
+from contracts.model.function import check_function
 from contracts.types.columns import without_none
 from contracts.types.packed import PackedIntegers
 from contracts.types.raw_record import FieldSource, FromOrigin, FromTimestamp, FromValue, RawRecord
@@ -33,6 +34,9 @@ class Raw:
     topic: str
     decode: Decode
     fields: Mapping[str, FieldSource] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_function(f"Raw({self.topic!r}, decode=…)", self.decode, "record")
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from contracts.errors import DeclarationError
+from contracts.model.function import check_function
 from contracts.model.policy import Policy
 
 if TYPE_CHECKING:
@@ -37,3 +38,5 @@ class Webhook:
         if not PATH.fullmatch(self.path):
             write = "Write a path of ASCII characters without spaces, such as path='/alerts'"
             raise DeclarationError(f"Webhook({self.api!r})", f"path={self.path!r} is no path", write)
+        if self.body is not None:
+            check_function(f"Webhook({self.api!r}, body=…)", self.body, "event")
