@@ -35,6 +35,11 @@ class Api(Protocol):
         ...
 
 
+def unfilled(path: str, name: str) -> DeclarationError:
+    """The error of a `get` that gives no value for a name in its path."""
+    return DeclarationError(f"get({path!r}, …)", f"has no value for {{{name}}}", f"Write get({path!r}, …, {name}=…)")
+
+
 Function = Callable[..., Awaitable[Any]]
 
 
@@ -99,6 +104,16 @@ class Enrichment:
         """Run the function itself, as a test would."""
         return self.function(api, **inputs)
 
+    def checked(self, returned: Any) -> BaseModel:
+        """Return what the function returned. Raises DeclarationError if it is not of the declared model."""
+        if isinstance(returned, self.result):
+            return returned
+        declared = self.result.__name__
+        problem = f"returned {type(returned).__name__}, not {declared}"
+        if inspect.isawaitable(returned):
+            raise DeclarationError(self.name, problem, "Write `return await …`: did you forget await?")
+        raise DeclarationError(self.name, problem, f"Write `return {declared}(…)`, or raise AbsentError")
+
 
 def enrichment(
     *,
@@ -111,7 +126,8 @@ def enrichment(
     """Declare an async function as an enrichment.
 
     Its first parameter is the Api; each further parameter names what it needs: a field of the state, or another
-    enrichment's slot. `T | None` makes a need optional. Its return annotation is the model of the result.
+    enrichment's slot. `T | None` makes a need optional. Its return annotation is the model of the result. It
+    raises AbsentError where there is none.
 
         @enrichment(api="registry")
         async def aircraft(api: Api, tailnum: str) -> Aircraft:
@@ -127,11 +143,15 @@ def enrichment(
     def declare(function: Function) -> Enrichment:
         name = getattr(function, "__name__", "enrichment")
         hints = get_type_hints(function, include_extras=True)
-        result, _ = without_none(hints.pop("return", None))
-        parameters = list(inspect.signature(function).parameters)[1:]
-        _check(function, name, result, [p for p in parameters if p not in hints])
+        result, may_be_none = without_none(hints.pop("return", None))
+        parameters = list(inspect.signature(function).parameters.values())
+        _check(function, name, result, [p.name for p in parameters[1:] if p.name not in hints])
+        if may_be_none:
+            write = f"Write `-> {result.__name__}`, and raise AbsentError where there is none"
+            raise DeclarationError(name, "may return None", write)
+        _check_api(name, parameters, hints)
         _check_times(name, stale_after, at_most_every)
-        needs = tuple(_need(name, parameter, hints[parameter]) for parameter in parameters)
+        needs = tuple(_need(name, parameter, hints[parameter.name]) for parameter in parameters[1:])
         _check_rounds(name, rounds, next((need for need in needs if need.name == name), None))
         kinds = {need.name: need.kind for need in needs if need.name != name}
         return Enrichment(
@@ -149,8 +169,13 @@ def enrichment(
     return declare
 
 
-def _need(of: str, name: str, hint: Any) -> Need:
+def _need(of: str, parameter: inspect.Parameter, hint: Any) -> Need:
+    name, default = parameter.name, parameter.default
     annotation, optional = without_none(hint)
+    if default is not parameter.empty and not (default is None and optional):
+        kind = inspect.formatannotation(annotation)
+        write = f"Write `{name}: {kind} | None`, and replace None in the function"
+        raise DeclarationError(f"{of}({name})", f"the default {default!r} would never be used", write)
     near = next((constraint for constraint in constraints(hint) if isinstance(constraint, Quantize)), None)
     if near and not near.fits(annotation):
         write = "Write a number for a float, a whole number for an int, a timedelta for a datetime"
@@ -165,6 +190,15 @@ def _check(function: Function, name: str, result: Any, bare: list[str]) -> None:
         raise DeclarationError(name, "does not declare its result", "Annotate its return with a pydantic model")
     if bare:
         raise DeclarationError(name, f"{', '.join(bare)} has no type", "Annotate each parameter as the state does")
+
+
+def _check_api(name: str, parameters: list[inspect.Parameter], hints: Mapping[str, Any]) -> None:
+    """Refuse a function whose first parameter is an input: it would receive the Api."""
+    first = parameters[0].name if parameters else "none"
+    if hints.get(first, Api if first.strip("_") in ("", "api") else None) not in (Api, Any):
+        inputs = [f"{p.name}: {inspect.formatannotation(hints[p.name])}" for p in parameters if p.name in hints]
+        write = f"Write `async def {name}({', '.join(['api: Api', *inputs])})`"
+        raise DeclarationError(name, f"its first parameter, {first}, is not the Api", write)
 
 
 def _check_times(name: str, stale_after: timedelta | None, at_most_every: timedelta | None) -> None:

@@ -12,7 +12,7 @@ import orjson
 from pydantic import ValidationError, create_model
 
 from contracts import AbsentError, PermanentCallError, RetryableCallError
-from contracts.errors import AUTHOR_ERRORS, message_of
+from contracts.errors import AUTHOR_ERRORS, DeclarationError, message_of
 from contracts.records.record import RecordError
 from contracts.records.shape import check_own
 from services.enrichment.calls.statuses import first_misfit
@@ -79,7 +79,9 @@ class Caller:
             if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                 raise
             log.exception("enrichment has a bug", extra={"facts": {"enrichment": request.enrichment}})
-            return Outcome("failure", reason=f"the function raised {type(error).__name__}")
+            if isinstance(error, DeclarationError):
+                return Outcome("failure", reason=message_of(error))
+            return Outcome("failure", reason=f"the function raised {type(error).__name__}")  # its message may have data
         return Outcome("result", result=result)
 
 
@@ -126,10 +128,7 @@ class _Prepared:
 
     def on_the_wire(self, result: BaseModel) -> dict[str, Any]:
         """A result as JSON, without nulls. Raises PermanentCallError for one that the job would refuse."""
-        if not isinstance(result, self._one.result):
-            declared = self._one.result.__name__
-            raise PermanentCallError(f"the function gave {type(result).__name__}, not {declared} as declared")
-        wire = self._one.written(result)
+        wire = self._one.written(self._one.checked(result))
         record = orjson.dumps({self._one.name: wire})
         if len(record) > self._largest:  # the feedback reports it with its size
             return wire

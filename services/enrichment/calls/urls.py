@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from contracts import PermanentCallError
+from contracts.model.enrichment import unfilled
 
 if TYPE_CHECKING:
     from contracts import Batch
@@ -24,11 +25,12 @@ DOTS = frozenset({".", ".."})
 def target(template: str, values: dict[str, str | float]) -> str:
     """The path and query: `{name}` takes the value of that name, and the other values become the query.
 
-    Raises ValueError for a template that is declared wrongly, PermanentCallError for a value that cannot be sent.
+    Raises ValueError for a template that is no path, DeclarationError for one with a name that has no value, and
+    PermanentCallError for a value that cannot be sent.
     """
     segments, names = _declared(template)
     if missing := [name for name in names if name not in values]:
-        raise ValueError(f"the path {template!r} needs a value for {missing[0]!r}")
+        raise unfilled(template, missing[0])
     encoded = {name: _encoded(name, value, within=name in names) for name, value in values.items()}
     path = "/".join([_filled(segment, encoded) if segment.names else segment.text for segment in segments])
     if len(values) == len(names):

@@ -265,29 +265,8 @@ def test_a_slot_of_another_model_is_refused() -> None:
         of(Thing, owner, rank)
 
 
-def plain(api: Api, name: str) -> Owner:
-    raise NotImplementedError
-
-
-async def bare(api: Api, name) -> Owner:  # type: ignore[no-untyped-def]  # noqa: ANN001  # that is the mistake
-    raise NotImplementedError
-
-
-async def silent(api: Api, name: str) -> None:
-    raise NotImplementedError
-
-
 async def plenty(api: Api, name: str) -> Owner:
     raise NotImplementedError
-
-
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [(plain, "Write `async def plain"), (bare, "name has no type"), (silent, "Annotate its return")],
-)
-def test_a_function_that_is_not_async_or_not_annotated_is_refused(function: Any, message: str) -> None:
-    with pytest.raises(DeclarationError, match=message):
-        enrichment(api="a")(function)
 
 
 SECOND = timedelta(seconds=1)

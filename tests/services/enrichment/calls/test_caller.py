@@ -24,6 +24,7 @@ from contracts import (
     State,
     enrichment,
 )
+from contracts.model.enrichment import unfilled
 from contracts.planning.request import Request
 from contracts.records.decode import Decoder
 from contracts.records.record import Record, timestamp_ms
@@ -75,14 +76,14 @@ class Nothing:
 REQUEST = Request("d1", EPOCH, "found", "f", 1, EPOCH, {"plate": "P1"})
 
 
-async def outcome(*results: Found | BaseException) -> tuple[Application, Outcome]:
+async def outcome(*results: Any) -> tuple[Application, Outcome]:
     """Return the outcome of an enrichment that gives these results, one run after the other."""
     left = list(results)
 
     @enrichment(api="registry")
     async def found(_: Api, plate: str) -> Found:
         assert plate == "P1"
-        result = left.pop(0)
+        result: Found = left.pop(0)
         if isinstance(result, BaseException):
             raise result
         return result
@@ -177,6 +178,23 @@ async def test_a_reason_with_half_a_surrogate_is_written() -> None:
 async def test_a_bug_is_a_failure_without_the_message_of_the_exception() -> None:
     _, ended = await outcome(KeyError("canary"))
     assert (ended.status, ended.reason) == ("failure", "the function raised KeyError")
+
+
+@pytest.mark.parametrize(
+    ("result", "problem"),
+    [
+        ({"count": 1}, "returned dict, not Found. Write `return Found(…)`, or raise AbsentError"),
+        (None, "returned NoneType, not Found. Write `return Found(…)`, or raise AbsentError"),
+        (asyncio.sleep, "returned coroutine, not Found. Write `return await …`: did you forget await?"),
+        (unfilled("/q/{id}", "id"), "get('/q/{id}', …): has no value for {id}. Write get('/q/{id}', …, id=…)"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+async def test_a_wrong_result_or_path_is_a_failure_that_names_the_remedy(result: Any, problem: str) -> None:
+    _, ended = await outcome(result(0) if callable(result) else result)
+    assert ended.status == "failure"
+    assert ended.reason is not None
+    assert ended.reason.endswith(problem)
 
 
 async def test_a_cancellation_by_the_function_itself_is_a_bug() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from contracts import Batch, PermanentCallError
+from contracts import Batch, DeclarationError, PermanentCallError
 from services.enrichment.calls.urls import batch_target, target
 from tests.services.enrichment.fleet import Owner
 
@@ -87,7 +87,12 @@ def test_a_key_cannot_become_two() -> None:
         batch_target(replace(PLANES, separator=","), ["N1,N2"])
 
 
-@pytest.mark.parametrize("template", ["a/{x}", "/a?b={x}", "/a#{x}", "/a/{z}", "http://evil/{x}"])
+@pytest.mark.parametrize("template", ["a/{x}", "/a?b={x}", "/a#{x}", "http://evil/{x}"])
 def test_a_wrong_template_is_a_bug(template: str) -> None:
     with pytest.raises(ValueError, match="the path"):
         target(template, {"x": "1"})
+
+
+def test_a_path_without_its_value_is_a_bug() -> None:
+    with pytest.raises(DeclarationError, match=r"has no value for {z}. Write get\('/a/{z}', …, z=…\)"):
+        target("/a/{z}", {"x": "1"})
