@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from contracts.errors import CallError, PermanentCallError, StateloopError
 from contracts.model.batch import Batch
-from contracts.model.enrichment import M
+from contracts.model.enrichment import M, unfilled
 from contracts.types.echo import answer_of
 
 Prepared = BaseModel | dict[str, Any] | CallError | list[Any] | Callable[..., Any]
@@ -26,7 +26,8 @@ class FakeApi:
     """Answers by target, or by path without query: `{"/planes/N1": {"seats": 20}, "/planes/N2": AbsentError("N2")}`.
 
     An answer is a model, a dict, an error to raise, a function of the call's values, or a list of these, of which each
-    call takes the next; the last one stays. `calls` has the target of each call. Raises UnpreparedError for any other.
+    call takes the next; the last one stays. With hopping windows, each window of an event makes a call. `calls` has the
+    target of each call. Raises UnpreparedError for any other.
     """
 
     def __init__(self, answers: Mapping[str, Prepared]) -> None:
@@ -46,7 +47,10 @@ class FakeApi:
     ) -> M:
         placed = {name: quote(str(value), safe="") for name, value in values.items() if f"{{{name}}}" in path}
         query = urlencode({name: value for name, value in values.items() if name not in placed})
-        bare = path.format_map(placed)
+        try:
+            bare = path.format_map(placed)
+        except KeyError as name:
+            raise unfilled(path, str(name.args[0])) from None
         target = f"{bare}?{query}" if query else bare
         self.calls.append(target)
         next_answer = self._next(target if target in self.answers else bare, target)

@@ -26,10 +26,13 @@ class Loop:
 
     The state, the plan and the wire are the real ones; only brokers, Spark and HTTP are missing. `calls` has the name
     of the enrichment for each request that was called for, `under_way` the requests that wait for `settle`. Raises
-    DeclarationError for an application with a processor.
+    DeclarationError for an application with a processor, and for what a test writes wrongly.
     """
 
     def __init__(self, application: Application, apis: Mapping[str, Api], clock: Callable[[], datetime]) -> None:
+        if not isinstance(application, Application):
+            problem = f"{type(application).__name__} is no Application"
+            raise DeclarationError("Loop", problem, "Write a Loop(application, …) for each application of a suite")
         if application.processor is not None:
             problem = f"{application.processor.of.__name__} computes the state, and the loop merges deltas"
             raise DeclarationError("Loop", problem, "Test the class with PySpark's TwsTester")
@@ -39,7 +42,7 @@ class Loop:
         """The number of requests that the budget stopped."""
         self._application = application
         self._apis = apis
-        self._clock = clock
+        self._clock = _checked_clock(clock)
         self._fold = Fold(application)
         self._decoder = Decoder(application) if application.topics.replay else Decoder(application, clock=clock)
         self._latest: dict[str, dict[datetime, Snapshot]] = defaultdict(dict)
@@ -52,6 +55,9 @@ class Loop:
         If the event is in several windows, it is the snapshot of the newest. An event sent twice gives the latest
         snapshot again, and so does one that the state's filter excludes. Raises KeyError if that is the key's first.
         """
+        if not isinstance(event, self._application.event):
+            kind = self._application.event.__name__
+            raise DeclarationError("send", f"{type(event).__name__} is no {kind}", f"Write send({kind}(…))")
         time = event.ts if self._application.topics.replay else self._clock()
         key = composite_key(*(getattr(event, name) for name in self._application.state.keys))
         deltas = self._decoder.event(_record(key, event.model_dump_json(exclude_none=True).encode(), time))
@@ -80,7 +86,10 @@ class Loop:
         return {name: answer.status for name, answer in self.snapshot(key, window_start).enrichments.items()}
 
     def result(self, key: str, enrichment: str, window_start: datetime | None = None) -> dict[str, Any] | None:
-        """Return an enrichment's result for a key; None if there is none."""
+        """Return an enrichment's result for a key; None without one. Raises DeclarationError for a wrong name."""
+        if enrichment not in self._application.by_name:
+            write = f"Name one of these: {', '.join(self._application.by_name) or 'there are none'}"
+            raise DeclarationError(f"result(…, {enrichment!r})", "there is no enrichment of this name", write)
         answer = self.snapshot(key, window_start).enrichments.get(enrichment)
         return answer.result if answer else None
 
@@ -137,6 +146,9 @@ class Loop:
         """The result, with the attempts of the API's policy, without its pauses."""
         enrichment = self._application.by_name[request.enrichment]
         inputs = enrichment.typed(request.inputs)
+        if enrichment.api not in self._apis:
+            write = f"Write apis={{{enrichment.api!r}: FakeApi({{…}}), …}}"
+            raise DeclarationError("Loop", f"{enrichment.name} calls {enrichment.api!r}, which has no fake", write)
         last: CallError | None = None
         for _ in range(self._application.apis[enrichment.api].attempts):
             try:
@@ -144,8 +156,20 @@ class Loop:
             except RetryableCallError as failure:
                 last = failure
             else:
-                return enrichment.written(result)
+                return enrichment.written(enrichment.checked(result))
         raise last or PermanentCallError("no attempt is allowed")
+
+
+def _checked_clock(clock: Callable[[], datetime]) -> Callable[[], datetime]:
+    """Return the clock. Raises DeclarationError for one without timezone-aware times."""
+    try:
+        now: object = clock()
+    except TypeError:  # it is no function, or one with arguments
+        now = None
+    if not isinstance(now, datetime) or now.tzinfo is None:
+        write = "Write clock=Clock(datetime(2026, 1, 1, tzinfo=UTC))"
+        raise DeclarationError("Loop(clock=…)", f"{clock!r} returns no time with a timezone", write)
+    return clock
 
 
 def _record(key: str, value: bytes, time: datetime) -> Record:

@@ -1,5 +1,6 @@
 """The kit for authors: it behaves as a worker, and its errors name the mistake of a test."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from contracts import (
     Application,
     Batch,
     Budget,
+    DeclarationError,
     Echo,
     Enriched,
     Event,
@@ -20,6 +22,7 @@ from contracts import (
     Policy,
     RetryableCallError,
     State,
+    Suite,
     enrichment,
     field,
 )
@@ -182,6 +185,76 @@ def test_an_event_that_the_job_would_refuse_is_refused() -> None:
 def test_a_device_that_sent_nothing_has_no_snapshot() -> None:
     with pytest.raises(KeyError):
         loop({}).snapshot("d")
+
+
+def test_a_loop_of_no_application_or_without_a_clock_is_refused() -> None:
+    application = Application(name="known", event=Ping, state=Known)
+    suite: Any = Suite(application)
+    with pytest.raises(DeclarationError, match=r"Suite is no Application. Write a Loop\(application, …\) for each"):
+        Loop(suite, apis={}, clock=Clock(NOW))
+    clocks: list[Any] = [datetime, NOW, Clock(NOW.replace(tzinfo=None)), lambda: 0.0]
+    for clock in clocks:
+        with pytest.raises(DeclarationError, match=r"Write clock=Clock\(datetime\(2026, 1, 1, tzinfo=UTC\)\)"):
+            Loop(application, apis={}, clock=clock)
+
+
+@pytest.mark.parametrize("event", [{"device_id": "d"}, Owner(name="Ann")])
+def test_only_an_event_of_the_application_is_sent(event: Any) -> None:
+    with pytest.raises(DeclarationError, match=r"is no Ping. Write send\(Ping\(…\)\)"):
+        loop({}).send(event)
+
+
+async def test_the_result_of_a_misspelt_enrichment_is_refused() -> None:
+    cars = loop({"/owners/A%201": AbsentError("nobody")})
+    cars.send(ping())
+    await cars.settle()
+    assert cars.result("d", "owner") is None
+    with pytest.raises(DeclarationError, match=r"'ownr'.* Name one of these: owner, score"):
+        cars.result("d", "ownr")
+
+
+class Owned(State):
+    plate: Annotated[str | None, Latest()]
+    owner: Annotated[Owner | None, Enriched()]
+
+
+async def answered(function: Callable[..., Any], apis: dict[str, Api]) -> Loop:
+    """Return the loop in which this enrichment has answered."""
+
+    async def owner(api: Api, plate: str) -> Owner:
+        answer: Owner = function(api, plate)
+        return answer
+
+    app = Application(name="owned", event=Ping, state=Owned, enrichments=(enrichment(api="registry")(owner),))
+    cars = Loop(app, apis=apis, clock=Clock(NOW))
+    cars.send(ping())
+    await cars.settle()
+    return cars
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda *_: {"name": "Ann"}, r"owner: returned dict, not Owner. Write `return Owner\(…\)`, or raise AbsentErr"),
+        (lambda *_: None, "owner: returned NoneType, not Owner"),
+        (lambda *_: Score(points=1), "owner: returned Score, not Owner"),
+        (lambda api, _: api.get("/", Owner), "owner: returned coroutine, not Owner.* did you forget await?"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+async def test_a_function_that_returns_no_result_is_refused(function: Any, message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        await answered(function, {"registry": FakeApi({})})
+
+
+async def test_an_api_that_the_test_lacks_is_named() -> None:
+    with pytest.raises(DeclarationError, match=r"'registry', which has no fake\. Write apis={'registry': FakeApi"):
+        await answered(lambda *_: None, {})
+
+
+async def test_a_path_without_its_value_is_refused() -> None:
+    with pytest.raises(DeclarationError, match=r"has no value for {id}. Write get\('/q/{id}', …, id=…\)"):
+        await FakeApi({"/q/1": {"name": "Ann"}}).get("/q/{id}", Owner, v=1)
 
 
 class Plane(BaseModel):
