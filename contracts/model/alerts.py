@@ -1,28 +1,24 @@
 """Alerts: conditions on states, by rules that change while the application runs."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable  # noqa: TC003  # pydantic reads the annotations
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import translate
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from contracts.errors import DeclarationError
 from contracts.model.function import check_function
 from contracts.model.named_state import NO_TIME, QueryOptions
+from contracts.model.table import Table
+from contracts.model.webhook import Webhook
+from contracts.types.declaration import Declaration
+from contracts.wire import Snapshot
 
-if TYPE_CHECKING:
-    from contracts.model.table import Table
-    from contracts.model.webhook import Webhook
-    from contracts.wire import Snapshot
-
-    Condition = Callable[[Snapshot, Any], bool]
-
+Condition = Callable[[Snapshot, Any], bool]
 PATTERN = re.compile(r"[*?\[]")
 
 
@@ -56,7 +52,7 @@ class AlertRule(BaseModel):
 
 
 @dataclass(frozen=True)
-class Alerts:
+class Alerts(Declaration):
     """Alerts of each key and window, by the rules of a table. They can be queried as a named state.
 
     `opens` and `closes` are pure functions of a snapshot and a rule. An alert opens when `opens` is true and `closes`

@@ -17,7 +17,7 @@ from contracts.model.enrichment import Enrichment
 from contracts.model.event import BaseEvent
 from contracts.model.graph import ordered
 from contracts.model.named_state import Derived, NamedState, QueryOptions, check_names
-from contracts.model.policy import Policy
+from contracts.model.policy import Policy, spelled
 from contracts.model.processor import Processor, check_processor
 from contracts.model.raw import Raw, check_raw
 from contracts.model.reference import named_object
@@ -27,6 +27,7 @@ from contracts.model.topics import Topic, Topics
 from contracts.model.tracing import check_event
 from contracts.reducers import Enriched, Reducer
 from contracts.types.columns import without_none
+from contracts.types.declaration import Declaration
 from contracts.types.filters import Filter
 from contracts.types.key import SEPARATOR, Key, MaxBytes
 
@@ -37,7 +38,7 @@ LARGEST_RECORD = 960 * 1024
 """In bytes: librdkafka sends 1,000,000 with key and headers by default, and brokers take little more."""
 
 
-class Application:
+class Application(Declaration):
     """An event model, a state model and enrichments. Raises DeclarationError, with what to write instead.
 
     `apis` has a policy for each API that needs another than `Policy()`. `budget` limits the requests of each device.
@@ -50,6 +51,8 @@ class Application:
     `states` are further states that can be queried. `tables` are reference tables, and `alerts` are conditions by the
     rules of a table. `raw` are topics of records that the job decodes to events.
     """
+
+    written_as = "the applications one by one, as in Suite(fleet, trips)"
 
     def __init__(  # noqa: PLR0913  # one argument for each declaration
         self,
@@ -80,7 +83,7 @@ class Application:
         self.state = state
         self.budget = budget
         self.topics = topics or Topics()
-        self.skew = skew
+        self.skew = _checked_skew(name, skew)
         self.deduplicate = deduplicate
         self.largest_record = _checked_size(name, largest_record)
         _check_event(event, state, deduplicate=deduplicate)
@@ -238,6 +241,12 @@ def _checked_size(name: str, largest_record: int) -> int:
     raise DeclarationError(f"{name}(largest_record={largest_record})", problem, write)
 
 
+def _checked_skew(name: str, skew: timedelta) -> timedelta:
+    if skew < timedelta(0):
+        raise DeclarationError(f"{name}(skew={spelled(skew)})", "is negative", "Write timedelta(seconds=60)")
+    return skew
+
+
 def _check_tables(
     name: str, alerts: tuple[Alerts, ...], derived: tuple[Derived, ...], tables: tuple[Table, ...]
 ) -> None:
@@ -325,12 +334,9 @@ def _check_largest(state: type[State], largest_record: int) -> None:
 
 
 def _check_filter(where: str, declared: Filter | None, event: type[BaseEvent]) -> None:
-    """Refuse an argument that is no filter, and a filter that does not fit the event."""
-    if declared is None:
-        return
-    if not isinstance(declared, Filter):
-        raise DeclarationError(where, f"{declared!r} is no filter", "Compare a field: field('status') == 'departed'")
-    declared.check(event, where)
+    """Refuse a filter that does not fit the event."""
+    if declared is not None:
+        declared.check(event, where)
 
 
 def _check_fit(where: str, reducer: Reducer, annotation: Any, source: Any) -> None:

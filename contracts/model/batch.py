@@ -8,13 +8,13 @@ from pydantic import BaseModel
 
 from contracts.errors import DeclarationError
 from contracts.model.policy import NO_TIME, spelled
-from contracts.types.columns import is_model
+from contracts.types.declaration import Declaration
 
 M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class Batch(Generic[M]):
+class Batch(Declaration, Generic[M]):
     """One call for many keys: `GET path?parameter=N1&parameter=N2`. Raises DeclarationError.
 
         planes = Batch("/planes", Plane, parameter="tailnum", key="tailnum", size=50)
@@ -45,7 +45,6 @@ class Batch(Generic[M]):
 
     def __post_init__(self) -> None:
         self._must("path", self.path.startswith("/") and not set(self.path) & set("?#{} "), "a path, as '/planes'")
-        self._must("model", is_model(self.model), "a pydantic model")
         self._must("parameter", bool(self.parameter), "the name of a query parameter")
         self._must("key", bool(self.key), "the name of a field")
         self._must("size", self.size >= 1, "size=50")

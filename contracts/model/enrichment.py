@@ -14,6 +14,7 @@ from contracts.model.batch import Batch
 from contracts.model.condition import Condition, Predicate, condition, typed
 from contracts.model.policy import NO_TIME, spelled
 from contracts.types.columns import constraints, is_model, without_none
+from contracts.types.declaration import Declaration, declares
 from contracts.types.quantize import Quantize
 
 M = TypeVar("M", bound=BaseModel)
@@ -62,8 +63,10 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Enrichment:
+class Enrichment(Declaration):
     """A declared enrichment. It writes the slot of its own name."""
+
+    written_as = "@enrichment(api=…) above the function"
 
     name: str
     needs: tuple[Need, ...]
@@ -115,6 +118,7 @@ class Enrichment:
         raise DeclarationError(self.name, problem, f"Write `return {declared}(…)`, or raise AbsentError")
 
 
+@declares
 def enrichment(
     *,
     api: str,

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from contracts.errors import DeclarationError
 from contracts.model.function import check_function
+from contracts.types.declaration import Declaration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from pydantic import BaseModel
-
-    from contracts.model.table import Table
+    from contracts.model.table import Table  # noqa: TC004  # a table has query options, so each needs the other
 
 NO_TIME = timedelta(0)
 CLOSED_WINDOWS = timedelta(days=1)
@@ -26,7 +26,7 @@ PATH = re.compile(r"[^.]+(\.[^.]+)*")
 
 
 @dataclass(frozen=True)
-class QueryOptions:
+class QueryOptions(Declaration):
     """The options of queries of a state. Field paths are dotted, from the top of the record's value: `state.status`.
 
     The query service stores `history` versions of a key. `indexes` has the paths of fields that a query can filter by.
@@ -64,7 +64,7 @@ class QueryOptions:
 
 
 @dataclass(frozen=True)
-class Derived:
+class Derived(Declaration):
     """A state that is derived from the snapshots, under another key. Of several devices, the newest window counts.
 
     `of` is a pure function of a snapshot, and returns pairs of a key and its value. A key expires `lifetime` after the
@@ -99,7 +99,7 @@ class CoverageField:
 
 
 @dataclass(frozen=True)
-class NamedState:
+class NamedState(Declaration):
     """A keyed topic that can be queried. `window_start`, `epoch`, `version` and `event_time` are paths in its records.
 
     `key` is the path of the key in a record's value, for a topic with several records of one key; without it, the

@@ -9,13 +9,14 @@ from contracts.model.event import BaseEvent
 from contracts.model.state import State, annotations
 from contracts.reducers import Enriched
 from contracts.types.columns import sql_type
+from contracts.types.declaration import Declaration
 
 METHODS = ("init", "handleInputRows", "handleExpiredTimer", "close")
 """The interface of PySpark's `StatefulProcessor`. This package does not import PySpark."""
 
 
 @dataclass(frozen=True)
-class Processor:
+class Processor(Declaration):
     """A processor computes a state in place of reducers: a class that extends PySpark's `StatefulProcessor`.
 
     The job runs it for each key and window. Its rows have the fields of the event, and a field for each enrichment. The

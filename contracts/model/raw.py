@@ -11,6 +11,7 @@ from contracts.errors import DeclarationError
 from contracts.model.event import BaseEvent
 from contracts.model.function import check_function
 from contracts.types.columns import without_none
+from contracts.types.declaration import Declaration
 from contracts.types.packed import PackedIntegers
 from contracts.types.raw_record import FieldSource, FromOrigin, FromTimestamp, FromValue, RawRecord
 
@@ -20,7 +21,7 @@ Decode = Callable[[RawRecord], Fields | Iterable[Fields] | None]
 
 
 @dataclass(frozen=True)
-class Raw:
+class Raw(Declaration):
     """A topic of raw records that the job decodes, and writes to the topic of events.
 
         Raw("waveforms", PackedIntegers(bits=16, channels=("ecg",)), {"device_id": FromKey(), "ts": FromTimestamp()})
@@ -59,11 +60,7 @@ def check_raw(raw: Raw, event: type[BaseEvent]) -> None:
         _check_packed(where, raw, raw.decode, event)
 
 
-def _check_source(where: str, source: Any, *, is_time: bool) -> None:
-    if not isinstance(source, FieldSource):
-        raise DeclarationError(
-            where, f"{source!r} is no source of a field", "Write FromKey(), FromHeader('name') or so"
-        )
+def _check_source(where: str, source: FieldSource, *, is_time: bool) -> None:
     unit = getattr(source, "unit", None)
     if not is_time and (unit is not None or isinstance(source, FromTimestamp)):
         raise DeclarationError(where, "is no time", "Leave out the unit, or name a field of type AwareDatetime")

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from contracts.errors import DeclarationError
 from contracts.model.policy import NO_TIME, spelled
 from contracts.reducers import Enriched, Reducer
+from contracts.types.declaration import check_argument, check_names
 from contracts.types.filters import Filter
 
 HOUR = timedelta(hours=1)
@@ -16,8 +17,12 @@ HOUR = timedelta(hours=1)
 
 MAX_WINDOWS = 64
 """The largest number of hopping windows that one event is in: each of them is a row of the job's state."""
-ARGUMENTS = ("key", "lifetime", "window", "every", "offset", "grace", "where")
-"""The arguments of the class of a state."""
+ARGUMENTS: dict[str, Any] = {
+    "key": str | tuple[str, ...],
+    **dict.fromkeys(("lifetime", "window", "every", "offset", "grace"), timedelta),
+    "where": Filter | None,
+}
+"""The arguments of the class of a state, with their types."""
 
 
 class State(BaseModel):
@@ -55,12 +60,18 @@ class State(BaseModel):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         arguments = {name: kwargs.pop(name) for name in ARGUMENTS if name in kwargs}
+        for name, value in arguments.items():
+            check_argument(cls.__name__, name, value, ARGUMENTS[name])
         if "key" in arguments:
             cls.keys = (arguments["key"],) if isinstance(arguments["key"], str) else tuple(arguments["key"])
         cls.grace = arguments.get("grace", cls.grace)
         cls.where = arguments.get("where", cls.where)
         _set_window(cls, arguments)
-        super().__init_subclass__(**kwargs)
+        try:
+            super().__init_subclass__(**kwargs)
+        except TypeError:  # no other base class takes them
+            check_names(cls.__name__, kwargs, ARGUMENTS)
+            raise
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:

@@ -6,9 +6,10 @@ from contracts.model.named_state import check_names
 from contracts.model.raw import Raw
 from contracts.model.reference import named_object
 from contracts.model.topics import Topic
+from contracts.types.declaration import Declaration
 
 
-class Suite:
+class Suite(Declaration):
     """Several applications that one job runs, with a query for each. Raises DeclarationError, with what to write.
 
     They may read one topic of events. The names of all their states differ, and so do the topics that they write.

@@ -1,19 +1,16 @@
 """Reference tables: small keyed topics, such as rules, that every derive worker stores whole."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
 
 from contracts.model.named_state import QueryOptions
 from contracts.types.columns import check_nulls
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+from contracts.types.declaration import Declaration
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Declaration):
     """A table of rows by key, which are changed while the application runs: `stateloop table put|get|list|remove`.
 
     Its topic is compacted, and is named `topic`, or `<prefix><name>`. A row is validated against `model` when it is

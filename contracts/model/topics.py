@@ -11,6 +11,7 @@ from contracts.model.alerts import Alerts
 from contracts.model.named_state import NO_TIME, Derived, QueryOptions
 from contracts.model.state import State
 from contracts.model.table import Table
+from contracts.types.declaration import Declaration
 
 FOREVER, FOREVER_MS = timedelta(milliseconds=-1), "-1"
 PARTITIONER = "murmur2_random"
@@ -85,7 +86,7 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class Topics:
+class Topics(Declaration):
     """The topics of one application, each with this number of `partitions`.
 
     Their names begin with `prefix`, which separates applications on one broker. The topics store events and feedback

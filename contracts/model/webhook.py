@@ -1,27 +1,22 @@
 """A webhook: the API that is called when an alert opens, and when it closes."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from contracts.errors import DeclarationError
 from contracts.model.function import check_function
 from contracts.model.policy import Policy
+from contracts.types.declaration import Declaration
+from contracts.wire.alert_record import AlertEvent
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from contracts.wire.alert_record import AlertEvent
-
-    Body = Callable[[AlertEvent], Any]
-
+Body = Callable[[AlertEvent], Any]
 PATH = re.compile(r"(/[!-~]*)?")
 
 
 @dataclass(frozen=True)
-class Webhook:
+class Webhook(Declaration):
     """A POST to an API for each alert that opens, and another one when it closes. Delivery is at-least-once.
 
     `api` is the name of the API: STATELOOP_APIS has its address, and `path` is beneath that. `body` is a pure function

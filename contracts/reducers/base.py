@@ -1,6 +1,6 @@
 """The interface of reducers: the lift of a value to a partial, the merge of partials, and both in Spark SQL."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Self
@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from contracts.errors import DeclarationError
 from contracts.types.columns import without_none
+from contracts.types.declaration import Declaration
 from contracts.types.filters import Filter
 
 ORDERED = (str, int, float, bool, datetime)
@@ -16,7 +17,7 @@ NUMBERS = (int, float)
 
 
 @dataclass(frozen=True)
-class Reducer(ABC):
+class Reducer(Declaration):
     """One way to merge the values of an event field. `of` names that field; by default it has the state field's name.
 
     The job reduces by `lift_sql`, an expression of each value, and `sql`, an aggregate expression. The fold, which

@@ -6,10 +6,13 @@ from typing import Any
 
 from typing_extensions import override
 
+from contracts.errors import DeclarationError
 from contracts.reducers.base import ORDERED, Reducer, needs_positive, needs_type
 from contracts.reducers.times import MOST_KEPT, order
 
 WORD = 64
+LEAST_LG_K, MOST_LG_K = 4, 21
+"""As DataSketches takes them."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,9 @@ class DistinctApprox(Reducer):
     lg_k: int = 12
 
     def __post_init__(self) -> None:
-        needs_positive("DistinctApprox(lg_k=…)", self.lg_k - 3, 18)
+        if not LEAST_LG_K <= self.lg_k <= MOST_LG_K:
+            write = f"Write a number from {LEAST_LG_K} to {MOST_LG_K}"
+            raise DeclarationError(f"DistinctApprox(lg_k={self.lg_k})", "is no size of a sketch", write)
 
     @override
     def gives(self, source: Any) -> Any:

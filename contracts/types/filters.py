@@ -34,6 +34,8 @@ class Filter(ABC):
     SQL, and `matches` evaluates it in Python.
     """
 
+    written_as = "a comparison of a field: field('status') == 'departed'"
+
     @property
     @abstractmethod
     def fields(self) -> frozenset[str]:
@@ -70,6 +72,10 @@ class FieldReference:
     """A field of the event, by name. A comparison with an operand is a filter."""
 
     name: str
+
+    @override
+    def __repr__(self) -> str:
+        return f"field({self.name!r})"
 
     def __eq__(self, operand: Operand) -> Filter:  # type: ignore[override]  # a comparison declares a filter
         return Comparison(self.name, "==", operand_of(self.name, operand))

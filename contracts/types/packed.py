@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from contracts.errors import DeclarationError
+from contracts.types.declaration import Declaration
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +20,7 @@ TWELVE, THREE = 12, 3
 
 
 @dataclass(frozen=True)
-class PackedIntegers:
+class PackedIntegers(Declaration):
     """Decodes samples of `bits` (8, 12, 16, 24 or 32) that are packed without gaps, in this byte `order`.
 
     The samples of several `channels` alternate. Each channel names the event's field that gets its list. The value of

@@ -9,6 +9,7 @@ from typing import Any
 from contracts.errors import DeclarationError
 from contracts.types.bounds import instant
 from contracts.types.columns import LONG
+from contracts.types.declaration import Declaration
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -19,7 +20,7 @@ EXACT = 2**50
 
 
 @dataclass(frozen=True)
-class Quantize:
+class Quantize(Declaration):
     """Rounds an input to the nearest multiple of a step: a number, or for times a timedelta (counted from 1970).
 
         async def place(api: Api, lat: Annotated[float, Quantize(0.001)]) -> Place: ...

@@ -1,7 +1,7 @@
 """A raw record, as a source sends it, and the sources of an event's fields in it."""
 
 import struct
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,6 +11,7 @@ from typing import Any
 from typing_extensions import override
 
 from contracts.errors import DeclarationError
+from contracts.types.declaration import Declaration
 from contracts.types.quantize import EPOCH, MICROSECOND
 
 
@@ -38,8 +39,10 @@ class RawRecord:
         return self.redriven_from or f"{self.topic}/{self.partition}/{self.offset}"
 
 
-class FieldSource(ABC):
+class FieldSource(Declaration):
     """The source of a field of the event."""
+
+    written_as = "FromKey(), FromHeader('name') or so"
 
     @abstractmethod
     def read(self, record: RawRecord) -> Any:

@@ -134,9 +134,9 @@ def test_an_error_about_a_type_or_a_key_spells_what_to_write() -> None:
 
 @pytest.mark.parametrize("wrong", [field("speed"), True, "speed > 3"])
 def test_an_invalid_filter_is_refused(wrong: Any) -> None:
-    with pytest.raises(DeclarationError, match="is no filter"):
+    with pytest.raises(DeclarationError, match=r"is no Filter\. Write a comparison of a field"):
         of(state("n", Annotated[int, Count()], where=wrong))
-    with pytest.raises(DeclarationError, match="is no filter"):
+    with pytest.raises(DeclarationError, match=r"is no Filter\. Write a comparison of a field"):
         of(state("n", Annotated[int, Count(where=wrong)]))
 
 

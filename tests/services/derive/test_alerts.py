@@ -285,8 +285,8 @@ def _failed_rows(broker: Broker) -> list[tuple[str, int]]:
 def test_alerts_by_a_table_that_is_not_declared_are_refused() -> None:
     with pytest.raises(DeclarationError, match="is not declared"):
         Application(name="sensors", event=Reading, state=Sensor, deduplicate=False, alerts=APP.alerts)
-    with pytest.raises(DeclarationError, match="Sensor is no AlertRule"):
-        Alerts("too_high", Table("limits", Sensor), above)
+    with pytest.raises(DeclarationError, match="Reading is no AlertRule"):
+        Alerts("too_high", Table("limits", Reading), above)
 
 
 def test_a_partition_begins_with_all_rules_and_is_evaluated_by_those_that_change_later() -> None:

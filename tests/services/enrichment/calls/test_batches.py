@@ -345,7 +345,7 @@ def test_one_that_is_given_up_leaves_its_key_to_another_device() -> None:
     [
         ({"path": "owners"}, "Write a path"),
         ({"path": "/owners?x=1"}, "Write a path"),
-        ({"model": int}, "Write a pydantic model"),
+        ({"model": int}, "is no class that extends BaseModel"),
         ({"parameter": ""}, "Write the name of a query parameter"),
         ({"key": ""}, "Write the name of a field"),
         ({"size": 0}, "Write size=50"),
