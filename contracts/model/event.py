@@ -25,12 +25,14 @@ class BaseEvent(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
+        columns.check_distinct(cls)
         for name, field in cls.model_fields.items():
             where = f"{cls.__name__}.{name}"
             columns.sql_type(field.annotation, where)
             _check_nested_times(field.annotation, where)
         for model in columns.models(cls):
             _check_defaults(model)
+            columns.check_required(model)
             _check_aliases(model)
         bounds(cls)
 
@@ -40,9 +42,6 @@ def _check_defaults(model: type[BaseModel]) -> None:
         where = f"{model.__name__}.{name}"
         if not field.is_required() and (field.default is not None or field.default_factory is not None):
             raise DeclarationError(where, "has a default", "Make it required, or write `T | None = None`")
-        if field.is_required() and columns.without_none(field.annotation)[1]:
-            write = "Write `T` if it is required, and `T | None = None` if it is not"
-            raise DeclarationError(where, "may be null but not missing, which are the same here", write)
 
 
 def _check_aliases(model: type[BaseModel]) -> None:

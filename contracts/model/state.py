@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from contracts.errors import DeclarationError
 from contracts.model.policy import NO_TIME, spelled
 from contracts.reducers import Enriched, Reducer
+from contracts.types.columns import check_distinct
 from contracts.types.declaration import check_argument, check_names
 from contracts.types.filters import Filter
 
@@ -77,6 +78,7 @@ class State(BaseModel):
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
         _check_arguments(cls)
+        check_distinct(cls)
         if cls.window is not None and cls.every is not None:
             _check_window(cls.__name__, cls.window, cls.every, cls.offset)
 

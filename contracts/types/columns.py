@@ -91,6 +91,24 @@ def check_nulls(model: type[BaseModel]) -> None:
                 raise DeclarationError(where, "may be null, and its default is another value", write)
 
 
+def check_required(model: type[BaseModel]) -> None:
+    """Raise DeclarationError for a field of a model that may be null and not missing: on the wire both are the same."""
+    for name, field in model.model_fields.items():
+        if field.is_required() and without_none(field.annotation)[1]:
+            write = "Write `T` if it is required, and `T | None = None` if it is not"
+            where = f"{model.__name__}.{name}"
+            raise DeclarationError(where, "may be null but not missing, which are the same here", write)
+
+
+def check_distinct(model: type[BaseModel]) -> None:
+    """Raise DeclarationError for fields whose names differ in case only: Spark takes them for one."""
+    names: dict[str, str] = {}
+    for name in model.model_fields:
+        if (other := names.setdefault(name.casefold(), name)) != name:
+            problem = f"differs from {other!r} in case only, and Spark SQL ignores the case of names"
+            raise DeclarationError(f"{model.__name__}.{name}", problem, "Rename one of them")
+
+
 def choices(annotation: Any) -> tuple[str, ...]:
     """The texts that a `Literal` or a `StrEnum` allows; empty for every other annotation."""
     if get_origin(annotation) is Literal:
@@ -134,6 +152,7 @@ def struct_type(model: type[BaseModel], where: str, *, times: str = "STRING") ->
     """
     if any(model in models(field.annotation) for field in model.model_fields.values()):
         raise DeclarationError(where, f"{model.__name__} contains itself", "Write `str`, and send it as JSON text")
+    check_distinct(model)
     fields = ", ".join(
         f"`{name}`: {sql_type(field.annotation, f'{where}.{name}', times=times)}"
         for name, field in model.model_fields.items()

@@ -110,6 +110,27 @@ def test_a_wrong_field_is_refused(annotation: Any, message: str) -> None:
     assert "One.wrong" in str(error.value)
 
 
+def model(base: type[BaseModel], *names: str, **fields: Any) -> type[BaseModel]:
+    body = {"__annotations__": dict.fromkeys(names, str) | fields, "__module__": __name__}
+    return type("Cased", (base,), body)
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda: model(Event, "speed", "Speed"),
+        lambda: model(Event, "TS"),
+        lambda: model(Event, place=model(BaseModel, "speed", "sPeed")),
+        lambda: model(Event, places=list[model(BaseModel, "speed", "sPeed")]),  # type: ignore[misc]
+        lambda: model(State, speed=Annotated[int, Count()], SPEED=Annotated[int, Count()]),
+        lambda: of(state("slot", Annotated[model(BaseModel, "speed", "Speed") | None, Enriched()])),
+    ],
+)
+def test_fields_that_differ_in_case_only_are_refused(declare: Callable[[], object]) -> None:
+    with pytest.raises(DeclarationError, match=r"Cased\.\w+: differs from '\w+' in case only.* Rename one of them"):
+        declare()
+
+
 class Keyless(BaseEvent):
     page: str
 
