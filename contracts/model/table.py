@@ -4,9 +4,13 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
+from contracts.errors import DeclarationError
 from contracts.model.named_state import QueryOptions
-from contracts.types.columns import check_nulls
+from contracts.types.columns import check_nulls, check_required, models
 from contracts.types.declaration import Declaration
+
+BOTH_NAMES = ("populate_by_name", "validate_by_name", "serialize_by_alias")
+"""The settings of a model whose fields are read by the names that they are written by, with an alias too."""
 
 
 @dataclass(frozen=True)
@@ -26,3 +30,16 @@ class Table(Declaration):
 
     def __post_init__(self) -> None:
         check_nulls(self.model)
+        for model in models(self.model):
+            check_required(model)
+            _check_names(model)
+
+
+def _check_names(model: type[BaseModel]) -> None:
+    """Refuse a field that is read by another name than it is written by: no row of such a model could be read."""
+    if any(model.model_config.get(setting) for setting in BOTH_NAMES):
+        return
+    for name, field in model.model_fields.items():
+        if (alias := field.validation_alias) not in (None, name) and name not in getattr(alias, "choices", ()):
+            problem = f"has the alias {alias!r}, and rows are written by the names of fields"
+            raise DeclarationError(f"{model.__name__}.{name}", problem, "Name the field as the row does, without alias")

@@ -10,11 +10,11 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from contracts import DeclarationError, Table
 from contracts.records.record import Record, timestamp_ms
-from contracts.records.tables import RowRejectedError, TableRows, encode_row, parse_row
+from contracts.records.tables import RowRejectedError, TableRows, decode_row, encode_row, parse_row
 from contracts.types.columns import models
 from contracts.types.key import LARGEST_KEY
 
@@ -90,28 +90,77 @@ def test_a_value_that_the_model_rejects_is_not_written() -> None:
 
 
 class Band(BaseModel):
-    low: float | None
+    low: float
     high: float = 0.0
     steps: list[int] = []
 
 
+class Hidden(Band):
+    unit: str = Field(exclude=True)
+
+
 @pytest.mark.parametrize(
-    ("value", "problem"),
+    ("model", "value", "problem"),
     [
-        ('{"low": NaN}', "low: is not a finite number"),
-        ('{"low": 1, "high": Infinity}', "high: is not a finite number"),
-        ('{"low": 1, "high": -1e400}', "high: is not a finite number"),
-        ('{"low": 1, "steps": [1, 9223372036854775808]}', "steps.1: is an integer of more than 64 bits"),
-        ('{"low": null}', "low: Field required"),
-        ('{"low": 1, "high": null}', "high: Input should be a valid number"),
+        (Band, '{"low": NaN}', "low: is not a finite number"),
+        (Band, '{"low": 1, "high": Infinity}', "high: is not a finite number"),
+        (Band, '{"low": 1, "high": -1e400}', "high: is not a finite number"),
+        (Band, '{"low": 1, "steps": [1, 9223372036854775808]}', "steps.1: is an integer of more than 64 bits"),
+        (Hidden, '{"low": 1, "unit": "m"}', "unit: Field required"),
+        (Band, '{"low": null}', "low: Field required"),
+        (Band, '{"low": 1, "high": null}', "high: Input should be a valid number"),
     ],
 )
 @pytest.mark.parametrize("act", [parse_row, partial(encode_row, author="ann")])
 def test_a_row_whose_record_the_table_would_reject_is_neither_tested_nor_written(
-    value: str, problem: str, act: Callable[..., object]
+    model: type[BaseModel], value: str, problem: str, act: Callable[..., object]
 ) -> None:
     with pytest.raises(ValueError, match=problem):
-        act(Table("bands", Band), "k", value)
+        act(Table("bands", model), "k", value)
+
+
+class Aliased(BaseModel):
+    limit: float = Field(alias="max")
+
+
+class Nullable(BaseModel):
+    limit: float | None
+
+
+class Nested(BaseModel):
+    rows: list[Nullable] = []
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Aliased, "Aliased.limit: has the alias 'max'.* Name the field as the row does"),
+        (Nullable, "Nullable.limit: may be null but not missing.* Write `T` if it is required"),
+        (Nested, "Nullable.limit: may be null but not missing"),
+    ],
+)
+def test_a_table_whose_rows_could_not_be_read_is_refused(model: type[BaseModel], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        Table("limits", model)
+
+
+class Populated(Aliased):
+    model_config = ConfigDict(populate_by_name=True)
+
+
+class Serialized(Aliased):
+    model_config = ConfigDict(serialize_by_alias=True)
+
+
+class Either(BaseModel):
+    limit: float = Field(validation_alias=AliasChoices("max", "limit"))  # type: ignore[pydantic-alias]
+
+
+@pytest.mark.parametrize("model", [Populated, Serialized, Either])
+def test_a_row_with_an_alias_is_written_if_it_can_be_read(model: type[BaseModel]) -> None:
+    table = Table("limits", model)
+    row = parse_row(table, "k", b'{"max": 1}')
+    assert decode_row(table, _record(0, b"k", encode_row(table, "k", b'{"max": 1}', None))).value == row
 
 
 class Filled(BaseModel):
