@@ -23,7 +23,7 @@ from contracts.model.raw import Raw, check_raw
 from contracts.model.reference import named_object
 from contracts.model.state import State, annotations, field_aliases, reducers, slots
 from contracts.model.table import Table
-from contracts.model.topics import Topic, Topics
+from contracts.model.topics import Topic, Topics, check_topic, check_topics
 from contracts.model.tracing import check_event
 from contracts.reducers import Enriched, Reducer
 from contracts.types.columns import without_none
@@ -100,7 +100,7 @@ class Application(Declaration):
         self.enrichments = tuple(_renamed(enrichment, aliases) for enrichment in ordered(state, enrichments))
         self.emit, self.emit_interval = emit, emit_interval
         _check_emit(name, emit, emit_interval, enrichments)
-        self.apis = _policies(name, enrichments, apis or {})
+        self.apis = _policies(name, enrichments, alerts, apis or {})
         self.query = query or QueryOptions()
         self.derived = derived
         self.tables = tables
@@ -109,6 +109,7 @@ class Application(Declaration):
         self.states = states
         check_names(self.state_names)
         self.raw = raw
+        check_topics(self.topics, (*derived, *alerts), tables)
         _check_raw(event, raw, {self.topics.events, *self.outputs})
 
     @cached_property
@@ -149,7 +150,7 @@ class Application(Declaration):
         topics = self.topics
         derived = (topics.derived(name) for name in self.derived_names)
         tables = (topics.table(table) for table in self.tables)
-        return (topics.feedback, topics.snapshots, topics.dead_letters, topics.instances, *derived, *tables)
+        return (*topics.written, *derived, *tables)
 
     def catalogue(self) -> tuple[Topic, ...]:
         """Return all its topics with their settings."""
@@ -258,15 +259,18 @@ def _check_tables(
             raise DeclarationError(where, f"the table {table.name!r} is not declared", f"Write tables=(…,) in {name}")
 
 
-def _policies(name: str, enrichments: tuple[Enrichment, ...], declared: Mapping[str, Policy]) -> dict[str, Policy]:
+def _policies(
+    name: str, enrichments: tuple[Enrichment, ...], alerts: tuple[Alerts, ...], declared: Mapping[str, Policy]
+) -> dict[str, Policy]:
     """The policy of each API that an enrichment calls."""
+    hooks = {each.webhook.api for each in alerts if each.webhook}
     called = sorted({enrichment.api for enrichment in enrichments})
     for api in declared:
         if api not in called:
-            known = ", ".join(called) or "none is called"
-            raise DeclarationError(
-                f"{name}(apis={api!r})", "no enrichment calls this API", f"Name one of these: {known}"
-            )
+            problem = "only a webhook calls this API" if api in hooks else "no enrichment calls this API"
+            known = f"Name one of these: {', '.join(called) or 'none is called'}"
+            write = f"Write Webhook({api!r}, policy=Policy(…))" if api in hooks else known
+            raise DeclarationError(f"{name}(apis={api!r})", problem, write)
     return {api: declared.get(api, Policy()) for api in called}
 
 
@@ -292,8 +296,9 @@ def _check_event(event: type[BaseEvent], state: type[State], *, deduplicate: boo
 def _check_raw(event: type[BaseEvent], raw: tuple[Raw, ...], used: set[str]) -> None:
     """Refuse a raw source whose topic has another use, or whose fields do not fit the event."""
     for source in raw:
+        where = f"Raw({source.topic!r})"
+        check_topic(where, source.topic)
         if source.topic in used:
-            where = f"Raw({source.topic!r})"
             raise DeclarationError(where, "is a topic of another use", "Name the topic of raw records")
         used = used | {source.topic}
         check_raw(source, event)

@@ -1,5 +1,6 @@
 """The catalogue of topics: their names, keys, models and retention."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -13,6 +14,7 @@ from contracts.model.state import State
 from contracts.model.table import Table
 from contracts.types.declaration import Declaration
 
+NAME = re.compile("[a-zA-Z0-9._-]{1,249}")
 FOREVER, FOREVER_MS = timedelta(milliseconds=-1), "-1"
 PARTITIONER = "murmur2_random"
 """librdkafka's name for the Java clients' partitioner: a device has the same partition number in all topics."""
@@ -103,11 +105,20 @@ class Topics(Declaration):
     """The topic of events: `<prefix>events`, unless it is set."""
 
     def __post_init__(self) -> None:
-        """Name the topic of events. Raises DeclarationError if that is an output."""
+        """Name the topic of events. Raises DeclarationError if that is an output, and for what Kafka refuses."""
         object.__setattr__(self, "events", self.events or f"{self.prefix}events")
-        if self.events in (self.feedback, self.snapshots, self.dead_letters, self.instances):
+        if self.partitions < 1:
+            raise DeclarationError(f"Topics(partitions={self.partitions})", "has no partition", "Write partitions=4")
+        for topic in (self.events, *self.written):
+            check_topic("Topics", topic)
+        if self.events in self.written:
             problem = f"events={self.events!r} is a topic that the application writes"
             raise DeclarationError("Topics", problem, "Name the topic that devices send to")
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The topics that every application writes."""
+        return (self.feedback, self.snapshots, self.dead_letters, self.instances)
 
     @property
     def feedback(self) -> str:
@@ -209,6 +220,26 @@ class Topics(Declaration):
             ),
             Topic(self.dead_letters, "origin's key", "dead_letter", "delete", self.outage, Stamp.BROKER, count),
         )
+
+
+def check_topic(where: str, name: str) -> None:
+    """Raise DeclarationError for a name that Kafka refuses."""
+    if not NAME.fullmatch(name):
+        write = "Write letters of ASCII, digits, ., - and _, 249 at most"
+        raise DeclarationError(where, f"{name!r} is no name of a topic", write)
+
+
+def check_topics(topics: Topics, derived: Sequence[Derived | Alerts], tables: Sequence[Table]) -> None:
+    """Raise DeclarationError for a derived state, alerts or a table without a topic of its own."""
+    used = dict.fromkeys((topics.events, *topics.written), "the application")
+    named = [(f"{type(each).__name__}({each.name!r})", topics.derived(each.name)) for each in derived]
+    named += [(f"Table({table.name!r})", topics.table(table)) for table in tables]
+    for where, topic in named:
+        check_topic(where, topic)
+        if topic in used:
+            write = "Choose another name" + (", or Table(topic=…)" if where.startswith("Table") else "")
+            raise DeclarationError(where, f"has the topic {topic!r} of {used[topic]}", write)
+        used[topic] = where
 
 
 def _outputs_kept(state: type[State], query: QueryOptions | None) -> timedelta:

@@ -9,6 +9,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from contracts import (
+    AlertRule,
+    Alerts,
     Api,
     Application,
     BaseEvent,
@@ -27,9 +29,11 @@ from contracts import (
     Recent,
     State,
     Sum,
+    Table,
     TopK,
     ValueCount,
     Variance,
+    Webhook,
     enrichment,
     field,
 )
@@ -291,6 +295,8 @@ async def plenty(api: Api, name: str) -> Owner:
 
 
 SECOND = timedelta(seconds=1)
+RULES = Table("rules", AlertRule)
+PAGED = Alerts("paged", RULES, lambda snapshot, _: snapshot.version > 1, webhook=Webhook("p"))
 
 
 def test_an_api_without_a_policy_has_the_default_one() -> None:
@@ -302,6 +308,10 @@ def test_an_api_without_a_policy_has_the_default_one() -> None:
     ("make", "message"),
     [
         (lambda: of(Thing, owner, rank, apis={"b": Policy()}), r"apis='b'.*no enrichment calls.* Name one of these: a"),
+        (
+            lambda: of(Thing, owner, rank, alerts=(PAGED,), tables=(RULES,), apis={"p": Policy()}),
+            r"apis='p'\): only a webhook calls this API. Write Webhook\('p', policy=Policy\(…\)\)",
+        ),
         (lambda: enrichment(api="a", stale_after=timedelta(0))(plenty), "Write stale_after="),
         (lambda: enrichment(api="a", stale_after=-SECOND)(plenty), "makes every answer stale at once"),
         (lambda: of(Thing, owner, rank, largest_record=0), "Write a number of bytes from 4096 to 983040"),

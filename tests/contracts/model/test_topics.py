@@ -2,15 +2,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pytest
+from pydantic import BaseModel
 
-from contracts import QueryOptions, Webhook
+from contracts import DeclarationError, Derived, QueryOptions, Raw, Table, Webhook
 from contracts.errors import TopicConfigError
 from contracts.model.topics import Topics
 from examples.weather.application import weather
 from tests.clicks import application
 from tests.everything import Everything
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_the_catalogue_keeps_inputs_for_an_outage_and_snapshots_by_key() -> None:
@@ -121,3 +126,39 @@ def test_the_records_of_alerts_wait_for_their_webhook_and_are_not_compacted() ->
     with pytest.raises(TopicConfigError, match=f"min.compaction.lag.ms={week}"):
         with_webhook.require(config, "kafka:9092")
     with_webhook.require(config | {"min.compaction.lag.ms": f"{week}0"}, "kafka:9092")
+
+
+class Row(BaseModel):
+    name: str
+
+
+@pytest.mark.parametrize(
+    ("declare", "message"),
+    [
+        (lambda: Topics(partitions=0), r"Topics\(partitions=0\): has no partition. Write partitions=4"),
+        (lambda: Topics(prefix="my fleet/"), r"'my fleet/events' is no name of a topic. Write letters of ASCII"),
+        (lambda: Topics(events="flöten"), "'flöten' is no name of a topic"),
+        (lambda: Topics(prefix="x" * 249), "249 at most"),
+        (lambda: application(topics=Topics(prefix="x" * 230), tables=(Table("x" * 20, Row),)), "249 at most"),
+        (lambda: application(raw=(Raw("my topic", lambda _: None),)), r"Raw\('my topic'\): 'my topic' is no name"),
+    ],
+)
+def test_a_topic_that_kafka_refuses_is_refused(declare: Callable[[], object], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        declare()
+
+
+@pytest.mark.parametrize("name", ["events", "feedback", "snapshots", "dead_letters", "query_instances"])
+def test_a_topic_of_the_application_has_no_other_use(name: str) -> None:
+    problem = rf"has the topic '{name}' of the application. Choose another name"
+    with pytest.raises(DeclarationError, match=rf"Derived\('{name}'\): {problem}$"):
+        application(derived=(Derived(name, Row, lambda _: ()),))
+    for table in (Table(name, Row), Table("x", Row, topic=name)):
+        with pytest.raises(DeclarationError, match=rf"Table\('{table.name}'\): {problem}, or Table\(topic=…\)"):
+            application(tables=(table,))
+    application(topics=Topics(prefix="a."), tables=(Table("x", Row, topic=name),))
+
+
+def test_two_tables_have_two_topics() -> None:
+    with pytest.raises(DeclarationError, match=r"Table\('y'\): has the topic 'x' of Table\('x'\)"):
+        application(tables=(Table("x", Row), Table("y", Row, topic="x")))
