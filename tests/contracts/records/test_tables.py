@@ -107,7 +107,7 @@ class Hidden(Band):
         (Band, '{"low": 1, "high": -1e400}', "high: is not a finite number"),
         (Band, '{"low": 1, "steps": [1, 9223372036854775808]}', "steps.1: is an integer of more than 64 bits"),
         (Hidden, '{"low": 1, "unit": "m"}', "unit: Field required"),
-        (Band, '{"low": null}', "low: Field required"),
+        (Band, '{"low": null}', "low: Input should be a valid number"),
         (Band, '{"low": 1, "high": null}', "high: Input should be a valid number"),
     ],
 )

@@ -80,7 +80,7 @@ def car(**arguments: Any) -> type[State]:
 
 
 def derived(**arguments: Any) -> Any:
-    return untyped.Derived(**{"name": "d", "model": Plain, "of": lambda _: ()} | arguments)
+    return untyped.Derived(**{"name": "d", "model": Plain, "of": lambda *_: ()} | arguments)
 
 
 @pytest.mark.parametrize(
