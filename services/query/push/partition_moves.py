@@ -104,10 +104,12 @@ class PartitionMoves:
     def _start_here(self, stream: Stream, subscription: Subscription, partitions: list[int]) -> None:
         """Deliver the present values of partitions of this instance, or what came after the delivered offsets.
 
-        An offset that the topic has not reached is one of an earlier topic of this name: all records are later.
+        An offset that the topic has not reached is one of an earlier topic of this name: all records are later. So is
+        one of a topic that this instance knows to be gone. An instance that relays the changes has such an offset too.
         """
         former = [partition for partition in partitions if self._is_beyond(subscription, partition)]
         subscription.since.update(dict.fromkeys(former, BEFORE_ALL))
+        later = [partition for partition in partitions if subscription.since[partition] == BEFORE_ALL]
         first = [partition for partition in partitions if subscription.since[partition] is None]
         if (key := subscription.filter.key) is None:
             for partition in partitions:
@@ -119,7 +121,8 @@ class PartitionMoves:
         elif partitions:
             self._scanner.skip_key(subscription, key)
         self._begin(subscription, partitions)
-        self._report_begun(stream, subscription, former)
+        if subscription.is_relayed and later:
+            stream.send_first(PartitionsStarted(subscription, dict.fromkeys(later, BEFORE_ALL)))
         if first:
             self._start_first(stream, subscription, first)
 

@@ -176,3 +176,42 @@ def test_seed_450040174() -> None:
         instances=3,
     )
     assert not problems(script, run(script))
+
+
+def test_seed_450900020() -> None:
+    # A relay was not told that its owner's topic was made anew: a new owner left out records by the former offsets.
+    script = Script(
+        450900020,
+        (
+            Written(at=5.630887772867474, key="k0", count=2),
+            Written(at=8.375503738428202, key="k0"),
+            Written(at=9.730476055935856, key="k0"),
+            Written(at=10.853758747703461, key="k0", count=5),
+            Written(at=12.345405264912573, key="k0", kind="again", count=5),
+            Fault(at=12.897936542682823, kind="cut", part="c", lasts=24.0, amount=3.0),
+            Written(at=14.091597599254019, key="k0", kind="removed", count=2),
+            Written(at=20.5936892155618, key="k0", kind="removed", count=3),
+            Written(at=21.47114113982159, key="k0", count=5),
+            Written(at=22.240562641079663, key="k0", kind="again", count=2),
+            Fault(at=24.38382217342053, kind="recreate", part="topic"),
+            Written(at=29.351530076580342, key="k0", kind="removed", count=3),
+            Written(at=29.667227104027326, key="k0", count=2),
+            Written(at=29.843996413810423, key="k0"),
+            Written(at=30.222672312993677, key="k0"),
+            Written(at=30.930101704846617, key="k0", count=3),
+            Written(at=31.16204048941945, key="k0", count=4),
+            Written(at=32.11323279558974, key="k0", count=4),
+            Fault(at=33.553318584749825, kind="rebuild", part="job"),
+            Fault(at=33.667755515120234, kind="power", part="d", lasts=24.0),
+            Written(at=33.69655671552062, key="k0", kind="again"),
+            Written(at=33.781965269261526, key="k0", kind="removed", count=5),
+            Written(at=34.46074756178961, key="k0", count=5),
+            Fault(at=39.86834497594851, kind="power", part="b", lasts=8.0),
+            Written(at=42.81936362223009, key="k0", count=5),
+        ),
+        application="visits",
+        partitions=2,
+        replicas=1,
+        followed=True,
+    )
+    assert not problems(script, run(script))
