@@ -161,10 +161,14 @@ class Savepoints:
 
 
 def write_closed(folder: Any, commit: Commit) -> None:
-    """Write what a state leaves out, and the logs of its last batch: positions, and the watermark of what is closed."""
+    """Write what a state leaves out, and the logs of its last batch: positions, and the watermark of what is closed.
+
+    Spark has the offsets of the batch before too, and does not start without them.
+    """
     store_windows(folder, commit.unpublished)
     metadata = {"batchWatermarkMs": 0 if commit.closed is None else milliseconds(commit.closed)}
-    folder.overwrite(f"{OFFSETS}/{BATCH}", "\n".join(["v1", *map(json.dumps, (metadata, *_by_topic(commit)))]))
+    for batch in (BATCH - 1, BATCH):
+        folder.overwrite(f"{OFFSETS}/{batch}", "\n".join(["v1", *map(json.dumps, (metadata, *_by_topic(commit)))]))
     folder.overwrite(f"{COMMITS}/{BATCH}", "v1\n{}")
 
 
