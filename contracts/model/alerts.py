@@ -1,7 +1,7 @@
 """Alerts: conditions on states, by rules that change while the application runs."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import translate
@@ -84,3 +84,8 @@ class Alerts(Declaration):
     def is_over(self, snapshot: Snapshot, rule: Any) -> bool:
         """Return whether an open alert closes."""
         return bool(self.closes(snapshot, rule)) if self.closes else not self.opens(snapshot, rule)
+
+
+def webhook_apis(alerts: Iterable[Alerts]) -> set[str]:
+    """Return the APIs that are called as webhooks of these alerts."""
+    return {one.webhook.api for one in alerts if one.webhook}

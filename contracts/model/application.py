@@ -10,14 +10,14 @@ from typing import Annotated, Any, get_args
 from pydantic import create_model
 
 from contracts.errors import DeclarationError
-from contracts.model.alerts import Alerts
+from contracts.model.alerts import Alerts, webhook_apis
 from contracts.model.budget import Budget
 from contracts.model.emit import EMIT_INTERVAL, Emit
 from contracts.model.enrichment import Enrichment
 from contracts.model.event import BaseEvent
 from contracts.model.graph import ordered
 from contracts.model.named_state import Derived, NamedState, QueryOptions, check_names
-from contracts.model.policy import Policy, spelled
+from contracts.model.policy import Policy
 from contracts.model.processor import Processor, check_processor
 from contracts.model.raw import Raw, check_raw
 from contracts.model.reference import named_object
@@ -27,7 +27,7 @@ from contracts.model.topics import Topic, Topics, check_topic, check_topics
 from contracts.model.tracing import check_event
 from contracts.reducers import Enriched, Reducer
 from contracts.types.columns import without_none
-from contracts.types.declaration import Declaration
+from contracts.types.declaration import Declaration, spelled
 from contracts.types.filters import Filter
 from contracts.types.key import SEPARATOR, Key, MaxBytes
 
@@ -188,8 +188,7 @@ class Application(Declaration):
     @property
     def called_apis(self) -> tuple[str, ...]:
         """The APIs that enrichment workers call: for enrichments, and as webhooks."""
-        webhooks = (alerts.webhook.api for alerts in self.alerts if alerts.webhook)
-        return (*(enrichment.api for enrichment in self.enrichments), *webhooks)
+        return (*(enrichment.api for enrichment in self.enrichments), *sorted(webhook_apis(self.alerts)))
 
     @cached_property
     def kept_for(self) -> timedelta:
@@ -263,7 +262,7 @@ def _policies(
     name: str, enrichments: tuple[Enrichment, ...], alerts: tuple[Alerts, ...], declared: Mapping[str, Policy]
 ) -> dict[str, Policy]:
     """The policy of each API that an enrichment calls."""
-    hooks = {each.webhook.api for each in alerts if each.webhook}
+    hooks = webhook_apis(alerts)
     called = sorted({enrichment.api for enrichment in enrichments})
     for api in declared:
         if api not in called:

@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel
 
 from contracts.errors import DeclarationError
-from contracts.model.policy import NO_TIME, spelled
-from contracts.types.declaration import Declaration
+from contracts.model.policy import NO_TIME
+from contracts.types.declaration import Declaration, spelled
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -12,9 +12,9 @@ from pydantic import BaseModel, TypeAdapter
 from contracts.errors import DeclarationError
 from contracts.model.batch import Batch
 from contracts.model.condition import Condition, Predicate, condition, typed
-from contracts.model.policy import NO_TIME, spelled
+from contracts.model.policy import NO_TIME
 from contracts.types.columns import constraints, is_model, without_none
-from contracts.types.declaration import Declaration, declares
+from contracts.types.declaration import Declaration, declares, spelled
 from contracts.types.quantize import Quantize
 
 M = TypeVar("M", bound=BaseModel)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from contracts.errors import DeclarationError
+from contracts.types.declaration import spelled
 
 NO_TIME = timedelta(0)
 STATUSES = range(100, 600)
@@ -153,8 +154,3 @@ class Policy(Declared):
         for field in ("success", "absence", "retryable"):
             known = all(status in STATUSES for status in getattr(self, field))
             self._must(field, known, "holds what is no status of HTTP", "numbers from 100 to 599")
-
-
-def spelled(value: object) -> str:
-    """Return a value as source code of a declaration."""
-    return repr(value).replace("datetime.", "")

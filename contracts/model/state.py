@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hint
 from pydantic import BaseModel, ConfigDict
 
 from contracts.errors import DeclarationError
-from contracts.model.policy import NO_TIME, spelled
+from contracts.model.policy import NO_TIME
 from contracts.reducers import Enriched, Reducer
 from contracts.types.columns import check_distinct
-from contracts.types.declaration import check_argument, check_names
+from contracts.types.declaration import check_argument, check_names, spelled
 from contracts.types.filters import Filter
 
 HOUR = timedelta(hours=1)

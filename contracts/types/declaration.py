@@ -104,7 +104,7 @@ def check_argument(where: str, name: str, value: Any, kind: Any) -> None:
     """Raise DeclarationError for an argument of another kind, or with an item of another kind."""
     if misfit := _misfit(value, kind):
         called, write = _described(name, misfit)
-        raise DeclarationError(f"{where}({name}={_shown(misfit.value)})", f"is no {called}", f"Write {write}")
+        raise DeclarationError(f"{where}({name}={_named(misfit.value)})", f"is no {called}", f"Write {write}")
 
 
 class _Misfit(NamedTuple):
@@ -163,7 +163,7 @@ def _described(name: str, misfit: _Misfit) -> tuple[str, str]:
         return "timedelta", f"timedelta(seconds={value if is_number else 60})"
     if origin is tuple:
         is_item = bool(parts) and _misfit(value, parts[0]) is None
-        return "tuple", f"{name}=({_shown(value) if is_item else '…'},)"
+        return "tuple", f"{name}=({_named(value) if is_item else '…'},)"
     if origin is type:
         extended = getattr(getattr(parts[0], "__bound__", parts[0]), "__name__", "BaseModel")
         return f"class that extends {extended}", f"class …({extended}), and its name here"
@@ -175,7 +175,12 @@ def _described(name: str, misfit: _Misfit) -> tuple[str, str]:
     return FORMS.get(origin, (called, getattr(origin, "written_as", f"{called}(…)")))
 
 
-def _shown(value: Any) -> str:
-    """Return a value as it is written; a long one by its type."""
-    written = str(getattr(value, "__name__", "")) or repr(value).replace("datetime.", "")
+def _named(value: Any) -> str:
+    """Return the name of a class or a function, and any other value as source code; a long one by its type."""
+    written = str(getattr(value, "__name__", "")) or spelled(value)
     return written if len(written) <= LONGEST else f"{type(value).__name__}(…)"
+
+
+def spelled(value: object) -> str:
+    """Return a value as source code of a declaration."""
+    return repr(value).replace("datetime.", "")

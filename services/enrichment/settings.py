@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_validator
 from typing_extensions import override
 
+from contracts.model.alerts import webhook_apis
 from contracts.settings import ApplicationSettings, Duration, WorkerLimitSettings
 from services.enrichment.calls.suspension import FailureLimits
 from services.enrichment.errors import ApiUnknownError
@@ -57,7 +58,7 @@ class ApiSettings(ApplicationSettings):
     def uncalled_apis(self, applications: Collection[Application]) -> list[str]:
         """Return a line for each API that a setting names and these applications do not call, as a misspelt one."""
         called = {api for application in applications for api in application.called_apis}
-        signed = {alerts.webhook.api for one in applications for alerts in one.alerts if alerts.webhook}
+        signed = {api for application in applications for api in webhook_apis(application.alerts)}
         named = (
             ("APIS", self.apis.keys() - {REFERENCE}, called),
             ("API_HEADERS", self.api_headers.keys(), called),

@@ -121,8 +121,7 @@ class PartitionMoves:
         elif partitions:
             self._scanner.skip_key(subscription, key)
         self._begin(subscription, partitions)
-        if subscription.is_relayed and later:
-            stream.send_first(PartitionsStarted(subscription, dict.fromkeys(later, BEFORE_ALL)))
+        self._report_begun(stream, subscription, later, BEFORE_ALL)
         if first:
             self._start_first(stream, subscription, first)
 
@@ -152,10 +151,12 @@ class PartitionMoves:
         return False
 
     @staticmethod
-    def _report_begun(stream: Stream, subscription: Subscription, partitions: list[int]) -> None:
-        """Send to another instance from which offsets on the partitions are delivered."""
+    def _report_begun(
+        stream: Stream, subscription: Subscription, partitions: list[int], after: int | None = None
+    ) -> None:
+        """Send to another instance after which offsets the partitions are delivered: where they began, by default."""
         if subscription.is_relayed and partitions:
-            offsets = {partition: subscription.begun[partition] for partition in partitions}
+            offsets = {one: subscription.begun[one] if after is None else after for one in partitions}
             stream.send_first(PartitionsStarted(subscription, offsets))
 
     def _is_beyond(self, subscription: Subscription, partition: int) -> bool:

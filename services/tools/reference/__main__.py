@@ -16,8 +16,8 @@ from pydantic import create_model
 
 import contracts
 from contracts import reducers
-from contracts.model.policy import spelled
 from contracts.reducers import ValueCount
+from contracts.types.declaration import spelled
 
 HEAD = """# Reference of declarations
 
