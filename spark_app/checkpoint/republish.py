@@ -28,23 +28,24 @@ def request_republication(checkpoint: CheckpointFolder) -> None:
 
 
 def is_republication_due(checkpoint: CheckpointFolder) -> bool:
-    """Return whether the next batch has to publish each window.
+    """Return whether the next batch has to publish each window: until one after the request is committed.
 
-    It has until one after the request is committed. If batches before the request were forgotten since, or a crash of
-    the machine left the request empty, it is made anew.
+    A request that a crash of the machine left unreadable is due.
     """
-    requested, last = checkpoint.read(FILE), str(_last(checkpoint))
-    if requested is None or requested == last:
-        return requested is not None
-    if _is_before(requested, last):
-        return False
-    checkpoint.overwrite(FILE, last)
-    return True
+    requested = checkpoint.read(FILE)
+    return requested is not None and not _is_before(requested, _last(checkpoint))
 
 
-def _is_before(requested: str, last: str) -> bool:
+def repeat_request(checkpoint: CheckpointFolder) -> None:
+    """Have the request that is due name the last batch: if later ones were forgotten since, it names one of those."""
+    last = str(_last(checkpoint))
+    if checkpoint.read(FILE) != last:
+        checkpoint.overwrite(FILE, last)
+
+
+def _is_before(requested: str, last: int) -> bool:
     try:
-        return int(requested) < int(last)
+        return int(requested) < last
     except ValueError:
         return False
 

@@ -13,7 +13,7 @@ from contracts.model.application import Application
 from contracts.model.emit import Emit
 from spark_app.checkpoint.commit_log import committed_positions
 from spark_app.checkpoint.folder import CheckpointFolder
-from spark_app.checkpoint.republish import is_republication_due
+from spark_app.checkpoint.republish import is_republication_due, repeat_request
 from spark_app.query.pipeline import catching_up, live, republishing
 from spark_app.run.backlog import SHRINKS, measure
 from spark_app.run.heartbeat import Heartbeat
@@ -59,6 +59,7 @@ class Starter:
         # A closed window is published once: a restored state has none of those. And a processor publishes what changes.
         republishes = self._application.emit is not Emit.CLOSE and self._application.processor is None
         if republishes and is_republication_due(self._checkpoint):
+            repeat_request(self._checkpoint)
             self._report.republishing()
             self._heartbeat.write()  # without a record there would be no batch
             return QueryRun(republishing(self._spark, self._query), is_catch_up=True)

@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from spark_app.checkpoint.commit_log import COMMITS, OFFSETS
 from spark_app.checkpoint.damage import forget_batches
-from spark_app.checkpoint.republish import FILE, is_republication_due, request_republication
+from spark_app.checkpoint.republish import FILE, is_republication_due, repeat_request, request_republication
 from tests.simulation.savepoints import MemoryFolder
 
 
@@ -39,6 +39,7 @@ def test_a_request_outlasts_damage_that_the_first_start_finds() -> None:
     request_republication(folder)
     forget_batches(folder, 4)
     assert is_republication_due(folder)
+    repeat_request(folder)
     assert is_republication_due(folder), "until a batch is committed"
     commit(folder, 4)
     assert not is_republication_due(folder), "once, not until the batch of the request"
@@ -50,6 +51,7 @@ def test_a_request_that_a_crash_of_the_machine_left_unreadable_is_made_anew(cont
     commit(folder, 3)
     folder.overwrite(FILE, content)
     assert is_republication_due(folder)
+    repeat_request(folder)
     commit(folder, 4)
     assert not is_republication_due(folder)
 
