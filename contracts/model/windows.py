@@ -44,11 +44,6 @@ def window_starts_sql(state: type[State], ts: str) -> str:
     return f"transform(sequence({last} - {before}L, {last}, {step}L), start -> timestamp_micros(start))"
 
 
-def is_window_start_sql(state: type[State], start: str) -> str:
-    """The SQL of whether a window starts at this timestamp."""
-    return f"unix_micros({start}) = {last_window_start_sql(state, start)}"
-
-
 def _every(state: type[State]) -> timedelta:
     if state.every is None:
         raise TypeError(f"{state.__name__} has a lifetime, and no windows of the clock")

@@ -111,10 +111,6 @@ def _fields(shape: type[BaseModel]) -> list[Column]:
     ]
 
 
-def _field_sql(value: str, annotation: object) -> str:
-    return instant_sql(value) if _is_time(annotation) else value
-
-
 def _is_time(annotation: object) -> bool:
     return without_none(annotation)[0] is datetime
 
