@@ -1,5 +1,6 @@
 """The graph of needs: which enrichment waits for which."""
 
+from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -29,6 +30,14 @@ def ordered(state: type[State], declared: tuple[Enrichment, ...]) -> tuple[Enric
     except CycleError as cycle:
         path = " → ".join(reversed(cycle.args[1]))
         raise DeclarationError(path, "need each other in a circle", "Take one of these needs away") from cycle
+
+
+def steps(enrichments: Iterable[Enrichment]) -> dict[str, int]:
+    """Return the step of each of some ordered enrichments, from 1: one more than the last of those that it needs."""
+    found: dict[str, int] = {}
+    for enrichment in enrichments:
+        found[enrichment.name] = 1 + max((found.get(need.name, 0) for need in enrichment.needs), default=0)
+    return found
 
 
 def _by_slot(state: type[State], declared: tuple[Enrichment, ...]) -> dict[str, Enrichment]:

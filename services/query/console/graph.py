@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from contracts.api.loop import EnrichmentNode, GraphResponse
 from contracts.metrics import worker
+from contracts.model.graph import steps
 from services.query.console.figures import breaker
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def graph(application: Application, span: Span) -> GraphResponse:
     """Return the enrichments with their counts; rates are those of the span."""
-    names, steps = set(application.by_name), _steps(application)
+    names, step_of = set(application.by_name), steps(application.enrichments)
     totals = span.now.samples.sums(worker.ANSWERS, "enrichment", "status")
     rates = span.rate(worker.ANSWERS, "enrichment", "status")
     calls = span.rate(worker.CALLS, "enrichment")
@@ -24,7 +25,7 @@ def graph(application: Application, span: Span) -> GraphResponse:
         nodes=tuple(
             EnrichmentNode(
                 name=enrichment.name,
-                step=steps[enrichment.name],
+                step=step_of[enrichment.name],
                 api=enrichment.api,
                 gives=enrichment.result.__name__,
                 needs=tuple(need.name for need in enrichment.needs),
@@ -52,14 +53,6 @@ def without_counts(found: GraphResponse) -> GraphResponse:
     """Return the graph without counts, which are totals over all keys."""
     hidden: dict[str, object] = {"totals": {}, "rates": {}, "calls": None}
     return found.model_copy(update={"nodes": tuple(node.model_copy(update=hidden) for node in found.nodes)})
-
-
-def _steps(application: Application) -> dict[str, int]:
-    """The step of each enrichment: one more than the last of those that it needs."""
-    found: dict[str, int] = {}
-    for enrichment in application.enrichments:
-        found[enrichment.name] = 1 + max((found.get(need.name, 0) for need in enrichment.needs), default=0)
-    return found
 
 
 def _notes(one: Enrichment) -> tuple[str, ...]:

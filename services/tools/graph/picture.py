@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+from contracts.model.graph import steps
 from services.tools.graph.layout import Layout, Line, layout
-from services.tools.graph.levels import levels
 from services.tools.graph.notes import limit, notes
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def picture(application: Application) -> str:
 
 def _laid_out(application: Application) -> Layout:
     """A field stands just before the first enrichment that needs it."""
-    column_of = dict(levels(application))
+    column_of = steps(application.enrichments)
     lines: list[Line] = []
     fields: dict[str, int] = {}
     for enrichment in application.enrichments:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from services.tools.graph.levels import steps
+from contracts.model.graph import steps
 from services.tools.graph.notes import limit, notes, policies
 
 if TYPE_CHECKING:
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 def text(application: Application) -> str:
     """The enrichments step by step with what they need, and how their APIs are called."""
     width = max((len(enrichment.name) for enrichment in application.enrichments), default=0)
-    lines = [f"{application.name}: {len(application.enrichments)} enrichments in {len(steps(application))} steps"]
-    for number, step in enumerate(steps(application), start=1):
+    listed = _steps(application)
+    lines = [f"{application.name}: {len(application.enrichments)} enrichments in {len(listed)} steps"]
+    for number, step in enumerate(listed, start=1):
         lines += ["", f"step {number}"]
         for last, enrichment in ((enrichment is step[-1], enrichment) for enrichment in step):
             lines += _branch(enrichment, width, last=last)
@@ -23,6 +24,13 @@ def text(application: Application) -> str:
     if description := limit(application):
         lines.append(f"budget: {description}")
     return "\n".join(lines)
+
+
+def _steps(application: Application) -> list[list[Enrichment]]:
+    """Return the enrichments of each step, in the order of the state's slots."""
+    step_of, by_name = steps(application.enrichments), application.by_name
+    by_slot = [by_name[name] for name in application.slots]
+    return [[one for one in by_slot if step_of[one.name] == step] for step in sorted(set(step_of.values()))]
 
 
 def _branch(enrichment: Enrichment, width: int, *, last: bool) -> list[str]:
