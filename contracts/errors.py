@@ -2,6 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 
 class StateloopError(Exception):
@@ -36,6 +40,12 @@ def message_of(error: BaseException) -> str:
 def described(error: BaseException) -> str:
     """Return the type and the message of any error of the application's functions: the detail of a dead letter."""
     return ": ".join(filter(None, (type(error).__name__, message_of(error))))
+
+
+def problem_of(problem: "ErrorDetails", whole: str = "") -> str:
+    """Return the message of a problem that pydantic found, after the path in the value, or the name of the `whole`."""
+    where = ".".join(map(str, problem["loc"])) or whole
+    return f"{where}: {problem['msg']}" if where else problem["msg"]
 
 
 class DeclarationError(PermanentError):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from contracts.errors import problem_of
 from services.client.errors import ModelMismatchError
 
 if TYPE_CHECKING:
@@ -177,8 +178,7 @@ def reader(state: str, key: str, model: type[Any] | None) -> Callable[[Any], Any
 
 def first_error(error: ValidationError) -> str:
     """Return the first reason, after the path of the value."""
-    first = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return problem_of(error.errors(include_url=False)[0])
 
 
 def window_start(facts: Mapping[str, Any]) -> datetime | None:

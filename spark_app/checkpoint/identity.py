@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
+from contracts.errors import problem_of
 from contracts.model.application import Application
 from spark_app.checkpoint.folder import CheckpointFolder
 from spark_app.errors import (
@@ -127,9 +128,7 @@ def parse(content: str, folder: str) -> CheckpointFile:
             raise UnreadableCheckpointError(folder, f"it has format {version}, this release reads format {FORMAT}")
         return CheckpointFile.model_validate_json(content)
     except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"]))
-        raise UnreadableCheckpointError(folder, f"{where}: {problem['msg']}" if where else problem["msg"]) from error
+        raise UnreadableCheckpointError(folder, problem_of(error.errors()[0])) from error
 
 
 def _topic(facts: dict[str, str | int] | None) -> str:

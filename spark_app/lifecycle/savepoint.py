@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, PositiveInt, ValidationError
 
+from contracts.errors import problem_of
 from spark_app.checkpoint.commit_files import commit_files
 from spark_app.checkpoint.commit_log import COMMITS, committed_positions, last_batch
 from spark_app.checkpoint.folder import CheckpointFolder
@@ -243,8 +244,7 @@ def parse(content: str, path: str) -> Savepoint:
             raise UnreadableSavepointError(path, problem, "restore it with the release that made it, or a later one")
         return Savepoint.model_validate_json(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise UnreadableSavepointError(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise UnreadableSavepointError(path, problem_of(error.errors()[0])) from error
 
 
 def _lost(positions: Positions, ranges: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[str]:

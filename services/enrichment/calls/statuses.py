@@ -8,6 +8,7 @@ import orjson
 from pydantic import ValidationError
 
 from contracts import AbsentError, PermanentCallError, RetryableCallError
+from contracts.errors import problem_of
 from contracts.types.echo import answer_of
 from services.enrichment.calls.backoff import parse_retry_after
 
@@ -92,7 +93,7 @@ def validate(model: type[M], values: Mapping[str, Any], found: Any, body: bytes)
 def first_misfit(error: ValidationError) -> str:
     """Return the first misfit with its reason, without the value, which may be a secret."""
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    return f"{'.'.join(str(part) for part in first['loc']) or 'the whole'}: {first['msg']}"[:200]
+    return problem_of(first, "the whole")[:200]
 
 
 def head(body: bytes) -> str:

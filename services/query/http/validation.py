@@ -9,6 +9,7 @@ from urllib.parse import unquote_to_bytes
 from pydantic import ValidationError
 
 from contracts.api.endpoint import Parameters
+from contracts.errors import problem_of
 from services.query.lookup.problems import Problem, ProblemError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def validate(model: type[Model], members: object) -> Model:
         return model.model_validate(members)
     except ValidationError as error:
         errors = error.errors(include_url=False, include_context=False)
-        mistakes = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in errors[:MISTAKES_MAX]]
+        mistakes = [problem_of(one, "it") for one in errors[:MISTAKES_MAX]]
         raise ProblemError(Problem("bad_request", f"{_list(mistakes, errors)}. Known: {known}")) from None
 
 

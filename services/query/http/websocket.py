@@ -12,6 +12,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from pydantic import ValidationError
 
 from contracts.api.watch import CLIENT_COMMAND, PEER_COMMAND, Relay, Resume, Subscribe, Unsubscribe
+from contracts.errors import problem_of
 from contracts.metrics import query as metrics
 from services.query.http.client_writer import ClientWriter
 from services.query.http.frames import control_message, delivery_message, websocket_frame
@@ -95,8 +96,7 @@ class WatchConnection:
             name = command.id
             return self._execute(command)
         except ValidationError as error:
-            detail = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-            return _error(name, Problem("bad_request", detail))
+            return _error(name, Problem("bad_request", "; ".join(map(problem_of, error.errors()))))
         except ProblemError as error:
             return _error(name, error.problem)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
+from contracts.errors import problem_of
 from services.query.errors import TokensUnreadableError
 from services.query.lookup.problems import Problem, ProblemError
 
@@ -198,8 +199,7 @@ def _read_principals(path: Path) -> list[tuple[bytes, Principal]]:
     try:
         read = _Tokens.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors())
-        raise TokensUnreadableError(path, problems) from None
+        raise TokensUnreadableError(path, "; ".join(problem_of(one, "it") for one in error.errors())) from None
     return [
         (token.digest(), Principal(token.name, token.states, token.keys, token.digest(), token.writes))
         for token in read.tokens
