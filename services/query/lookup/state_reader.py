@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 from contracts.wire.partition import partition
 from services.query.cluster import Role
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from services.query.store import Entry, Store
 
 ANSWERING_ROLES = (Role.OWNER, Role.STANDBY)
+Outcome = TypeVar("Outcome")
 
 
 class EventPosition(NamedTuple):
@@ -33,10 +34,10 @@ class EventPosition(NamedTuple):
     offset: int
 
 
-class LookupResult(NamedTuple):
-    """The decision on one key, and what this instance is to the key's partition."""
+class ReadResult(NamedTuple, Generic[Outcome]):
+    """What was read of a key, or the problem, and what this instance is to the key's partition."""
 
-    outcome: FoundEntry | Problem
+    outcome: Outcome | Problem
     partition_status: PartitionStatus
     partition: int
 
@@ -44,6 +45,10 @@ class LookupResult(NamedTuple):
     def belongs_to_peer(self) -> bool:
         """Whether another instance owns the key."""
         return isinstance(self.outcome, Problem) and self.outcome.kind == "elsewhere"
+
+
+LookupResult: TypeAlias = "ReadResult[FoundEntry]"
+"""The decision on one key."""
 
 
 class WindowsRequest(NamedTuple):
@@ -53,19 +58,6 @@ class WindowsRequest(NamedTuple):
     end: int | None
     newest_first: bool
     limit: int
-
-
-class WindowsResult(NamedTuple):
-    """Windows of a key, or the problem, and what this instance is to the key's partition."""
-
-    outcome: Sequence[Entry] | Problem
-    partition_status: PartitionStatus
-    partition: int
-
-    @property
-    def belongs_to_peer(self) -> bool:
-        """Whether another instance owns the key."""
-        return isinstance(self.outcome, Problem) and self.outcome.kind == "elsewhere"
 
 
 class StateReader:
@@ -150,7 +142,7 @@ class StateReader:
                 found.append(self._decide(key, entry, entry, conditions, partition_status))
         return found
 
-    def read_windows(self, key: str, request: WindowsRequest) -> WindowsResult:
+    def read_windows(self, key: str, request: WindowsRequest) -> ReadResult[Sequence[Entry]]:
         """The windows of the key."""
         entries = self.windows.windows(
             key,
@@ -161,7 +153,7 @@ class StateReader:
         )
         number = partition(key.encode(), self.state.partitions)
         partition_status = self._partition_status(number)  # after the store, as in `_decide`
-        return WindowsResult(unavailable(partition_status) or entries, partition_status, number)
+        return ReadResult(unavailable(partition_status) or entries, partition_status, number)
 
     def is_answered_here(self, partition: int) -> bool:
         """Whether this instance answers for the partition now."""
@@ -200,7 +192,7 @@ class StateReader:
             outcome = self._unless_other_window(key, outcome)
         if latest is None and self._misplaced.get(self.state.name) and isinstance(outcome, Problem):
             outcome = self._unless_misplaced(outcome)
-        return make_tuple(LookupResult, (outcome, partition_status, number))
+        return make_tuple(ReadResult, (outcome, partition_status, number))
 
     def _merged(self, latest: Entry | None) -> int | None:
         """The largest offset of the events merged into the entry. It is parsed on demand, for few requests need it."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from services.query.cluster import PartitionStatus, Role
 from services.query.lookup.decision import NO_CONDITIONS
 from services.query.lookup.problems import Problem
-from services.query.lookup.state_reader import LookupResult, StateReader, WindowsRequest, WindowsResult
+from services.query.lookup.state_reader import LookupResult, ReadResult, StateReader, WindowsRequest
 from tests.services.query.in_memory import (
     NOW,
     MemoryRouting,
@@ -80,7 +80,7 @@ def _alone(reader: StateReader, key: str) -> bytes | LookupResult:
     return reader.encoder.encode(key, found.outcome.entry, found.partition_status, NOW)
 
 
-READS: dict[str, Callable[[StateReader], LookupResult | WindowsResult]] = {
+READS: dict[str, Callable[[StateReader], ReadResult[Any]]] = {
     "get": lambda reader: reader.read("JFK", NO_CONDITIONS),
     "versions": lambda reader: reader.read_versions("JFK")[0],
     "get_many": lambda reader: reader.read_many(["JFK"])[0],
