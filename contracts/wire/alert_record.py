@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from contracts.types.key import Key
 from contracts.wire.dead_letter import NEVER_WRITTEN
-from contracts.wire.messages import OffsetVersioned, Order, WindowStart, Wire
+from contracts.wire.messages import OffsetVersioned, WindowStart, Wire
 
 AlertStatus = Literal["pending", "open", "closed"]
 """The status of an alert. Pending: the condition is true, but not yet for the rule's `hold`."""
@@ -85,11 +85,6 @@ class AlertRecord(OffsetVersioned):
     alerts: tuple[Alert, ...]
     changed: tuple[str, ...] = ()
     """The ids of the alerts that this record has opened or closed."""
-
-    @property
-    def order(self) -> Order:
-        """The order of the snapshot."""
-        return self.epoch, self.version
 
     @override
     def moved(self, version: int) -> Self:
