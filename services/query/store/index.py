@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from services.query.store.keys import last_before
 from services.query.store.packing import COLUMN_SIZE, HEADER, NO_HASH, field_hash, fields_at, value_hash
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def numbered_keys(
 def newest_window(txn: Transaction[bytes], database: _Database, after: int, until: int) -> int | None:
     """Return the latest window in the index that has keys and a start in (after, until]."""
     with txn.cursor(database) as cursor:
-        if not (_before(cursor, PRESENT + _pack_start(until) + BEYOND) and cursor.key().startswith(PRESENT)):
+        if not (last_before(cursor, PRESENT + _pack_start(until) + BEYOND) and cursor.key().startswith(PRESENT)):
             return None
         start: int = NUMBER.unpack(cursor.key()[len(PRESENT) :])[0] - SIGN
     return start if start > after else None
@@ -200,11 +201,6 @@ def _position_after(cursor: Cursor[bytes], prefix: bytes, place: tuple[bytes, by
 
 def _position_before(cursor: Cursor[bytes], prefix: bytes, place: tuple[bytes, bytes] | None) -> bool:
     if place is None:
-        return _before(cursor, prefix + BEYOND)
+        return last_before(cursor, prefix + BEYOND)
     head, key = place
-    return cursor.prev() if cursor.set_range_dup(head, key) else _before(cursor, head + b"\0")
-
-
-def _before(cursor: Cursor[bytes], head: bytes) -> bool:
-    """Move to the last key before this head; return whether there is one."""
-    return cursor.prev() if cursor.set_range(head) else cursor.last()
+    return cursor.prev() if cursor.set_range_dup(head, key) else last_before(cursor, head + b"\0")

@@ -161,7 +161,7 @@ class WindowNames(KeyNames):
         prefix = key.replace(ZERO, ESCAPED) + END
         newest, oldest = prefix + pack_start(end - 1), prefix + pack_start(first)
         with txn.cursor(slot.entries) as cursor:
-            found = cursor.set_range(newest) if newest_first else _last_before(cursor, oldest + ZERO)
+            found = cursor.set_range(newest) if newest_first else last_before(cursor, oldest + ZERO)
             move = cursor.next if newest_first else cursor.prev
             while found and newest <= (name := cursor.key()) <= oldest:
                 yield make_tuple(StoredWindow, (name, cursor.value(), slot))
@@ -191,6 +191,6 @@ def pack_start(window_start: int) -> bytes:
     return NUMBER.pack(END_START - 1 - window_start)
 
 
-def _last_before(cursor: Cursor[bytes], name: bytes) -> bool:
+def last_before(cursor: Cursor[bytes], name: bytes) -> bool:
     """Move to the last entry before this name; return whether there is one."""
     return cursor.prev() if cursor.set_range(name) else cursor.last()
