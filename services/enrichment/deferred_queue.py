@@ -10,10 +10,11 @@ if TYPE_CHECKING:
 
     from contracts.planning.request import Request
     from contracts.records.record import Record
-    from services.enrichment.dispatcher import Availability, CreateTask, Dispatcher
+    from services.enrichment.dispatcher import Availability, Dispatcher
     from services.enrichment.partition_state import PartitionState
     from services.enrichment.rereader import Rereader
     from services.runtime.worker.backpressure import Backpressure
+    from services.runtime.worker.partition import CreateTask
 
     Replan = Callable[[str, PartitionState, int, Record | None], None]
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from services.enrichment.in_flight import PendingRequest
     from services.enrichment.partition_state import PartitionState
+    from services.runtime.worker.partition import CreateTask
 
-    CreateTask = Callable[[Coroutine[None, None, None]], asyncio.Task[None]]
     Answer = Callable[[PartitionState, PendingRequest], Coroutine[None, None, None]]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import time
 from contextlib import AsyncExitStack
 from functools import partial
@@ -40,6 +39,7 @@ from services.query.lookup.authentication import Authenticator, watch_tokens
 from services.query.openapi import document
 from services.query.store import Store
 from services.runtime.job_progress import JobProgress
+from services.runtime.shutdown import STOP_SIGNALS
 from services.runtime.topic_owners import TopicOwners
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
