@@ -11,15 +11,19 @@ import runpy
 import signal
 import sys
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import connection, get_context
 from typing import TYPE_CHECKING
 
+from tests.deadline import DEADLINE_S
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 STDOUT, STDERR = 1, 2
+LOG_TAIL = 5000
+"""The number of characters of a log in the output of a failed test."""
 _FORKING = get_context("forkserver")
 _FORKING.set_forkserver_preload(
     [
@@ -80,6 +84,20 @@ class Forked:
     def kill(self) -> None:
         """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
+
+
+@contextmanager
+def running(name: str, environment: Mapping[str, str], log: Path, *arguments: str) -> Iterator[Forked]:
+    """Run a module, and kill it at the end if it still runs. An error inside gets a note with the end of its log."""
+    process = Forked.module(name, environment, log, *arguments)
+    try:
+        yield process
+    except Exception as error:
+        error.add_note(f"{log.name}, exit code {process.poll()}:\n{log.read_text('utf-8')[-LOG_TAIL:]}")
+        raise
+    finally:
+        process.kill()
+        process.wait(DEADLINE_S)
 
 
 def _call(environment: Mapping[str, str], log: Path, call: Callable[..., object], arguments: tuple[str, ...]) -> None:

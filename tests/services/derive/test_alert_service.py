@@ -6,7 +6,6 @@ import logging
 import os
 import threading
 from collections import Counter
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -30,15 +29,16 @@ from services.tools.broker.readiness import wait_until
 from services.tools.topics import growth
 from services.tools.topics.growth import PartitionGrowth
 from tests.deadline import DEADLINE_S
-from tests.forked import Forked
+from tests.forked import running
 from tests.services.derive.alerted import LIMITS, Crossing, Limit, sensors, transitions
 from tests.spark_app.running import everything
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from contracts.records.state_record import StateRecord
+    from tests.forked import Forked
     from tests.services.tools.broker.embedded import EmbeddedBroker
 
 PARTITIONS, MORE_PARTITIONS = 2, 5
@@ -128,23 +128,14 @@ class Sensors:
 
         wait_until(there, f"{opened} alerts that opened, and {closed} that closed", DEADLINE_S)
 
-    @contextmanager
-    def worker(self, name: str = "worker") -> Iterator[Forked]:
+    def worker(self, name: str = "worker") -> AbstractContextManager[Forked]:
         env = os.environ | {
             "STATELOOP_KAFKA": self.client["bootstrap.servers"],
             "STATELOOP_APPLICATION": "tests.services.derive.alerted:APP",
             "STATELOOP_GROUP": f"{self.prefix}derive",
             "ALERTED_PREFIX": self.prefix,
         }
-        process = Forked.module("services.derive", env, self.folder / f"{name}.log")
-        try:
-            yield process
-        except Exception as error:
-            error.add_note((self.folder / f"{name}.log").read_text("utf-8")[-4000:])
-            raise
-        finally:
-            process.kill()
-            process.wait(DEADLINE_S)
+        return running("services.derive", env, self.folder / f"{name}.log")
 
 
 @pytest.mark.kafka

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +16,13 @@ from contracts.wire.window_key import window_key
 from services.runtime.kafka.options import create_producer
 from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
-from tests.forked import Forked
+from tests.forked import running
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
+
+    from tests.forked import Forked
 
 PARTITIONS = 4
 MORNING = datetime(2013, 1, 1, 8, tzinfo=UTC)
@@ -83,8 +84,7 @@ class Topics:
         wait_until(is_committed, f"{snapshots} snapshots are committed", DEADLINE_S)
         consumer.close()
 
-    @contextmanager
-    def worker(self, name: str = "derive", **settings: str) -> Iterator[Forked]:
+    def worker(self, name: str = "derive", **settings: str) -> AbstractContextManager[Forked]:
         """Run a worker, with further settings; its log is `<name>.log`."""
         env = {
             "STATELOOP_KAFKA": self.bootstrap,
@@ -92,15 +92,7 @@ class Topics:
             "STATELOOP_GROUP": f"{self.prefix}derive",
             "PREFIXED_PREFIX": self.prefix,
         }
-        process = Forked.module("services.derive", os.environ | env | settings, self.folder / f"{name}.log")
-        try:
-            yield process
-        except Exception as error:
-            error.add_note(f"{name}, exit code {process.poll()}:\n{self.log(name)}")
-            raise
-        finally:
-            process.kill()
-            process.wait(DEADLINE_S)
+        return running("services.derive", os.environ | env | settings, self.folder / f"{name}.log")
 
     def log(self, name: str = "derive") -> str:
         """Return the log of that worker."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -19,20 +18,20 @@ from contracts.wire.window_key import window_key
 from services.runtime.kafka.options import create_consumer, create_producer
 from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
-from tests.forked import Forked
+from tests.forked import running
 from tests.services.enrichment.fleet import application
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from contracts.wire import Snapshot
+    from tests.forked import Forked
 
 STARTING = {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"}
 """The errors of a broker that has yet to read the offsets of its groups."""
 PARTITIONS = 4
-LOG_TAIL = 5000
-"""The number of characters of the workers' logs in the output of a failed test."""
 Settings = dict[str, str]
 GROUPS: dict[str, Settings] = {
     "classic": {},
@@ -137,9 +136,8 @@ class Cluster:
         found = retrying(self._offsets.committed, wanted, DEADLINE_S)
         return sum(max(one.offset, 0) for one in found)
 
-    @contextmanager
-    def worker(self, api: str, **settings: str) -> Iterator[Forked]:
-        """A worker process; killed at the end if it still runs. A failure inside shows the end of the logs."""
+    def worker(self, api: str, **settings: str) -> AbstractContextManager[Forked]:
+        """A worker process; killed at the end if it still runs."""
         environment = {
             "FLEET_PREFIX": self.prefix,
             "FLEET_TIMEOUT_S": str(DEADLINE_S),
@@ -151,16 +149,8 @@ class Cluster:
             **{f"STATELOOP_{name.upper()}": value for name, value in settings.items()},
         }
         log = self._logs / f"worker-{self._started}.log"
-        process = Forked.module("services.enrichment", os.environ | environment, log)
         self._started += 1
-        try:
-            yield process
-        except Exception as error:
-            error.add_note(f"The workers' logs end with:\n{self.log()[-LOG_TAIL:]}")
-            raise
-        finally:
-            process.kill()
-            process.wait(DEADLINE_S)
+        return running("services.enrichment", os.environ | environment, log)
 
     def log(self) -> str:
         """Return the logs of all workers."""

@@ -7,7 +7,6 @@ import base64
 import json
 import os
 import random
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -25,17 +24,18 @@ from services.runtime.kafka.options import create_producer
 from services.runtime.table_writer import TableWriter
 from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
-from tests.forked import Forked
+from tests.forked import running
 from tests.services.enrichment.alerted import APP, LIMITS, NOON, crossings
 from tests.services.enrichment.cluster import condition
 from tests.services.enrichment.receiver import Receiver
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from contracts.wire.alert_record import AlertRecord
+    from tests.forked import Forked
     from tests.services.tools.broker.embedded import EmbeddedBroker
 
 PARTITIONS = 4
@@ -78,8 +78,7 @@ class Pagers:
         """A process that delivers alerts."""
         return self.process("services.enrichment", calling(url))
 
-    @contextmanager
-    def process(self, module: str, settings: Mapping[str, str], *arguments: str) -> Iterator[Forked]:
+    def process(self, module: str, settings: Mapping[str, str], *arguments: str) -> AbstractContextManager[Forked]:
         """A process; killed at the end if it still runs."""
         self.started += 1
         environment = os.environ | {
@@ -92,16 +91,7 @@ class Pagers:
             "STATELOOP_STATS_EVERY": "0.1",
             **settings,
         }
-        path = self._log()
-        process = Forked.module(module, environment, path, *arguments)
-        try:
-            yield process
-        except Exception as error:
-            error.add_note(path.read_text("utf-8")[-4000:])
-            raise
-        finally:
-            process.kill()
-            process.wait(DEADLINE_S)
+        return running(module, environment, self._log(), *arguments)
 
     def has_partitions(self) -> bool:
         """Whether the worker that started last has some."""

@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import socket
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -24,15 +23,17 @@ from contracts.wire.window_key import window_key
 from services.runtime.kafka.options import create_producer
 from services.tools.broker.readiness import wait_until
 from tests.deadline import DEADLINE_S
-from tests.forked import Forked
+from tests.forked import running
 from tests.queried import ask
 from tests.services.sink.records import NOW_US, START
 from tests.services.sink.servers import free_port
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from tests.forked import Forked
     from tests.services.sink.servers import PostgresqlServer, RedisServer, Server
     from tests.services.tools.broker.embedded import EmbeddedBroker
 
@@ -76,8 +77,7 @@ class Loop:
     def target(self) -> Target:
         return Target(f"{self.prefix}flights", f"{self.prefix}snapshots", Windows.NEWEST)
 
-    @contextmanager
-    def sink(self, name: str, url: str, **settings: str) -> Iterator[Forked]:
+    def sink(self, name: str, url: str, **settings: str) -> AbstractContextManager[Forked]:
         environment = {
             "STATELOOP_KAFKA": self.bootstrap,
             "STATELOOP_APPLICATION": "tests.services.derive.prefixed:app",
@@ -88,16 +88,7 @@ class Loop:
             "STATELOOP_GROUP": f"{self.prefix}{name}",
             "PREFIXED_PREFIX": self.prefix,
         }
-        log = self.folder / f"{name}.log"
-        process = Forked.module("services.sink", os.environ | environment | settings, log)
-        try:
-            yield process
-        except Exception as error:
-            error.add_note(f"{name}, exit code {process.poll()}:\n{self.log(name)[-5000:]}")
-            raise
-        finally:
-            process.kill()
-            process.wait(DEADLINE_S)
+        return running("services.sink", os.environ | environment | settings, self.folder / f"{name}.log")
 
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(encoding="utf-8")
