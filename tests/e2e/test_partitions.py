@@ -23,16 +23,16 @@ from contracts.wire.window_key import parse_window_key
 from tests.deadline import DEADLINE_S
 from tests.e2e.fleet import Fleet, application
 from tests.e2e.test_rebuild import generations, rebuild, rebuild_process
-from tests.services.enrichment.registry import Registry
 from tests.services.tools.broker.embedded import free_port_pair
 from tests.spark_app.running import until as until_within
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from tests.services.enrichment.registry import Registry
     from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
@@ -47,13 +47,6 @@ until = partial(until_within, patience_s=300.0)
 def fleet(spark: SparkSession, broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Fleet:
     """Give topics without a record."""
     return Fleet(spark, broker, topics_prefix, tmp_path, BEFORE)
-
-
-@pytest.fixture
-async def registry() -> AsyncIterator[Registry]:
-    """Give an API that answers at once."""
-    async with Registry().serving() as running:
-        yield running
 
 
 async def test_partitions_are_added_and_nothing_is_lost_or_repeated(fleet: Fleet, registry: Registry) -> None:

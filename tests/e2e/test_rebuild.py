@@ -14,12 +14,11 @@ import pytest
 from tests.e2e.commands import running
 from tests.e2e.fleet import Fleet, application, following
 from tests.e2e.times import newer, older
-from tests.services.enrichment.registry import Registry
 from tests.spark_app.hosted import CRASHED, Crash, HostedCommand
 from tests.spark_app.running import until as until_within
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.commands import CommandProcess
     from tests.e2e.fleet import Release
+    from tests.services.enrichment.registry import Registry
     from tests.services.tools.broker.embedded import EmbeddedBroker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kafka, pytest.mark.spark]
@@ -48,13 +48,6 @@ until = partial(until_within, patience_s=300.0)
 def fleet(spark: SparkSession, broker: EmbeddedBroker, topics_prefix: str, tmp_path: Path) -> Fleet:
     """Give topics without a record."""
     return Fleet(spark, broker, topics_prefix, tmp_path)
-
-
-@pytest.fixture
-async def registry() -> AsyncIterator[Registry]:
-    """Give an API that answers at once."""
-    async with Registry().serving() as running:
-        yield running
 
 
 def test_a_rebuild_that_crashes_continues(fleet: Fleet) -> None:
