@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from typing_extensions import override
 
 from services.query.store import Store
+from services.query.store import store as store_module
 from services.query.store.buckets import milliseconds, time_buckets
 from services.query.store.scan import Position, Scan, Seconds
 from tests.services.query.store.declared import removal, update
@@ -172,3 +174,17 @@ class StoreMachine(RuleBasedStateMachine):
         }
         assert len(found) == len(changes)
         assert {name: entry for name, entry in found.items() if name in expected or entry is not None} == expected
+
+
+class LargeBatchMachine(StoreMachine):
+    """The same, with each batch written as while a store catches up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.few = store_module.BULK_SIZE
+        store_module.BULK_SIZE = 1
+
+    @override
+    def teardown(self) -> None:
+        store_module.BULK_SIZE = self.few
+        super().teardown()

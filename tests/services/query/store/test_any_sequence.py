@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import invariant, rule
-from typing_extensions import override
 
-from services.query.store import store as store_module
 from services.query.store.environment import MIN_MAP_SIZE
 from tests.services.query.store.declared import named
-from tests.services.query.store.machine import StoreMachine
+from tests.services.query.store.machine import LargeBatchMachine, StoreMachine
 
 pytestmark = pytest.mark.slow
 
@@ -25,18 +23,8 @@ class Stores(StoreMachine):
         assert self.store.key_count() == len(self.model.stored)
 
 
-class LargeBatches(Stores):
-    """The same, with each batch written as while a store catches up."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.few = store_module.BULK_SIZE
-        store_module.BULK_SIZE = 1
-
-    @override
-    def teardown(self) -> None:
-        store_module.BULK_SIZE = self.few
-        super().teardown()
+class LargeBatches(LargeBatchMachine, Stores):
+    """The same, with large batches."""
 
 
 class Mapped(LargeBatches):

@@ -7,12 +7,10 @@ from datetime import timedelta
 
 from hypothesis import settings
 from hypothesis.stateful import invariant
-from typing_extensions import override
 
-from services.query.store import store as store_module
 from services.query.store.scan import Scan
 from tests.services.query.store.declared import named
-from tests.services.query.store.machine import KEYS, STARTS, STEP, WHERE, StoreMachine
+from tests.services.query.store.machine import KEYS, STARTS, STEP, WHERE, LargeBatchMachine, StoreMachine
 
 WINDOW, EVERY, REMEMBER, GRACE = 80, 40, 200, 30
 TIMES = tuple(range(-STEP, 13 * STEP, STEP // 2))
@@ -54,20 +52,10 @@ class Windows(StoreMachine):
             assert self.store.is_open(start) == (start + WINDOW > self.model.watermark)
 
 
-class LargeBatches(Windows):
-    """The same, with each batch written as while a store catches up."""
+class LargeBatches(LargeBatchMachine, Windows):
+    """The same, with large batches."""
 
     state = replace(HOPPING, query=replace(REMEMBERED, history=1))
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.few = store_module.BULK_SIZE
-        store_module.BULK_SIZE = 1
-
-    @override
-    def teardown(self) -> None:
-        store_module.BULK_SIZE = self.few
-        super().teardown()
 
 
 TestAnyWindows = Windows.TestCase
