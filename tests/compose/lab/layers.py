@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
+from tests.compose.lab.checks import Checks
 from tests.compose.lab.errors import StackError
-
-if TYPE_CHECKING:
-    from tests.compose.lab.court import Court
-    from tests.compose.lab.stack import Stack
-    from tests.compose.lab.steps import Steps
 
 FILES = ("compose.cluster.yaml", "compose.observability.yaml")
 STAY = ("kafka", "job", "enrichment", "reference", "derive", "query", "spark-master", "spark-worker")
@@ -18,11 +13,8 @@ WORKERS = 3
 CRASH_AFTER = 3_000
 
 
-class Layers:
+class Layers(Checks):
     """The checks. Each raises StackError, or CommandFailedError, when it does not hold."""
-
-    def __init__(self, stack: Stack, steps: Steps, court: Court) -> None:
-        self._stack, self._steps, self._court = stack, steps, court
 
     def run(self) -> None:
         """All of it."""

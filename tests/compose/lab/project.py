@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.compose.lab.checks import Checks
 from tests.compose.lab.errors import StackError
 from tests.compose.lab.hardening import require_hardened, require_labels
 from tests.compose.lab.state import CREATE, REBUILD, REMOVE, RESTORE, START, STOP, VERIFY, last_line, one
@@ -82,11 +83,11 @@ def build(stack: Stack, steps: Steps) -> None:
             require_labels(stack.commands, f"{NAME}-{image}:latest", labels)
 
 
-class Project:
+class Project(Checks):
     """The checks. Each raises StackError, or CommandFailedError, when it does not hold."""
 
     def __init__(self, stack: Stack, steps: Steps, court: Court) -> None:
-        self._stack, self._steps, self._court = stack, steps, court
+        super().__init__(stack, steps, court)
         self._counted = 0
 
     def run(self) -> None:
@@ -112,10 +113,6 @@ class Project:
             self.command(VERIFY)
         with self._steps.step("docker compose down --volumes leaves nothing"):
             self._stack.remove()
-
-    def command(self, command: str) -> str:
-        """Run a documented command."""
-        return self._stack.compose(*command.split())
 
     def kill(self, service: str) -> None:
         """Kill a container while readings come, and start it again. The worker misses the first one of a device."""

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from tests.compose.lab.checks import Checks
 from tests.compose.lab.errors import StackError
 from tests.compose.lab.hardening import require_hardened
 from tests.compose.lab.image_layers import is_of_code, new_instructions, read_layers
-
-if TYPE_CHECKING:
-    from tests.compose.lab.court import Court
-    from tests.compose.lab.stack import Stack
-    from tests.compose.lab.steps import Steps
 
 STAY = ("kafka", "job", "enrichment", "reference", "derive", "query")
 CRASHES = (
@@ -27,11 +21,8 @@ CRASHES = (
 DOWN_AFTER = 5_500
 
 
-class Scenario:
+class Scenario(Checks):
     """The checks. Each raises StackError, or CommandFailedError, when it does not hold."""
-
-    def __init__(self, stack: Stack, steps: Steps, court: Court) -> None:
-        self._stack, self._steps, self._court = stack, steps, court
 
     def run(self) -> None:
         """All of it."""

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tests.compose.lab.court import Court
-    from tests.compose.lab.stack import Stack
-    from tests.compose.lab.steps import Steps
+from tests.compose.lab.checks import Checks
 
 FILES = ("compose.sink.yaml",)
 STORES = ("redis", "postgresql")
@@ -16,11 +11,8 @@ CRASHES = (("sink-redis", 1_000), ("postgresql", 2_000), ("sink-postgresql", 3_0
 """Each container, and after how many snapshots it crashes; there are some 8,400."""
 
 
-class Sinks:
+class Sinks(Checks):
     """The checks. Each raises StackError, or CommandFailedError, when it does not hold."""
-
-    def __init__(self, stack: Stack, steps: Steps, court: Court) -> None:
-        self._stack, self._steps, self._court = stack, steps, court
 
     def run(self) -> None:
         """All of it."""

@@ -5,15 +5,10 @@ from __future__ import annotations
 import json
 import re
 from datetime import date
-from typing import TYPE_CHECKING
 
+from tests.compose.lab.checks import Checks
 from tests.compose.lab.errors import CommandFailedError, StackError
 from tests.examples.flights.oracle import expected
-
-if TYPE_CHECKING:
-    from tests.compose.lab.court import Court
-    from tests.compose.lab.stack import Stack
-    from tests.compose.lab.steps import Steps
 
 SPEED = "200"
 """A day of seven minutes: the commands take four of them."""
@@ -36,11 +31,8 @@ SAVE_AFTER, RESTORE_AFTER, REBUILD_AFTER = 1_000, 2_000, 4_000
 WITHOUT_SPARK = "use the image stateloop-spark"
 
 
-class StateCommands:
+class StateCommands(Checks):
     """The checks. Each raises StackError, or CommandFailedError, when it does not hold."""
-
-    def __init__(self, stack: Stack, steps: Steps, court: Court) -> None:
-        self._stack, self._steps, self._court = stack, steps, court
 
     def run(self) -> None:
         """All of it."""
@@ -68,10 +60,6 @@ class StateCommands:
             self.require_refusal(GET.replace("job", "enrichment"))
         with self._steps.step("docker compose down --volumes leaves nothing"):
             self._stack.remove()
-
-    def command(self, command: str) -> str:
-        """Run a documented command."""
-        return self._stack.compose(*command.split())
 
     def saved(self) -> tuple[str, int]:
         """Make a savepoint of each application; give the name and the epoch of that of the flights."""
