@@ -8,8 +8,6 @@ from typing import Any
 FIRST = datetime(2013, 1, 1, 10, tzinfo=UTC)
 CARRIERS = ("UA", "DL", "B6", "AA", "MQ", "WN", "US", "EV")
 ROUTES = (("EWR", "IAH"), ("LGA", "MIA"), ("JFK", "BQN"), ("JFK", "SFO"), ("LGA", "ATL"), ("EWR", "ORD"))
-STAGES = 7
-"""How many versions a flight has."""
 
 
 def key_of(number: int) -> str:

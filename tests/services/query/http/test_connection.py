@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 SECRET = "a-secret-of-a-dashboard"  # noqa: S105  # opens nothing
 HOUR = 3_600_000
-READ_AT_ONCE = 512 * 1024
-"""The most bytes that the event loop passes in one read."""
 GET = request("/v1/states/flights/UA1")
 BATCH = json.dumps({"keys": ["UA1", "old", "none", "away"]}).encode()
 LAST = b"GET /v1/states HTTP/1.0\r\n\r\n"
