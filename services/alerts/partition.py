@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from contracts.wire.dead_letter import NEVER_WRITTEN
 from services.alerts.present_states import PresentStates, position_of
 
 if TYPE_CHECKING:
@@ -88,6 +89,12 @@ class AlertPartition:
         """Apply a tombstone of the alerts' topic."""
         self.records[name].pop(position, None)
         self.pending[name].pop(position, None)
+
+    def drop_offsets(self, end: int) -> None:
+        """Drop the offsets that alerts have from this one on, where the snapshots end: their topic was made anew."""
+        for name, records in self.records.items():
+            for record in [record for record in records.values() if record.offset >= end]:
+                self._put(name, record.model_copy(update={"offset": NEVER_WRITTEN}), matters=bool(record.active))
 
     def apply(self, changes: Changes) -> None:
         """Apply changes that are written."""

@@ -77,7 +77,10 @@ def restored(
 def restore_alerts(
     application: Application, reader: BlockingTopicReader, partition: AlertPartition, is_stopping: Callable[[], bool]
 ) -> None:
-    """Replace the alerts of a partition by those of the topics. Raises TopicReadError."""
+    """Replace the alerts of a partition by those of the topics. Raises TopicReadError.
+
+    The end of the snapshots is read after the alerts, which have offsets before it.
+    """
     partition.forget_alerts()
     for alerts in application.alerts:
         place = Partition(application.topics.derived(alerts.name), partition.number)
@@ -87,6 +90,9 @@ def restore_alerts(
                     _forget(partition, alerts.name, record)
                 elif (found := _alerts(record)) is not None:
                     partition.restore(alerts.name, found)
+    snapshots = Partition(application.topics.snapshots, partition.number)
+    if (bounds := answered(lambda: reader.bounds([snapshots], TRY_S), is_stopping)) is not None:
+        partition.drop_offsets(bounds[snapshots].end)
     reader.stop()
 
 

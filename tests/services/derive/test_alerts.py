@@ -21,6 +21,7 @@ from contracts.wire.window_key import window_key
 from services.alerts.evaluator import AlertEvaluator
 from services.alerts.partition import AlertPartition
 from services.alerts.tables import RowChange, Tables
+from services.runtime.job_progress import Published
 from tests.services.derive.alert_steps import (
     broker_with,
     crossings,
@@ -324,3 +325,32 @@ def test_windows_that_a_catch_up_publishes_in_any_order_are_all_evaluated() -> N
         publish(broker, "a", 1, 7, AT + hours * HOUR)
     broker.run(is_live=True)
     assert len(crossings(broker)[0]) == 5
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_alerts_of_a_topic_of_snapshots_that_was_made_anew_close_by_its_first_snapshots(*, restarts: bool) -> None:
+    broker = broker_with(("r", Limit(high=5, low=5)))
+    broker.restarts = restarts
+    for version in range(1, 9):
+        publish(broker, "a", version, 7 if version == 8 else 1)
+    publish(broker, "b", 1, 7)
+    broker.run(is_live=True)
+    broker.topics["snapshots"].clear()
+    publish(broker, "a", 9, 1)
+    publish(broker, "a", 10, 7)
+    broker.run(is_live=True)
+    broker.end()
+    opened, closed = crossings(broker)
+    assert (len(opened), [by for _, by in closed]) == (3, ["condition"])
+
+
+def test_an_alert_whose_window_has_no_snapshot_in_a_topic_that_was_made_anew_expires() -> None:
+    broker = broker_with(("r", Limit(high=5, low=5)))
+    for version in range(1, 9):
+        publish(broker, "a", version, 7 if version == 8 else 1)
+    broker.run(is_live=True)
+    broker.topics["snapshots"].clear()
+    publish(broker, "b", 1, 1, later := AT + 20 * 24 * HOUR)
+    broker.published = Published(1, later, 0)
+    broker.run(is_live=True)
+    assert [alert.closed_by for alert in last_of(broker, "a").alerts] == ["expired"]
