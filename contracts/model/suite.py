@@ -22,6 +22,7 @@ class Suite(Declaration):
         check_names(name for application in applications for name in application.state_names)
         _check_outputs(applications)
         _check_events(applications)
+        _check_webhook_groups(applications)
 
     def select(self, name: str | None) -> tuple[Application, ...]:
         """Return all applications, or the one of this name. Raises DeclarationError."""
@@ -104,3 +105,14 @@ def _check_events(applications: tuple[Application, ...]) -> None:
             if wanted != other:
                 problem = f"{first.name} declares {name}={other} for the topic {events!r}, {application.name} {wanted}"
                 raise DeclarationError("Suite", problem, f"Write the same Topics({name}=…) in both")
+
+
+def _check_webhook_groups(applications: tuple[Application, ...]) -> None:
+    """Refuse webhooks of two applications with one consumer group: only one of them would be called."""
+    members: dict[str, str] = {}
+    for application in applications:
+        for alerts in application.alerts:
+            group, member = application.webhook_group(alerts), f"{alerts.name!r} of {application.name}"
+            if alerts.webhook and (other := members.setdefault(group, member)) != member:
+                problem = f"the webhooks of {other} and of {member} have one consumer group, {group!r}"
+                raise DeclarationError("Suite", problem, "Choose another name for one of these alerts")

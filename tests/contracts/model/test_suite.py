@@ -10,6 +10,8 @@ import pytest
 from pydantic import BaseModel
 
 from contracts import (
+    AlertRule,
+    Alerts,
     Api,
     Application,
     Count,
@@ -25,7 +27,9 @@ from contracts import (
     Raw,
     State,
     Suite,
+    Table,
     Topics,
+    Webhook,
     enrichment,
 )
 from contracts.model.application import load
@@ -92,6 +96,12 @@ def _derives(name: str) -> Derived:
     return Derived(name, Owner, lambda _: ())
 
 
+def _alerting(name: str, alerts: str) -> Application:
+    rules = Table(f"rules-of-{alerts}", AlertRule)
+    called = Alerts(alerts, rules, lambda snapshot, _: bool(snapshot.state), webhook=Webhook("pager"))
+    return of(name, Topics(prefix=f"{name}."), tables=(rules,), alerts=(called,))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -124,6 +134,10 @@ def _derives(name: str) -> Derived:
         (
             lambda: Suite(of("trips", Topics(), raw=(PINGS,)), of("days", Topics(prefix="days."), Days, raw=(PINGS,))),
             "trips and days decode the topic 'pings' to different topics of events",
+        ),
+        (
+            lambda: Suite(_alerting("a", "b-c"), _alerting("a-b", "c")),
+            "the webhooks of 'b-c' of a and of 'c' of a-b have one consumer group, 'a-b-c-webhook'",
         ),
     ],
 )
