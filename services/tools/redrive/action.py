@@ -39,7 +39,9 @@ class RedriveAction(StrEnum):
     EXPIRED = "of expired windows"
     """The job would refuse an answer as late."""
     NOT_REDRIVABLE = "not redrivable"
-    """The record was empty, or it is not one of events, of feedback, of a raw source, or of alerts with a webhook."""
+    """The record was empty, or it is not one of events, of feedback, of a raw source, or of alerts with a webhook.
+
+    Or the dead letter of a failed request names none: no worker has written it."""
     UNREADABLE = "unreadable"
 
 
@@ -66,7 +68,8 @@ def reopening(application: Application, found: StoredDeadLetter, now: datetime) 
     It is later than the failure in the slot and replaces it, also if the clock of its worker was ahead. Any other
     answer wins over it: a result of the same version, and every answer of a later version. So a repetition has no
     effect. What the device has spent of its budget stays spent, until the period of the failure ends.
-    Raises ValueError for a dead letter that does not name a request.
+    Raises ValueError or OverflowError for a dead letter that does not name a request. Of a number that no record can
+    have, the feedback raises TypeError when it is encoded. Workers write no such dead letters.
     """
     dead_letter, key = found.dead_letter, found.key
     if (
@@ -94,12 +97,14 @@ def reopening(application: Application, found: StoredDeadLetter, now: datetime) 
 
 
 def _action_for_failure(application: Application, stored: StoredDeadLetter, now: datetime) -> RedriveAction:
-    dead_letter = stored.dead_letter
-    if dead_letter is None or not stored.key or dead_letter.first_seen is None or not dead_letter.version:
+    try:
+        request = reopening(application, stored, now)
+        request.encode()
+    except (ValueError, TypeError, OverflowError):
         return RedriveAction.NOT_REDRIVABLE
-    if dead_letter.enrichment not in application.by_recorded_name:
+    if request.enrichment not in application.by_recorded_name:
         return RedriveAction.NOT_REDRIVABLE
-    if not application.topics.replay and now - dead_letter.first_seen > application.kept_for:
+    if not application.topics.replay and now - request.first_seen > application.kept_for:
         return RedriveAction.EXPIRED
     return RedriveAction.REQUESTED_AGAIN
 
