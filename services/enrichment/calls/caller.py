@@ -129,7 +129,10 @@ class _Prepared:
     def on_the_wire(self, result: BaseModel) -> dict[str, Any]:
         """A result as JSON, without nulls. Raises PermanentCallError for one that the job would refuse."""
         wire = self._one.written(self._one.checked(result))
-        record = orjson.dumps({self._one.name: wire})
+        try:
+            record = orjson.dumps({self._one.name: wire})
+        except TypeError as error:
+            raise PermanentCallError(f"the result cannot be written as JSON ({error})") from error
         if len(record) > self._largest:  # the feedback reports it with its size
             return wire
         if orjson.loads(record)[self._one.name] != wire:

@@ -132,6 +132,13 @@ async def test_a_number_that_json_does_not_have_is_a_failure() -> None:
     assert (ended.status, ended.reason) == ("failure", "the result holds a number that JSON does not have")
 
 
+@pytest.mark.parametrize("count", [1 << 64, -(1 << 63) - 1, 10**30])
+async def test_a_number_that_no_record_can_have_is_a_failure_with_its_reason(count: int) -> None:
+    _, ended = await outcome(Found(count=count))
+    why = "the result cannot be written as JSON (Integer exceeds 64-bit range)"
+    assert (ended.status, ended.reason) == ("failure", why)
+
+
 async def test_an_alias_of_a_result_is_the_name_of_the_api_only() -> None:
     @enrichment(api="registry", when=lambda seat: (seat.row_number, seat.door) == (7, 3))
     async def fare(_: Api, seat: Seat) -> Found:
