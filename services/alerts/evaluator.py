@@ -324,7 +324,8 @@ class AlertEvaluator:
         self._tables.failed_rules.add(version)
         self._reporting.add(version)
         topics, key = self._application.topics, name.encode()
-        place = topics.table(alerts.rules), partition_of(key, topics.partitions), row.version
+        table = topics.table(alerts.rules)
+        place = table, partition_of(key, self._partition_counts[table]), row.version
         rule = orjson.dumps(rule_of(row).model_dump(mode="json", exclude_none=True))
         record = Record(*place, timestamp_ms(row.changed_at), key, rule)
         failure = f"the condition of {alerts.name} raised {described(error)}"

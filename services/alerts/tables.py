@@ -33,7 +33,7 @@ class RowChange(NamedTuple):
 class Tables:
     """The present values of the tables, and the rules of the alerts.
 
-    Each record that a model rejects is a dead letter of the worker that has its partition.
+    Each record that a model rejects is a dead letter of one worker, by its partition.
     """
 
     def __init__(self, application: Application) -> None:
@@ -60,9 +60,12 @@ class Tables:
         """Apply the next records of the topics; return what has changed."""
         return [change for record in records if (change := self._applied(record)) is not None]
 
-    def dead_letters(self, partition: int) -> list[Output]:
-        """Return the dead letters of the bad records of a partition that are not reported yet."""
-        return [dead_letter for number, dead_letter in self._unreported if number == partition]
+    def dead_letters(self, partition: int, partitions: int) -> list[Output]:
+        """Return the dead letters that the worker of one of so many partitions of snapshots has not reported yet.
+
+        A table may have more partitions than the snapshots.
+        """
+        return [dead_letter for number, dead_letter in self._unreported if number % partitions == partition]
 
     def reported(self, dead_letters: Collection[Output]) -> None:
         """Drop these dead letters: they are written. Bad records that have come since have theirs still."""

@@ -228,7 +228,8 @@ class DeriveHandler(Handler[DerivePartition]):
         """
         if state.partition.is_closing or not await self._is_restored(state):
             return False
-        is_busy, bad_rows = evaluator.is_busy, self._tables.dead_letters(state.partition.number)
+        count = self._partition_counts[self._application.topics.snapshots]
+        is_busy, bad_rows = evaluator.is_busy, self._tables.dead_letters(state.partition.number, count)
         outputs = await self._unreported(state, [*evaluator.work(), *bad_rows])
         if outputs is None or ((outputs or is_busy) and not await self._send(state, outputs, is_after_commit=True)):
             state.discard()

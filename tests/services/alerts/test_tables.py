@@ -26,9 +26,15 @@ def offsets(dead_letters: Iterable[Output]) -> list[int]:
 def test_a_row_that_comes_while_others_are_reported_has_a_dead_letter_too() -> None:
     tables = Tables(APP)
     tables.apply([bad_row(0, 4), bad_row(1, 7)])
-    written = tables.dead_letters(0)
+    written = tables.dead_letters(0, 2)
     tables.apply([bad_row(0, 5)])
     tables.reported(written)
     assert offsets(written) == [4]
-    assert offsets(tables.dead_letters(0)) == [5]
-    assert offsets(tables.dead_letters(1)) == [7]
+    assert offsets(tables.dead_letters(0, 2)) == [5]
+    assert offsets(tables.dead_letters(1, 2)) == [7]
+
+
+def test_a_table_may_have_more_partitions_than_the_snapshots() -> None:
+    tables = Tables(APP)
+    tables.apply([bad_row(number, number) for number in range(5)])
+    assert [offsets(tables.dead_letters(number, 2)) for number in range(2)] == [[0, 2, 4], [1, 3]]

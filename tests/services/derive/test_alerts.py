@@ -209,13 +209,15 @@ def test_the_dead_letter_of_a_large_rule_fits_into_a_record() -> None:
 def test_a_bad_row_is_a_dead_letter_and_the_former_rule_stays() -> None:
     broker = broker_with(("r", Limit(high=5, low=5)))
     broker.append("limits", b"r", b'{"value": {"high": "much"}}')
+    broker.topics["limits"][-1] = broker.topics["limits"][-1]._replace(partition=5)  # the snapshots have one
     publish(broker, "a", 1, 7)
     broker.run()
     assert last_record(broker).status == "open"
     (dead_letter,) = (
         DeadLetter.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["dead_letters"]
     )
-    assert (dead_letter.reason, dead_letter.topic, dead_letter.offset) == ("invalid_row", "limits", 1)
+    place = dead_letter.reason, dead_letter.topic, dead_letter.partition, dead_letter.offset
+    assert place == ("invalid_row", "limits", 5, 1)
     assert "high: Input should be a valid integer" in (dead_letter.detail or "")
 
 
@@ -230,6 +232,7 @@ def test_a_condition_that_raises_makes_one_dead_letter_and_other_rules_go_on() -
         DeadLetter.model_validate(orjson.loads(one.value or b"")) for one in broker.topics["dead_letters"]
     )
     assert "the condition of too_high raised ValueError" in (dead_letter.detail or "")
+    assert (dead_letter.topic, dead_letter.partition, dead_letter.offset) == ("limits", 0, 0)
 
 
 def test_a_stop_while_alerts_are_read_again_after_an_unconfirmed_write_replaces_no_alert() -> None:
