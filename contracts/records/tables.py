@@ -30,6 +30,8 @@ class TableRow(NamedTuple):
     value: BaseModel
     author: str | None
     changed_at: datetime
+    partition: int = 0
+    """The partition of its record."""
 
 
 class FieldProblem(NamedTuple):
@@ -82,7 +84,8 @@ def decode_row(table: Table, record: Record) -> TableRow:
         written = orjson.dumps(table_record.value)
     except TypeError as error:  # orjson reads deeper values than it writes
         raise RowRejectedError([FieldProblem("", "is nested too deeply")]) from error
-    return TableRow(record.offset, _validated(table, written), table_record.author, record.timestamp)
+    value = _validated(table, written)
+    return TableRow(record.offset, value, table_record.author, record.timestamp, record.partition)
 
 
 class TableRows:

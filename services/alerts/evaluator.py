@@ -19,7 +19,6 @@ from contracts.model.named_state import Derived
 from contracts.records.record import Reason, Record, timestamp_ms
 from contracts.types.key import shortened
 from contracts.wire import DeadLetter
-from contracts.wire.partition import partition as partition_of
 from contracts.wire.window_key import window_key
 from services.alerts.partition import REMOVED, Changes
 from services.alerts.present_states import position_of, position_of_key, start_of
@@ -324,8 +323,7 @@ class AlertEvaluator:
         self._tables.failed_rules.add(version)
         self._reporting.add(version)
         topics, key = self._application.topics, name.encode()
-        table = topics.table(alerts.rules)
-        place = table, partition_of(key, self._partition_counts[table]), row.version
+        place = topics.table(alerts.rules), row.partition, row.version
         rule = orjson.dumps(rule_of(row).model_dump(mode="json", exclude_none=True))
         record = Record(*place, timestamp_ms(row.changed_at), key, rule)
         failure = f"the condition of {alerts.name} raised {described(error)}"

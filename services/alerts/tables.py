@@ -13,7 +13,7 @@ from contracts.wire import DeadLetter
 from services.runtime.kafka.values import Output
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from pydantic import BaseModel
 
@@ -40,6 +40,8 @@ class Tables:
         self._dead_letters = application.topics.dead_letters
         self._rows = {application.topics.table(table): TableRows(table) for table in application.tables}
         self._rules_of: dict[str, list[Rules]] = {table.name: [] for table in application.tables}
+        self._next: dict[tuple[str, int], int] = {}
+        """The offset behind the last record, by topic and partition."""
         self._unreported: list[tuple[int, Output]] = []
         """The partition and the dead letter of each bad record that is not reported yet."""
         self.values: dict[str, dict[str, BaseModel]] = {table.name: {} for table in application.tables}
@@ -58,7 +60,7 @@ class Tables:
 
     def apply(self, records: Iterable[Record]) -> list[RowChange]:
         """Apply the next records of the topics; return what has changed."""
-        return [change for record in records if (change := self._applied(record)) is not None]
+        return [change for record in records for change in self._applied(record)]
 
     def dead_letters(self, partition: int, partitions: int) -> list[Output]:
         """Return the dead letters that the worker of one of so many partitions of snapshots has not reported yet.
@@ -72,14 +74,21 @@ class Tables:
         written = set(dead_letters)
         self._unreported = [found for found in self._unreported if found[1] not in written]
 
-    def _applied(self, record: Record) -> RowChange | None:
-        table = self._rows[record.topic]
+    def _applied(self, record: Record) -> Iterator[RowChange]:
+        table, place = self._rows[record.topic], (record.topic, record.partition)
+        if record.offset < self._next.get(place, 0):  # the topic was made anew, and has none of its former rows
+            for key in [key for key, row in table.rows.items() if row.partition == record.partition]:
+                yield self._changed(table, table.apply(record._replace(key=key.encode(), value=None)))
+        self._next[place] = record.offset + 1
         try:
             key = table.apply(record)
         except ValueError as error:
             log.warning("no row at %s of %s: %s", record.offset, record.topic, error)
             self._unreported.append((record.partition, self._dead_letter(record, str(error))))
-            return None
+        else:
+            yield self._changed(table, key)
+
+    def _changed(self, table: TableRows, key: str) -> RowChange:
         name, row = table.table.name, table.rows.get(key)
         if row is None:
             self.values[name].pop(key, None)

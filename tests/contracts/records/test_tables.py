@@ -69,7 +69,7 @@ def test_the_table_has_the_last_good_row_of_each_key(records: list[tuple[str, by
 def test_a_row_has_its_author_and_its_time() -> None:
     table = TableRows(LIMITS)
     table.apply(_record(3, b"k", _row(1.5)))
-    assert table.rows["k"] == (3, Limit(speed=1.5), "ann", AT)
+    assert table.rows["k"] == (3, Limit(speed=1.5), "ann", AT, 0)
 
 
 @pytest.mark.parametrize("key", [None, b"\xff"])

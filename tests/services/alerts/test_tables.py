@@ -1,13 +1,14 @@
-"""The dead letters of the rows that a worker rejects."""
+"""The rows of a worker, and the dead letters of those that it rejects."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from contracts.records.record import Record
+from contracts.records.tables import encode_row
 from contracts.wire import DeadLetter
 from services.alerts.tables import Tables
-from tests.services.derive.alerted import APP
+from tests.services.derive.alerted import APP, LIMITS, Limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
 def bad_row(partition: int, offset: int) -> Record:
     return Record("limits", partition, offset, 0, b"r", b'{"value": {"high": "much"}}')
+
+
+def row(partition: int, offset: int, key: str) -> Record:
+    value = encode_row(LIMITS, key, Limit(high=1, low=1).model_dump_json(), None)
+    return Record("limits", partition, offset, 0, key.encode(), value)
 
 
 def offsets(dead_letters: Iterable[Output]) -> list[int]:
@@ -38,3 +44,11 @@ def test_a_table_may_have_more_partitions_than_the_snapshots() -> None:
     tables = Tables(APP)
     tables.apply([bad_row(number, number) for number in range(5)])
     assert [offsets(tables.dead_letters(number, 2)) for number in range(2)] == [[0, 2, 4], [1, 3]]
+
+
+def test_a_topic_that_was_made_anew_has_none_of_its_former_rows() -> None:
+    tables = Tables(APP)
+    written = [(0, 0, "a"), (0, 1, "b"), (1, 0, "c"), (0, 0, "b")]
+    changed = [tables.apply([row(*place)]) for place in written]
+    assert [[change.key for change in changes] for changes in changed] == [["a"], ["b"], ["c"], ["a", "b", "b"]]
+    assert tables.values["limits"].keys() == set(tables.rules["too_high"].names()) == {"b", "c"}
