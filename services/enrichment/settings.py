@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 def _base_url(url: str) -> str:
     parts = urlsplit(url)
+    try:
+        _ = (parts.hostname or "").encode("idna"), parts.port
+    except ValueError as error:
+        raise ValueError(f"the host or the port is invalid ({error})") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
         raise ValueError("write it as http(s)://host[:port][/path], without user, query and fragment")
     return url.rstrip("/")

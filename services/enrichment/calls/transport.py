@@ -208,8 +208,9 @@ def _moved(url: URL, location: str) -> URL:
     """The target of a redirect. Raises PermanentCallError for another scheme, or from https to http."""
     try:
         moved = url.join(URL(location))
+        host = (moved.host or "").encode("idna")  # as the resolver does: a name may have an empty or too long label
     except ValueError as error:
         raise PermanentCallError("redirected to an invalid URL") from error
-    if moved.scheme not in ("https", url.scheme) or moved.host is None or moved.user or moved.password:
+    if moved.scheme not in ("https", url.scheme) or not host or moved.user or moved.password:
         raise PermanentCallError("redirected to another scheme, or with a user: the redirect is not followed")
     return moved

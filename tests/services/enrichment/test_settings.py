@@ -71,8 +71,18 @@ def test_a_worker_logs_an_api_that_the_application_does_not_call(
     assert [record.message for record in caplog.records if record.levelname == "WARNING"] == PROBLEMS
 
 
-def test_a_wrong_address_is_refused_with_the_name_of_its_api(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("pager.example", r"http\(s\)://host"),
+        ("http://pager..example", "the host or the port is invalid"),
+        ("http://pager.example:65536", "the host or the port is invalid"),
+    ],
+)
+def test_a_wrong_address_is_refused_with_the_name_of_its_api(
+    monkeypatch: pytest.MonkeyPatch, address: str, problem: str
+) -> None:
     monkeypatch.setenv("STATELOOP_APPLICATION", "a:b")
-    monkeypatch.setenv("STATELOOP_APIS", json.dumps({"city": "https://city.example", "pager": "pager.example"}))
-    with pytest.raises(InvalidSettingsError, match=r"STATELOOP_APIS: pager: .*http\(s\)://host"):
+    monkeypatch.setenv("STATELOOP_APIS", json.dumps({"city": "https://city.example", "pager": address}))
+    with pytest.raises(InvalidSettingsError, match=rf"STATELOOP_APIS: pager: .*{problem}"):
         read(EnrichmentSettings)
