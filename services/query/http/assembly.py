@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.query.http.batch_routes import BatchRoutes
-from services.query.http.coverage_routes import CoverageRoutes
 from services.query.http.fast_path import FastPath
 from services.query.http.forwarding import Forwarder
 from services.query.http.key_routes import KeyRoutes
@@ -55,6 +54,5 @@ def state_api(dependencies: Dependencies, authenticator: Authenticator, peers: P
         pages,
         keys,
         WindowsRoutes(dependencies, readers, forwarder),
-        CoverageRoutes(dependencies, readers, forwarder),
     ]
     return StateApi(guard, routes, FastPath(dependencies, guard, keys, batches), waiters, readers, pages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from yarl import URL
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from services.query.http.peer_client import PeerClient
     from services.query.http.requests import HttpRequest
     from services.query.http.responses import HttpResponse
+    from services.query.lookup.state_reader import ReadResult, StateReader
 
+Outcome = TypeVar("Outcome")
 FORWARDED_HEADERS = ("If-None-Match",)
 """Headers of the client that are forwarded. Not the token: the instance that the client reached checks it."""
 LOOK_S = 1.0
@@ -55,6 +57,14 @@ class Forwarder:
         if not (found := self._routing.owners(state, partition)):
             raise ProblemError(Problem("unreachable", "The owner is not known yet", retry_after=RETRY_AFTER_S))
         return found
+
+    async def outcome(
+        self, request: HttpRequest, reader: StateReader, found: ReadResult[Outcome]
+    ) -> Outcome | HttpResponse:
+        """What was read of the request's key, or the response of its owner. Raises ProblemError."""
+        if found.belongs_to_peer and self.can_forward(request):
+            return await self.forward_read(request, found.partition)
+        return reader.outcome(request.key, found)
 
     async def forward_read(self, request: HttpRequest, partition: int, wait_s: float = 0) -> HttpResponse:
         """The owner's response to a request about a key, which may wait so long.

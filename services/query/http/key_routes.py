@@ -86,11 +86,9 @@ class KeyRoutes:
         """All versions kept of the key's present window, the earliest first. Raises ProblemError."""
         reader, query = self._reader(request), request.parse(VersionsParameters)
         found, versions = reader.read_versions(request.key, Conditions(at=milliseconds_at(query.at)))
-        if found.belongs_to_peer and self._forwarder.can_forward(request):
-            return await self._forwarder.forward_read(request, found.partition)
-        latest, status = found.outcome, found.partition_status
-        if isinstance(latest, Problem):
-            raise ProblemError(reader.encoder.describe(request.key, latest, status))
+        latest, status = await self._forwarder.outcome(request, reader, found), found.partition_status
+        if isinstance(latest, HttpResponse):
+            return latest
         paths = None if query.fields is None else parse_paths(query.fields)
         encode, now = partial(reader.encoder.encode, request.key), self._dependencies.now()
         values = (None if paths is None else project(version.value, paths) for version in versions)
@@ -131,9 +129,7 @@ class KeyRoutes:
 
     def _respond(self, reader: StateReader, key: str, found: LookupResult, fields: str | None = None) -> HttpResponse:
         """200 with the entry, or 304. Raises ProblemError with the problem that was found in its place."""
-        outcome, status, _ = found
-        if isinstance(outcome, Problem):
-            raise ProblemError(reader.encoder.describe(key, outcome, status))
+        outcome, status = reader.outcome(key, found), found.partition_status
         headers = self._headers[reader.state.name, status.role] % (outcome.etag, status.lag)
         if outcome.unchanged:
             return HttpResponse(304, headers, b"")

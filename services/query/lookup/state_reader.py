@@ -155,6 +155,12 @@ class StateReader:
         partition_status = self._partition_status(number)  # after the store, as in `_decide`
         return ReadResult(unavailable(partition_status) or entries, partition_status, number)
 
+    def outcome(self, key: str, found: ReadResult[Outcome]) -> Outcome:
+        """What was read of the key. Raises ProblemError with the problem that was found in its place."""
+        if isinstance(found.outcome, Problem):
+            raise ProblemError(self.encoder.describe(key, found.outcome, found.partition_status))
+        return found.outcome
+
     def is_answered_here(self, partition: int) -> bool:
         """Whether this instance answers for the partition now."""
         return self._partition_status(partition).role in ANSWERING_ROLES
