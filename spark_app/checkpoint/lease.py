@@ -22,6 +22,7 @@ An object store looks first and writes later: both may write the number, and the
 and reads the file back before it starts; a job that wrote even later ends that one's lease with its next renewal.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,6 +43,8 @@ SETTLE_S = LEASE_S
 LOOKS = 20
 """How often a job looks for the newest lease while the file that a listing has is not there."""
 PREFIX = "stateloop.lease."
+Clock = Callable[[], float]
+Sleep = Callable[[float], object]
 
 
 class Files(Protocol):
@@ -133,7 +136,7 @@ class CheckpointLease:
     files: Files
     owner: JobOwner
     number: int
-    clock: Callable[[], float]
+    clock: Clock
     renewed_at: float
     """When the last renewal that succeeded began to write."""
     is_lost: bool = False
@@ -183,9 +186,7 @@ class CheckpointLease:
             self.files.overwrite(_name(self.number), _content(self.owner, next(self.renewals), is_released=True))
 
 
-def acquire(
-    files: Files, owner: JobOwner, clock: Callable[[], float], sleep: Callable[[float], object]
-) -> CheckpointLease:
+def acquire(files: Files, owner: JobOwner, clock: Clock = time.monotonic, sleep: Sleep = time.sleep) -> CheckpointLease:
     """Return the lease, at the latest when a dead owner's has run out.
 
     Raises CheckpointInUseError, and LeaseLostError when another job takes it over meanwhile.
@@ -203,7 +204,7 @@ def acquire(
 
 
 def take_over(
-    files: Files, owner: JobOwner, clock: Callable[[], float], sleep: Callable[[float], object]
+    files: Files, owner: JobOwner, clock: Clock = time.monotonic, sleep: Sleep = time.sleep
 ) -> CheckpointLease:
     """Return the lease although a job may have it: that job stops its query at its next renewal.
 
@@ -219,8 +220,8 @@ def _succeed(  # noqa: PLR0913, PLR0917  # as `acquire`, after whom and since wh
     owner: JobOwner,
     former: StoredLease | None,
     watch: LeaseObservation,
-    clock: Callable[[], float],
-    sleep: Callable[[float], object],
+    clock: Clock,
+    sleep: Sleep,
 ) -> CheckpointLease | None:
     """Create the number after a lease, and wait until no owner before publishes; None if another job was first.
 

@@ -5,8 +5,10 @@ import socket
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+from pyspark.sql import SparkSession
 
 PROC = Path("/proc")
 ENDED = ("Z", "X")
@@ -44,8 +46,10 @@ class JobOwner(BaseModel):
         return f"the job on {self.host} with process {self.processes[0].pid}, since {self.since:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def this_job(java_pid: int) -> JobOwner:
+def this_job(spark: SparkSession) -> JobOwner:
     """Return this job as an owner."""
+    context: Any = spark.sparkContext
+    java_pid = int(context._jvm.java.lang.ProcessHandle.current().pid())  # noqa: SLF001  # PySpark has no public way
     processes = tuple(Process(pid=pid, started=started(pid)) for pid in (os.getpid(), java_pid))
     now = datetime.now(UTC)
     return JobOwner(id=uuid.uuid4().hex, host=socket.gethostname(), place=_place(), processes=processes, since=now)

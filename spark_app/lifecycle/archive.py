@@ -8,7 +8,6 @@ Each snapshot is a row, since a file cannot be changed: the newest one of a wind
 version, as everywhere. See decision 0033.
 """
 
-import time
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +26,7 @@ from spark_app.errors import CheckpointInUseError
 from spark_app.lifecycle.errors import ArchiveInUseError, ArchiveReplacedError, SnapshotsDeletedError
 from spark_app.query.columns import answer_type
 from spark_app.query.kafka import CONSUMER, connector
-from spark_app.run.session import java_pid, stop_queries
+from spark_app.run.session import stop_queries
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import TopicIdentity, identify_topic
 from spark_app.topics.offsets import offset_ranges
@@ -156,7 +155,7 @@ def _struct(types: dict[str, str]) -> str:
 
 def _lease(spark: SparkSession, checkpoint: CheckpointFolder, folder: str) -> CheckpointLease:
     try:
-        return acquire(checkpoint, this_job(java_pid(spark)), time.monotonic, time.sleep)
+        return acquire(checkpoint, this_job(spark))
     except CheckpointInUseError as error:
         raise ArchiveInUseError(folder, error.owner) from error
 

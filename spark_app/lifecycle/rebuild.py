@@ -7,7 +7,6 @@ see no half-built state, and workers repeat no call that has its answer. A build
 """
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -50,7 +49,7 @@ from spark_app.lifecycle.errors import (
 from spark_app.lifecycle.handover import Handover
 from spark_app.query.pipeline import build, scans
 from spark_app.run.backlog import SHRINKS
-from spark_app.run.session import java_pid, query_session, stop_queries
+from spark_app.run.session import query_session, stop_queries
 from spark_app.run.supervise import batches, first_line
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import identify
@@ -148,7 +147,7 @@ class Rebuild:
         Raises RebuildFailedError, and as `acquire`. `warn` receives a line about the windows that are not published.
         """
         folder = generation_folder(self._checkpoint, plan.generation)
-        lease = acquire(folder, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
+        lease = acquire(folder, this_job(self._spark))
         with kept(lease, lambda: stop_queries(self._spark)):
             epoch = max(now_ms, self._former_epoch() + 1)  # later than each answer, also where a build continues
             claim(folder, self._mine, epoch)
@@ -194,7 +193,7 @@ class Rebuild:
         With `Emit.CLOSE`, its job publishes no window again that is closed: a former generation may be behind.
         """
         try:
-            lease = take_over(self._checkpoint, this_job(java_pid(self._spark)), time.monotonic, time.sleep)
+            lease = take_over(self._checkpoint, this_job(self._spark))
             with kept(lease, lambda: False) as require_lease:
                 generation = chosen()
                 folder = generation_folder(self._checkpoint, generation)

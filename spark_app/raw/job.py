@@ -22,7 +22,7 @@ from spark_app.run.lag import JobLag
 from spark_app.run.low_watermark import LowWatermark, RawProgress, clock, committed_by
 from spark_app.run.metrics import JobMetrics
 from spark_app.run.report import JobReport, QueryReport
-from spark_app.run.session import java_pid, query_session, stop_queries
+from spark_app.run.session import query_session, stop_queries
 from spark_app.run.start import QueryRun
 from spark_app.run.supervise import Failures, supervise
 from spark_app.settings import JobSettings
@@ -69,7 +69,7 @@ class RawJob:
         own = query_session(spark, INTERVAL, topic.partitions)
         # A topic that was deleted and created again has other records at the same offsets.
         folder = CheckpointFolder(own, f"{self._folder()}/{topic.id}")
-        lease = acquire(folder, this_job(java_pid(own)), time.monotonic, time.sleep)
+        lease = acquire(folder, this_job(own))
         with kept(lease, lambda: stop_queries(own), self.report.warning):
             query = raw_query(own, self._application, self._raw, settings, folder.path)
             offsets = SourceOffsets(settings, self._application, [topic])

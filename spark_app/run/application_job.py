@@ -34,7 +34,7 @@ from spark_app.run.low_watermark import LowWatermark, RawProgress, committed_by
 from spark_app.run.metrics import JobMetrics
 from spark_app.run.published_progress import PublishedProgress
 from spark_app.run.report import JobReport, QueryReport
-from spark_app.run.session import java_pid, query_session, slots, stop_queries
+from spark_app.run.session import query_session, slots, stop_queries
 from spark_app.run.start import QueryRun, Starter
 from spark_app.run.supervise import Failures, supervise
 from spark_app.settings import JobSettings
@@ -80,7 +80,7 @@ class ApplicationJob:
         state_partitions = settings.state_partitions or topics[0].partitions
         own = query_session(spark, settings.batch_of(application), state_partitions)
         checkpoint = CheckpointFolder(own, settings.checkpoint)
-        lease = acquire(checkpoint, this_job(java_pid(own)), time.monotonic, time.sleep)
+        lease = acquire(checkpoint, this_job(own))
         fence = Fence(own, lease.owner.id)
         with kept(lease, lambda: stop_queries(own), self.report.warning, fence) as require_lease:
             folder, activation = active_folder(checkpoint), active(checkpoint)

@@ -114,12 +114,6 @@ def query_session(spark: SparkSession, batch: timedelta, state_partitions: int) 
     return own
 
 
-def java_pid(spark: SparkSession) -> int:
-    """Return the process number of the JVM that runs Spark."""
-    context: Any = spark.sparkContext
-    return int(context._jvm.java.lang.ProcessHandle.current().pid())  # noqa: SLF001  # PySpark has no public way
-
-
 def stop_queries(spark: SparkSession) -> bool:
     """Stop the running queries of a session. Return whether there were any."""
     any_active = False

@@ -28,7 +28,6 @@ from spark_app.lifecycle.errors import RestoreInterruptedError, UnreadableOffset
 from spark_app.lifecycle.other_topics import former_ends, partition_copies, restore_onto
 from spark_app.lifecycle.savepoint import positions
 from spark_app.lifecycle.start_offsets import StartAt
-from spark_app.run.session import java_pid
 from spark_app.settings import JobSettings
 from spark_app.topics.identity import identify
 from spark_app.topics.offsets import offset_ranges
@@ -138,7 +137,7 @@ def leased(spark: SparkSession, checkpoint: CheckpointFolder) -> Iterator[Callab
         reason = f"two processes can create a lease at once on the file system of {checkpoint.path}"
         print(f"waits {SETTLE_S:.0f} s before it copies: {reason}, and one of them gives way in that time", flush=True)
     try:
-        lease = acquire(checkpoint, this_job(java_pid(spark)), time.monotonic, time.sleep)
+        lease = acquire(checkpoint, this_job(spark))
         with kept(lease, lambda: False) as require_lease:
             yield require_lease
     except LeaseLostError as error:

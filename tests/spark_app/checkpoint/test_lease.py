@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -295,7 +296,8 @@ def test_a_lease_is_lost_to_a_successor_whose_file_is_not_written_yet(content: s
 
 def test_a_killed_process_is_dead_before_its_parent_notices() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    me = this_job(child.pid)
+    spark = Mock(**{"sparkContext._jvm.java.lang.ProcessHandle.current.return_value.pid.return_value": child.pid})
+    me = this_job(spark)
     owner = me.model_copy(update={"processes": me.processes[1:]})
     assert not owner.is_dead_here(me.place)
     os.kill(child.pid, signal.SIGKILL)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,6 @@ from spark_app.checkpoint.lease import acquire, take_over
 from spark_app.checkpoint.owner import this_job
 from spark_app.lifecycle.archive import CHECKPOINT, TOPIC, archive
 from spark_app.lifecycle.errors import ArchiveInUseError, ArchiveReplacedError
-from spark_app.run.session import java_pid
 from spark_app.settings import JobSettings
 from tests import everything
 from tests.spark_app import running
@@ -119,7 +117,7 @@ def test_each_snapshot_is_archived_once_after_a_run_that_was_stopped(
     run = HostedCommand(spark, environment, *arguments, "--batch", str(BATCH))
     until(lambda: run.poll() is not None or (folder / "_spark_metadata" / "1").exists(), "some batches")
     checkpoint = CheckpointFolder(spark, str(folder / CHECKPOINT))
-    take_over(checkpoint, this_job(java_pid(spark)), time.monotonic, time.sleep).release()
+    take_over(checkpoint, this_job(spark)).release()
     assert run.wait() == 1
     assert "lost the lease" in run.output
     before = rows(logged(folder))
@@ -162,7 +160,7 @@ def test_an_archive_of_another_topic_or_in_use_is_left_alone(
     checkpoint.write_new(TOPIC, "the id of an earlier topic")
     with pytest.raises(ArchiveReplacedError, match="name another folder"):
         archive(spark, everything.application(), settings, str(tmp_path))
-    owner = acquire(checkpoint, this_job(java_pid(spark)), time.monotonic, time.sleep)
+    owner = acquire(checkpoint, this_job(spark))
     with kept(owner, lambda: False), pytest.raises(ArchiveInUseError, match="wait until it ends"):
         archive(spark, everything.application(), settings, str(tmp_path))
 

@@ -45,7 +45,7 @@ def checkpoint(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(rebuild, "identify", Mock(return_value=TOPICS))
     monkeypatch.setattr(rebuild, "TopicOwners", Mock(return_value=Mock(recorded_epoch=lambda: RECORDED)))
     monkeypatch.setattr(rebuild, "kept", lambda *_: nullcontext(lambda: None))
-    for name in ("query_session", "java_pid", "this_job", "acquire", "take_over", "Handover", "require_whole_windows"):
+    for name in ("query_session", "this_job", "acquire", "take_over", "Handover", "require_whole_windows"):
         monkeypatch.setattr(rebuild, name, Mock())
     return folder
 

@@ -120,7 +120,7 @@ def test_the_wait_for_the_lease_on_an_object_store_is_announced(
 ) -> None:
     files = MemoryFiles(is_exclusive=is_exclusive)
     monkeypatch.setattr(savepoint, "acquire", Mock(side_effect=CheckpointInUseError(files.path, "a job")))
-    monkeypatch.setattr(savepoint, "java_pid", Mock(return_value=1))
+    monkeypatch.setattr(savepoint, "this_job", Mock())
     with pytest.raises(CheckpointInUseError), savepoint.leased(Mock(), cast("Any", files)):
         pass
     printed = capsys.readouterr().out.splitlines()
