@@ -12,7 +12,7 @@ import pytest
 
 import contracts
 import stateloop
-from services.tools.reference.__main__ import page
+from services.tools.reference import page
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

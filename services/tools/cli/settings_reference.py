@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import sys
 from datetime import timedelta
 from pathlib import Path
-from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import PydanticUndefined
@@ -28,6 +25,7 @@ from services.tools.broker.settings import BrokerSettings, JarsSettings
 from services.tools.cli.table import TableSettings
 from services.tools.launcher.settings import LauncherSettings
 from services.tools.live.show import LiveSettings
+from services.tools.reference import fields
 from services.tools.topics.settings import TopicsSettings
 from spark_app.settings import JobSettings
 
@@ -92,20 +90,10 @@ def _section(section: Section) -> str:
 
 def _rows(model: type[BaseSettings]) -> Iterator[str]:
     """Yield a row of each setting that the model declares itself."""
-    for name, meaning in _declared(model):
+    for name, _, _, meaning in fields(model):
         field = model.model_fields[name]
         text = " ".join((meaning or field.description or "").split()).replace("|", "\\|")
         yield f"| `{PREFIX}{name.upper()}` | {_default(field)} | {text} |"
-
-
-def _declared(model: type[BaseSettings]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the docstring of each field in the source of a model."""
-    (node,) = ast.parse(dedent(inspect.getsource(model))).body
-    body = node.body if isinstance(node, ast.ClassDef) else []
-    for statement, after in zip(body, [*body[1:], None], strict=True):
-        text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
-        if isinstance(statement, ast.AnnAssign):
-            yield ast.unparse(statement.target), str(text)
 
 
 def _default(field: FieldInfo) -> str:

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import contracts
 from contracts.reducers import Reducer
-from services.tools.reference.__main__ import page
+from services.tools.reference import page
 
 OWN = [kind for kind in Reducer.__subclasses__() if kind.__module__.startswith("contracts.")]
 """Tests declare others."""
-DOCUMENT = Path(__file__).parents[4] / "docs" / "reference" / "declarations.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "declarations.md"
 ERRORS = {"AbsentError", "DeclarationError", "PermanentCallError", "RetryableCallError", "StateloopError"}
 PARTS = {"Api", "Enrichment", "Reducer"}
 """The methods of an Api have entries of their own; `enrichment` makes each Enrichment; each reducer has an entry."""

@@ -1,4 +1,4 @@
-"""Write the reference of all that an application declares, from signatures and docstrings."""
+"""Writes the reference of declarations: `python -m services.tools.reference docs/reference/declarations.md`."""
 
 import ast
 import inspect
@@ -81,8 +81,7 @@ def _declaration(name: str) -> str:
     """The docstring and the arguments of a class with fields, or of a function or `__init__`."""
     declared: Any = attrgetter(name)(contracts)
     own = declared.__init__ if declared in {contracts.Application, contracts.Suite} else declared
-    (node,) = ast.parse(dedent(inspect.getsource(own))).body
-    rows = _fields(node.body) if isinstance(node, ast.ClassDef) else _parameters(node)
+    rows = fields(own) if inspect.isclass(own) else _parameters(_node(own))
     scope = vars(inspect.getmodule(declared))
     cells = ((f"`{member}`", f"`{kind}`", _default(value, scope), text) for member, kind, value, text in rows)
     table = [f"| {' | '.join(' '.join(cell.split()).replace('|', BAR) for cell in row)} |" for row in cells]
@@ -97,7 +96,9 @@ def _parameters(node: Any) -> Iterator[tuple[str, str, ast.expr | None, str]]:
         yield f"*{node.args.vararg.arg}", ast.unparse(node.args.vararg.annotation), None, ""
 
 
-def _fields(body: list[ast.stmt]) -> Iterator[tuple[str, str, ast.expr | None, str]]:
+def fields(declared: type) -> Iterator[tuple[str, str, ast.expr | None, str]]:
+    """Yield the name, the type, the default and the docstring of each field in the source of a class."""
+    body = _node(declared).body
     for statement, after in zip(body, [*body[1:], None], strict=True):
         description = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
         if isinstance(statement, ast.Assign) and (name := ast.unparse(statement.targets[0])).isupper():  # of an enum
@@ -105,6 +106,11 @@ def _fields(body: list[ast.stmt]) -> Iterator[tuple[str, str, ast.expr | None, s
         elif isinstance(statement, ast.AnnAssign):
             kind = re.sub(r"^ClassVar\[(.*)\]$", r"\1", ast.unparse(statement.annotation))
             yield ast.unparse(statement.target), kind, statement.value, str(description)
+
+
+def _node(declared: Any) -> Any:
+    (node,) = ast.parse(dedent(inspect.getsource(declared))).body
+    return node
 
 
 def _default(value: ast.expr | None, scope: dict[str, Any]) -> str:

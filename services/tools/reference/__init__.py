@@ -1,1 +1,0 @@
-"""Writes the reference of declarations: `python -m services.tools.reference docs/reference/declarations.md`."""
