@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 import uuid
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -55,6 +56,7 @@ def target(windows: Windows = Windows.NEWEST) -> Target:
     return Target(f"own-{uuid.uuid4().hex[:12]}", "topic", windows)
 
 
+DAY_US = 24 * 3600 * 1_000_000
 ROW = Row("a", NOW_US, 1, 2, NOW_US, b'{"a": 1}', None, 0, 0)
 BATCH = RowBatch((Step((), (ROW, ROW._replace(key="b"))),), {0: Move(0, 1)})
 
@@ -183,6 +185,29 @@ async def test_a_constraint_of_the_operator_refuses_its_rows_only(postgresql_ser
     with pytest.raises(RowsRefusedError) as error:
         await store.write(RowBatch((Step((Deletion("nul\0", None),), rows),), {0: Move(0, 1)}))
     assert {one.row.key for one in error.value.refused} == {"b", "nul\0"}
+    await store.close()
+
+
+async def test_of_a_partitioned_table_only_expired_rows_are_removed(postgresql_server: PostgresqlServer) -> None:
+    """Rows of two partitions have the same place, each in its own file."""
+    where = target(Windows.ALL)
+    name, start = sql.Identifier(where.name), NOW_US - DAY_US
+    store = postgresql_server.store(where)
+    await store.open()
+    with psycopg.connect(postgresql_server.url) as connection:
+        connection.execute(sql.SQL("ALTER TABLE {} RENAME TO {}").format(name, sql.Identifier(f"{where.name}-like")))
+        like, first, rest = (sql.Identifier(f"{where.name}-{part}") for part in ("like", "first", "rest"))
+        created = "CREATE TABLE {} (LIKE {} INCLUDING ALL) PARTITION BY RANGE (window_start)"
+        connection.execute(sql.SQL(created).format(name, like))
+        bound = sql.Literal(datetime.fromtimestamp((NOW_US - 1) / 1_000_000, UTC))
+        before = "CREATE TABLE {} PARTITION OF {} FOR VALUES FROM (MINVALUE) TO ({})"
+        connection.execute(sql.SQL(before).format(first, name, bound))
+        connection.execute(sql.SQL("CREATE TABLE {} PARTITION OF {} DEFAULT").format(rest, name))
+    expired, live = ROW._replace(window_start=start, expires_at=NOW_US), ROW._replace(expires_at=NOW_US + DAY_US)
+    await store.open()
+    await store.write(RowBatch((Step((), (expired, live)),), {0: Move(0, 2)}))
+    assert await store.remove_expired(NOW_US) == 1
+    assert [row.window_start for row in await postgresql_server.rows(where)] == [NOW_US]
     await store.close()
 
 
