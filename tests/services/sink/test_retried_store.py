@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import uuid
 from contextlib import contextmanager
@@ -46,6 +47,23 @@ def locked(server: PostgresqlServer) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def silent(server: PostgresqlServer) -> Iterator[None]:
+    """Freeze the server, also for requests to cancel a query, as a host is that is gone without closing connections."""
+    with psycopg.connect(server.url) as connection:
+        found = connection.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'stateloop-sink'")
+        backends = [int(pid) for (pid,) in found]
+    assert server.process
+    processes = [server.process.pid, *backends]
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in reversed(processes):
+            os.kill(process, signal.SIGCONT)
+
+
 def batch(number: int) -> RowBatch:
     row = Row("a", NOW_US, 1, number, NOW_US, b'{"number": %d}' % number, None, 0, 0)
     return RowBatch((Step((), (row,)),), {0: Move(number - 1, number)})
@@ -78,6 +96,11 @@ async def test_a_redis_that_is_frozen(redis_server: RedisServer) -> None:
 
 async def test_a_postgresql_whose_positions_are_locked(postgresql_server: PostgresqlServer) -> None:
     await check_hanging(postgresql_server, lambda: locked(postgresql_server))
+
+
+async def test_a_postgresql_that_does_not_answer_a_request_to_cancel(postgresql_server: PostgresqlServer) -> None:
+    """The client waits for some seconds for the answer to that request, and not for ever."""
+    await check_hanging(postgresql_server, lambda: silent(postgresql_server))
 
 
 class Failing(MemoryStore):
