@@ -1,8 +1,9 @@
 """Redis as the store of a sink: a hash for each row, and one with the positions.
 
 The hash `<target>:<key>` has the fields `value`, JSON as on the topic, and `order`. With `Windows.ALL` the key is the
-`window_key`. The hash `@positions:<target>` has the position of each partition. One script writes a batch: Redis runs
-it alone, and logs its effects together, so rows and positions survive or are lost together, also on a replica.
+`window_key`. The hash `@positions:<target>` has the position of each partition, and which windows have rows. One script
+writes a batch: Redis runs it alone, and logs its effects together, so rows and positions survive or are lost together,
+also on a replica.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ CONNECT_TIMEOUT_S = 5
 OFFSET = 1 << 63
 """Added to a number, which may be negative, so that its digits sort like the number."""
 US_PER_MS = 1000
+WINDOWS_FIELD = "@windows/0"
+"""The field beside the positions: 1 if each window has a row. It reads as the position of a topic that cannot exist."""
 WRONG_TYPE = "its key is in use, and is no hash"
 
 
@@ -59,7 +62,10 @@ class RedisStore(SinkStore):
     @override
     async def open(self) -> None:
         await self._redis.connection_pool.disconnect()
-        await _answered(self._redis.ping())
+        await _answered(self._redis.hsetnx(self._positions_key, WINDOWS_FIELD, str(int(self._has_all_windows))))
+        if await _answered(self._redis.hget(self._positions_key, WINDOWS_FIELD)) != b"%d" % self._has_all_windows:
+            remedy = f"delete them and {self._positions_key}, or write another STATELOOP_SINK_PREFIX"
+            raise StoreMismatchError(f"keys {self._name}:*", "have rows of another STATELOOP_SINK_WINDOWS", remedy)
 
     @override
     async def positions(self) -> Mapping[int, int]:

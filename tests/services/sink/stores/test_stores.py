@@ -77,6 +77,20 @@ async def test_a_key_of_redis_that_is_no_row_is_refused_and_left_as_it_is(redis_
     await store.close()
 
 
+async def test_keys_of_redis_with_rows_of_other_windows_are_refused(redis_server: RedisServer) -> None:
+    """Their positions are past records that would have no row under the other names."""
+    where = target()
+    for windows in (Windows.NEWEST, Windows.NEWEST, Windows.ALL):
+        store = redis_server.store(replace(where, windows=windows))
+        if windows is Windows.ALL:
+            with pytest.raises(StoreMismatchError, match=r":\* have rows of another STATELOOP_SINK_WINDOWS: delete"):
+                await store.open()
+        else:
+            await store.open()
+        assert await store.positions() == {}
+        await store.close()
+
+
 async def test_a_row_of_redis_is_json_that_expires_with_its_window(redis_server: RedisServer) -> None:
     where, expires_at = target(Windows.ALL), 4_102_444_800_000_001
     store = redis_server.store(where)
