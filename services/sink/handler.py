@@ -187,6 +187,8 @@ class SinkHandler(Handler[SinkPartition]):
         with suppress(PositionConflictError):  # another sink was faster: compare again
             _ = await self._store.write(RowBatch((), {state.partition.number: move}))
             state.stored = move.position
+            facts = {"state": self._state, "partition": state.partition.number, **move._asdict()}
+            log.warning("the position in the store was one of a former topic, and moved back", extra={"facts": facts})
 
     # Writing
 

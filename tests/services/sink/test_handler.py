@@ -105,12 +105,13 @@ async def test_records_of_a_lost_partition_are_not_written() -> None:
     await handled.end()
 
 
-async def test_a_topic_that_was_created_again_moves_the_position_back() -> None:
+async def test_a_topic_that_was_created_again_moves_the_position_back(caplog: pytest.LogCaptureFixture) -> None:
     handled = Handled()
     handled.store.state.positions[0] = 501
     _, writing = await handled.opened(0)
     await writing
     assert handled.store.state.positions == {0: 1}
+    assert caplog.messages == ["the position in the store was one of a former topic, and moved back"]
     await handled.end()
 
 
