@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 LARGEST_SNAPSHOT = 1_000_000
 """In bytes, with its key: the default limit of a Kafka producer and broker."""
 
+LATEST_MS = 253_402_300_799_999
+"""The latest time that a `datetime` has, in milliseconds since 1970. A producer may stamp any other."""
 HEARTBEAT_KEY = b"stateloop heartbeat"
 """The beginning of the key of a heartbeat: a record without value that the job writes to advance the watermark.
 
@@ -70,8 +72,8 @@ class Record(NamedTuple):
 
     @property
     def timestamp(self) -> datetime:
-        """The timestamp as a time; 1970 if there is none."""
-        return datetime.fromtimestamp(max(self.timestamp_ms, 0) / 1000, UTC)
+        """The timestamp as a time; 1970 if there is none, and the end of the year 9999 for a later one."""
+        return datetime.fromtimestamp(min(max(self.timestamp_ms, 0), LATEST_MS) / 1000, UTC)
 
     @property
     def size(self) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from contracts.records.record import LATEST_MS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -27,4 +29,4 @@ class BrokerClock:
 
     def now(self) -> datetime:
         """Return the time."""
-        return datetime.fromtimestamp(self._clock() + self._lead_s, UTC)
+        return datetime.fromtimestamp(min(self._clock() + self._lead_s, LATEST_MS / 1000), UTC)

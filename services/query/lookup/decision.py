@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from contracts.records.record import LATEST_MS
 from contracts.records.state_record import FIRST_US, US_PER_MS
 from services.query.cluster import Role
 from services.query.lookup.problems import RETRY_AFTER_S, Problem
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from services.query.store import Entry
 
 FIRST_MS = FIRST_US // US_PER_MS
-LAST_MS = 253_402_300_799_999
-"""The beginning of the year 1 and the end of the year 9999: ISO 8601 with four digits expresses no other times."""
+"""The beginning of the year 1: ISO 8601 with four digits expresses no earlier time, and none after LATEST_MS."""
 
 
 class Conditions(NamedTuple):
@@ -90,7 +90,7 @@ def unavailable(partition_status: PartitionStatus) -> Problem | None:
 
 def iso(milliseconds: int) -> str:
     """A time since 1970, as ISO 8601 in UTC; of an earlier or later one than that expresses, the first or the last."""
-    time = datetime.fromtimestamp(min(max(milliseconds, FIRST_MS), LAST_MS) / 1000, UTC)
+    time = datetime.fromtimestamp(min(max(milliseconds, FIRST_MS), LATEST_MS) / 1000, UTC)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contracts.metrics import sink as metrics
+from contracts.records.record import timestamp_ms
 from contracts.sinks import Windows
 from contracts.testing.stores import StoredRow
 from services.runtime.errors import EverythingFailsError
 from services.sink.dead_letters import MAX_KEYS
 from tests.services.sink.in_memory import ControlledStore, Published, RunningSink, Topic, running, until
-from tests.services.sink.records import STATE, Change, folded, record
+from tests.services.sink.records import START, STATE, Change, folded, record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -124,6 +125,16 @@ async def test_rows_that_the_store_refuses_become_dead_letters_and_the_others_ar
         (b"y", "not_stored", "too large", "snapshots", last + 3),
     ]
     assert published.dead_letters[0][1].head
+
+
+async def test_a_timestamp_that_no_clock_shows_does_not_stop_the_sink() -> None:
+    """A producer of an own topic may stamp a record, for example with microseconds in place of milliseconds."""
+    microseconds, undecodable = timestamp_ms(START) * 1000, record(Change("b"), offset=1)._replace(value=b"{")
+    source = Topic([one._replace(timestamp_ms=microseconds) for one in (record(Change("a")), undecodable)])
+    published = Published()
+    async with running(source, published=published) as sink:
+        assert await written(sink, 2) == folded([Change("a")], Windows.NEWEST)
+    assert [one.timestamp.year for _, one in published.dead_letters] == [9999]
 
 
 async def test_no_position_passes_a_dead_letter_that_is_not_acknowledged() -> None:
