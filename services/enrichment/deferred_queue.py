@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from services.runtime.kafka.values import Partition
+
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from contracts.planning.request import Request
     from contracts.records.record import Record
     from services.enrichment.dispatcher import Availability, Dispatcher
     from services.enrichment.partition_state import PartitionState
-    from services.enrichment.rereader import Rereader
     from services.runtime.worker.backpressure import Backpressure
     from services.runtime.worker.partition import CreateTask
 
     Replan = Callable[[str, PartitionState, int, Record | None], None]
+    Reread = Callable[[Partition, Sequence[int], Callable[[], bool]], Awaitable[Sequence[Record]]]
+    """Reads single records, as `TopicReader.at` does."""
 
 BATCH_SIZE = 256
 """The number of snapshots that are read and planned again before other tasks run."""
@@ -38,8 +41,9 @@ class DeferredQueue:
         availability: Availability,
         states: Collection[PartitionState],
         backpressure: Backpressure,
-        rereader: Rereader,
         *,
+        topic: str,
+        reread: Reread,
         create_task: CreateTask,
         replan: Replan,
     ) -> None:
@@ -47,7 +51,8 @@ class DeferredQueue:
         self._availability = availability
         self._states = states
         self._backpressure = backpressure
-        self._rereader = rereader
+        self._topic = topic
+        self._reread = reread
         self._create_task = create_task
         self._replan = replan
         self._resuming: asyncio.Task[None] | None = None
@@ -108,7 +113,8 @@ class DeferredQueue:
         offsets = state.deferred_offsets(self._dispatcher.api, BATCH_SIZE)
         if not offsets:
             return
-        records = await self._rereader.reread(state.partition.number, offsets, lambda: not state.partition.is_closing)
+        place = Partition(self._topic, state.partition.number)
+        records = await self._reread(place, offsets, lambda: not state.partition.is_closing)
         found = {record.offset: record for record in records}
         for offset in offsets:
             if not state.partition.is_closing:

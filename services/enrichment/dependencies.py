@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from contracts import Application
     from contracts.metrics.counts import Counts
     from services.enrichment.calls.caller import Enricher
+    from services.enrichment.deferred_queue import Reread
     from services.enrichment.dispatcher import Availability
     from services.enrichment.planner import RequestPlanner
-    from services.enrichment.rereader import Rereader
     from services.enrichment.settings import EnrichmentSettings
     from services.runtime.kafka.interfaces import GroupConsumer, Producer
     from services.runtime.worker.newest_record import NewestRecord
@@ -28,7 +28,7 @@ class WorkerDependencies:
     planner: RequestPlanner
     settings: EnrichmentSettings
     consumer: GroupConsumer
-    rereader: Rereader
+    reread: Reread
     newest: NewestRecord
     caller: Enricher
     availability: Availability

@@ -82,7 +82,8 @@ class EnrichmentHandler(Handler[PartitionState]):
                 dependencies.availability,
                 self._states,
                 self._backpressure,
-                dependencies.rereader,
+                topic=dependencies.planner.topic,
+                reread=dependencies.reread,
                 create_task=self._create_task,
                 replan=self._replan,
             )

@@ -16,8 +16,6 @@ from services.enrichment.dependencies import WorkerDependencies
 from services.enrichment.errors import TracingMissingError
 from services.enrichment.handler import EnrichmentHandler
 from services.enrichment.planner import EnrichmentPlanner
-from services.enrichment.rereader import NAME as REREADER
-from services.enrichment.rereader import TopicRereader
 from services.enrichment.webhooks import DeliveryPlanner
 from services.runtime.adapters import utc_now
 from services.runtime.worker.backpressure import Backpressure
@@ -153,7 +151,7 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
     stack.callback(calls.close)
     producer = kafka.producer(NAME)
     stack.push_async_callback(producer.close)
-    reader = kafka.reader(REREADER, group=group, options=SMALL_QUEUE, log=log)
+    reader = kafka.reader(f"{NAME}-rereader", group=group, options=SMALL_QUEUE, log=log)
     stack.push_async_callback(reader.close)
     subscribed = subscription(
         settings,
@@ -169,7 +167,7 @@ async def _dependencies(  # noqa: PLR0913, PLR0917  # it connects these parts
         planner=planner,
         settings=settings,
         consumer=kafka.consumer(NAME, subscribed),
-        rereader=TopicRereader(reader, planner.topic),
+        reread=reader.at,
         newest=newest_record(reader, planner.topic),
         caller=tracing.traced(calls.caller) if tracing else calls.caller,
         availability=calls.availability,

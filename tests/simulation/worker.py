@@ -12,7 +12,6 @@ from contracts.metrics.worker import CATALOGUE
 from services.enrichment.calls.assembly import Runtime, assemble, assemble_webhook
 from services.enrichment.dependencies import WorkerDependencies
 from services.enrichment.planner import EnrichmentPlanner
-from services.enrichment.rereader import TopicRereader
 from services.enrichment.service import worker_of
 from services.enrichment.settings import EnrichmentSettings
 from services.enrichment.webhooks import DeliveryPlanner
@@ -115,7 +114,7 @@ async def _run(context: WorkerContext, work: Work, started: Callable[[Worker[Par
         planner=planner,
         settings=settings,
         consumer=kafka.consumer("enrichment", subscription),
-        rereader=TopicRereader(reader, planner.topic),
+        reread=reader.at,
         newest=newest_record(reader, planner.topic),
         caller=work.calls.caller,
         availability=work.calls.availability,

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from services.enrichment.partition_state import PartitionState
     from services.enrichment.planner import RequestPlanner
     from services.runtime.kafka.interfaces import Producer, RebalanceListener
-    from services.runtime.kafka.values import Output
+    from services.runtime.kafka.values import Output, Partition
     from services.runtime.worker.worker import Worker
 
 ROUND_S = 0.001
 
 
 class Log:
-    """A partition in memory. Implements GroupConsumer and Rereader."""
+    """A partition in memory. Implements GroupConsumer."""
 
     def __init__(self, values: list[bytes | None], topic: str = "snapshots") -> None:
         self.values = values
@@ -89,7 +89,9 @@ class Log:
         self.read += len(batch)
         return batch
 
-    async def reread(self, partition: int, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> list[Record]:
+    async def reread(self, place: Partition, offsets: Sequence[int], is_wanted: Callable[[], bool]) -> list[Record]:
+        """See Reread."""
+        assert place.topic == self.topic
         assert list(offsets) == sorted(offsets)
         self.again += len(offsets)
         await asyncio.sleep(ROUND_S)
@@ -97,7 +99,7 @@ class Log:
         if not is_wanted():
             return []
         kept = [offset for offset in offsets if offset not in self.gone]
-        return [Record(self.topic, partition, offset, 0, b"d", self.values[offset]) for offset in kept]
+        return [Record(*place, offset, 0, b"d", self.values[offset]) for offset in kept]
 
     async def newest(self, partition: int, is_wanted: Callable[[], bool]) -> Record | None:
         assert is_wanted()
@@ -226,7 +228,7 @@ async def at_work(  # noqa: PLR0913  # the parts of a worker
         planner=planner or EnrichmentPlanner(application, counts),
         settings=EnrichmentSettings.model_validate({"application": "fleet", "commit_every": 0, **settings}),
         consumer=source,
-        rereader=source,
+        reread=source.reread,
         newest=source.newest,
         caller=caller,
         availability=availability,
