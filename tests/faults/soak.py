@@ -110,15 +110,21 @@ def kept(stage: Stage, names: Iterable[str]) -> int:
 
 
 def used(stage: Stage, part: str) -> dict[str, float]:
-    """Return the memory, descriptors and threads of all processes of a part."""
+    """Return the memory, descriptors and threads of all processes of a part.
+
+    The memory is their proportional set size: a process that a JVM forks shares all of its memory.
+    """
     group = os.getpgid(stage.launched.runs(part))
     found = dict.fromkeys(PANELS, 0.0)
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if os.getpgid(int(process.name)) != group:
                 continue
-            status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
-            found["memory_mb"] += round(int(status["VmRSS"].split()[0]) / 1024, 1)
+            memory, status = (
+                dict(line.split(":", 1) for line in (process / name).read_text().splitlines() if ":" in line)
+                for name in ("smaps_rollup", "status")
+            )
+            found["memory_mb"] += round(int(memory["Pss"].split()[0]) / 1024, 1)
             found["threads"] += int(status["Threads"])
             found["descriptors"] += len(list((process / "fd").iterdir()))
         except (OSError, KeyError):  # it has ended
