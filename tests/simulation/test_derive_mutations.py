@@ -152,8 +152,8 @@ def a_rule_that_raises_counts_as_reported_before_it_is(patch: pytest.MonkeyPatch
 def a_rejected_row_counts_as_reported_before_it_is(patch: pytest.MonkeyPatch) -> None:
     dead_letters = Tables.dead_letters
 
-    def reported(tables: Tables, partition: int) -> list[Output]:
-        found = dead_letters(tables, partition)
+    def reported(tables: Tables, partition: int, partitions: int) -> list[Output]:
+        found = dead_letters(tables, partition, partitions)
         tables.reported(found)
         return found
 
