@@ -44,13 +44,13 @@ MARKERS = {"broker": "kafka", "spark": "spark", "browser": "browser"}
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """How many tests run at once: one for each core, as far as the memory allows.
+    """How many tests run at once: three for two cores, as far as the memory allows.
 
-    A test of the loop keeps a core busy. With two for each core, all of them together take longer, for the batches of
-    jobs that wait take the CPU, and one takes so long that it reaches its limit.
+    Half of its time a test of the loop waits. With two for each core, all of them together take longer, for the batches
+    of jobs that wait take the CPU, and one takes so long that it reaches its limit.
     """
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(os.cpu_count() or 1, memory // MEMORY_PER_WORKER))
+    return max(1, min((os.cpu_count() or 1) * 3 // 2, memory // MEMORY_PER_WORKER))
 
 
 def pytest_configure(config: pytest.Config) -> None:

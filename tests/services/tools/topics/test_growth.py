@@ -186,19 +186,20 @@ def test_a_growth_that_another_command_has_completed_changes_nothing(world: Worl
         assert group.committed([place], 10)[0].offset == group.get_watermark_offsets(place, 10)[1] - 1
 
 
-@contextmanager
-def left_open(producer: TransactionalKafkaProducer) -> Iterator[None]:
-    """Begin a transaction that nothing ends, as in a process that is killed."""
-    producer.begin()
-    yield
-
-
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_readers_never_find_a_part_of_the_copies(
     world: World, monkeypatch: pytest.MonkeyPatch, *, is_killed: bool
 ) -> None:
     """An interrupted call has copied some versions of a key: behind the newest one, they would be what is left."""
     moved, done = RecordMover.moved, count(1)
+    killed: list[TransactionalKafkaProducer] = []
+
+    @contextmanager
+    def left_open(producer: TransactionalKafkaProducer) -> Iterator[None]:
+        """Begin a transaction that nothing ends, as in a process that is killed, and keep its client."""
+        producer.begin()
+        killed.append(producer)
+        yield
 
     def interrupted(mover: RecordMover, record: Record) -> tuple[int, bytes | None] | None:
         if next(done) == len(DEVICES) + 5:
