@@ -41,7 +41,8 @@ class RedriveAction(StrEnum):
     NOT_REDRIVABLE = "not redrivable"
     """The record was empty, or it is not one of events, of feedback, of a raw source, or of alerts with a webhook.
 
-    Or the dead letter of a failed request names none: no worker has written it."""
+    Or the dead letter of a failed request names no request: no worker has written it.
+    """
     UNREADABLE = "unreadable"
 
 
