@@ -27,6 +27,7 @@ def folders(tmp_path: Path) -> Folders:
     return made
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the assertion fails by itself
 def test_a_process_that_cannot_be_recorded_is_killed(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     started = list[int]()
 
