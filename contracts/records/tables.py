@@ -111,6 +111,13 @@ class TableRows:
             self._rows[key] = decode_row(self.table, record)
         return key
 
+    def forget(self, partition: int) -> list[str]:
+        """Remove the rows of a partition, and return their keys."""
+        keys = [key for key, row in self._rows.items() if row.partition == partition]
+        for key in keys:
+            del self._rows[key]
+        return keys
+
 
 def table_shape(table: Table) -> type[TableRecord]:
     """The model of a table's records."""

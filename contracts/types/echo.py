@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic import AfterValidator, BaseModel, GetCoreSchemaHandler, ValidationError, ValidationInfo
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from contracts.errors import DeclarationError, RetryableCallError
+from contracts.errors import DeclarationError, RetryableCallError, problem_of
 
 M = TypeVar("M", bound=BaseModel)
 MISMATCH = "stateloop_echo"
@@ -69,7 +69,6 @@ def answer_of(model: type[M], document: Any, values: Mapping[str, Any], *, by_na
     except ValidationError as error:
         for problem in error.errors(include_input=False, include_url=False):
             if problem["type"] == MISMATCH:
-                where = ".".join(str(part) for part in problem["loc"])
-                reason = f"the response answers another request: {model.__name__}.{where}: {problem['msg']}"
+                reason = f"the response answers another request: {model.__name__}.{problem_of(problem)}"
                 raise MismatchError(reason) from error
         raise

@@ -77,8 +77,8 @@ class Tables:
     def _applied(self, record: Record) -> Iterator[RowChange]:
         table, place = self._rows[record.topic], (record.topic, record.partition)
         if record.offset < self._next.get(place, 0):  # the topic was made anew, and has none of its former rows
-            for key in [key for key, row in table.rows.items() if row.partition == record.partition]:
-                yield self._changed(table, table.apply(record._replace(key=key.encode(), value=None)))
+            for key in table.forget(record.partition):
+                yield self._changed(table, key)
         self._next[place] = record.offset + 1
         try:
             key = table.apply(record)
